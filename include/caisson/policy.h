@@ -30,9 +30,9 @@ class Policy {
   /// The JSON Schema of policy files.
   static std::string schema();
 
-  /// Sets one key ("resources.memory") from text ("256M"). On a list key, `set` makes the value the only element and
-  /// `append` adds it. Unknown keys, wrong types and invalid values are errors that name the key; ceilings are checked
-  /// by run().
+  /// Sets one key ("resources.memory") from text ("256M"). On a list key, `set` makes the value the only element ("[]"
+  /// empties the list) and `append` adds it; `append` on another key is an error. Unknown keys, wrong types and invalid
+  /// values are errors that name the key; ceilings are checked by run().
   Result<void> set(std::string_view key, std::string_view value);
   Result<void> append(std::string_view key, std::string_view value);
 

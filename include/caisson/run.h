@@ -21,9 +21,10 @@
 
 namespace caisson {
 
-/// denied: the policy does not allow the command, or it was killed after an escape attempt; setup_failed: it never
-/// started; cancelled: killed by its caller.
+/// denied: the policy does not allow the command, or it was killed after an escape attempt (in a session, of any
+/// command); setup_failed: it never started; cancelled: killed by its caller.
 enum class OutcomeKind : std::uint8_t { exited, signaled, limit, denied, setup_failed, cancelled };
+/// output: a stream exceeded the output limit by 16 GiB; output that is only truncated does not end a run.
 enum class Limit : std::uint8_t { none, time, cpu, memory, processes, disk, file_size, output };
 
 /// The state of a run. RunResult::lifecycle lists the states that the run entered, with times; none if it was refused
@@ -125,7 +126,7 @@ struct RunResult {
   std::string sandbox_id;
   OutcomeKind outcome = OutcomeKind::setup_failed;
   int exit_code = 0;          ///< of the program if it exited by itself; else 0: use exitStatus()
-  int signal = 0;             ///< the signal that killed it; 0: none, or the time limit
+  int signal = 0;             ///< the signal that killed it; 0: none; also 0 for the time limit, denied and cancelled
   Limit limit = Limit::none;  ///< the limit that ended it, or that it hit before it failed by itself
   Stream out, err;            ///< captured output; empty unless StreamMode::capture
   Usage usage;
@@ -142,9 +143,10 @@ struct RunResult {
   std::optional<Error> error;          ///< when outcome is setup_failed or denied
 };
 
-/// The exit status for this result: the program's own; 124 time limit; 125 caisson could not or refused to run it; 126
-/// not executable; 127 not found; 128+n killed by signal n; another limit: the program's own status if it is not 0,
-/// else 128+n, 137 by default; 143 cancelled. `caisson run` itself exits with 125 instead of 0 if output was lost.
+/// The exit status for this result: the program's own; 124 time limit; 125 caisson could not or refused to run it, or
+/// killed it after an escape attempt; 126 not executable; 127 not found; 128+n killed by signal n; another limit: the
+/// program's own status if it is not 0, else 128+n, 137 by default; 143 cancelled. `caisson run` itself exits with 125
+/// instead of 0 if output was lost.
 int exitStatus(const RunResult& result);
 
 /// Where the payload's standard streams go.
@@ -164,9 +166,11 @@ struct Request {
   /// is a file, pipe or UNIX socket. False: `input`, then end of file.
   bool relay_stdin = false;
   std::string input;
-  bool limit_relayed_output = false;  ///< truncate relayed output at the policy's limit, as captured output is
+  bool limit_relayed_output = false;  ///< truncate relayed output at the policy's limit, unless it is a terminal
   bool interactive = false;           ///< if relayed input is a terminal: a pty for each relayed terminal of 0, 1, 2
-  bool forward_signals = false;       ///< forward INT, TERM, HUP, QUIT, USR1, USR2, WINCH to the payload
+  /// Forwards INT, TERM, HUP, QUIT, USR1, USR2 to the payload; WINCH resizes its pty. Kills the run 10 s after TERM or
+  /// HUP, and at the third of INT, TERM, HUP, QUIT.
+  bool forward_signals = false;
   /// If only the user's service manager can provide a cgroup, moves this process into a new scope of it. For
   /// command-line programs.
   bool own_scope = false;
@@ -185,12 +189,13 @@ struct Request {
 };
 
 /// Runs the command and waits until it ends. Returns an error only if the request is invalid: no command, a bad policy,
-/// a missing approval. A command that the policy denies gives outcome `denied`; a host that lacks a feature, or a
-/// sandbox that could not be built, gives `setup_failed`.
+/// a missing approval, a denied path that does not exist and cannot be masked. A command that the policy denies gives
+/// outcome `denied`; a host that lacks a feature, or a sandbox that could not be built, gives `setup_failed`.
 Result<RunResult> run(const Request& request);
 
 /// Describes the plan that run() would carry out for the same request, without running anything. Request::own_scope has
-/// its effect, since limits depend on the cgroup. `json` selects JSON instead of text.
+/// its effect, since limits depend on the cgroup. `json` selects JSON instead of text. A denied command and a missing
+/// feature of the host are errors here.
 Result<std::string> describePlan(const Request& request, bool json);
 
 }  // namespace caisson

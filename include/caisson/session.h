@@ -8,8 +8,8 @@
 // What a session's commands write to /workspace is stored below CAISSON_HOME, apart from the real directory. There is
 // no daemon: one supervisor process per session (the installed `caisson` program) keeps the sandbox and runs commands
 // for any process of the same user. Capabilities, system-call filter and limits are applied to each command. If the
-// sandbox is gone (reboot, restore), the next command starts it again over the same files; what was in memory (/tmp,
-// /home/sandbox, processes) is lost.
+// sandbox is gone (reboot, restore), the next command starts it again over the same files; what was in memory
+// (processes, and /tmp and /home/sandbox unless the policy puts them on disk) is lost.
 //
 // Guarantees: no exception is thrown. Several processes and threads may use one store, and one session, at the same
 // time. After a crash at any moment, a session is in its state before or after the operation. Session is a handle:
@@ -74,8 +74,8 @@ struct ExecRequest {
   std::vector<std::string> command;  ///< argv; the program is looked up inside the sandbox
   StreamMode out = StreamMode::capture;
   StreamMode err = StreamMode::capture;
-  /// Called from within exec() with each piece of output as it arrives, up to the output limit. The output is
-  /// captured as well, unless the mode is `discard`.
+  /// Called from within exec() with each piece of output as it arrives, up to the output limit; not for output through
+  /// a pty. The output is captured, relayed or discarded as well, according to its mode.
   std::function<void(OutputStreamKind, std::string_view)> on_output;
   bool relay_stdin = false;  ///< `input`, then the caller's standard input; else `input`, then end of file
   std::string input;
@@ -83,14 +83,15 @@ struct ExecRequest {
   /// If output is one, too, the user is prompted for hosts that the policy of a session with network mode proxy does
   /// not list.
   bool interactive = false;
-  bool forward_signals = false;                    ///< forwards INT, TERM, HUP, QUIT, USR1, USR2; for programs
+  bool forward_signals = false;                    ///< as in Request, but kills 4 s after TERM or HUP; for programs
   int cancel_descriptor = -1;                      ///< when it is readable, the command is killed: outcome `cancelled`
   std::optional<double> timeout_seconds;           ///< unset: from the policy; at most the owner's ceiling
   bool typed = false;                              ///< a person typed it: the ceiling does not bind timeout_seconds
-  std::map<std::string, std::string> environment;  ///< added to the policy's environment
+  std::map<std::string, std::string> environment;  ///< added to the policy's environment; overrides it
   /// Inside the sandbox, absolute or relative to the workspace; empty: the policy's.
   std::string working_directory;
-  /// Truncates each output stream here. Unset: captured output at the policy's limit, relayed output never.
+  /// Truncates each output stream here, unless it is relayed to a terminal. Unset: captured output at the policy's
+  /// limit, relayed output never. Ignored by start().
   std::optional<std::uint64_t> output_limit;
   bool keep_input = false;  ///< start() only: standard input stays open for feed()
 };
@@ -275,14 +276,14 @@ class Session {
   /// The current policy, as JSON.
   Result<std::string> policyJson() const;
 
-  /// Runs a command and waits until it ends. Left-behind processes keep running in the session. Returns an error only
-  /// if the request or the session is unusable; if the command could not be started, the result has outcome
-  /// `setup_failed`.
+  /// Runs a command and waits until it ends. Left-behind processes keep running in the session. Returns an error if the
+  /// request or the session is unusable, the command is quarantined or cannot be recorded, or the supervisor is killed
+  /// meanwhile; if the command could not be started, the result has outcome `setup_failed`.
   Result<RunResult> exec(const ExecRequest& request);
 
-  /// Starts a background command that survives this process, and returns its number. Its output goes to logs, each
-  /// truncated at the policy's output limit. Without `timeout_seconds` it may run as long as the session. An error with
-  /// `interactive` or `relay_stdin`.
+  /// Starts a background command and returns its number. It survives this process, unless this process created the
+  /// session without SessionOptions::keep. Its output goes to logs, each truncated at the policy's output limit.
+  /// Without `timeout_seconds` it may run as long as the session. An error with `interactive` or `relay_stdin`.
   Result<std::uint32_t> start(const ExecRequest& request);
   /// All commands that any process started with start(), oldest first.
   Result<std::vector<ExecInfo>> processes();
@@ -317,14 +318,15 @@ class Session {
 
   /// Freezes the current workspace under a name ("" generates one). Takes the same time whatever the workspace's
   /// size, unless there are so many layers that they are merged first. The next command restarts the sandbox: what was
-  /// only in memory (/tmp, /home/sandbox) is lost.
+  /// only in memory (/tmp and /home/sandbox, unless the policy puts them on disk) is lost.
   Result<CheckpointInfo> checkpoint(std::string_view name = {}, WhenBusy when_busy = WhenBusy::refuse);
   /// Oldest first.
   Result<std::vector<CheckpointInfo>> checkpoints();
   /// Restores the workspace to a checkpoint; "begin" is the session's start. What was written since the last checkpoint
   /// is lost; later checkpoints stay. Ends the sandbox as checkpoint() does.
   Result<void> restore(std::string_view checkpoint, WhenBusy when_busy = WhenBusy::refuse);
-  /// Creates a second session with the current workspace and policy of this one; afterwards the two are independent.
+  /// Creates a second session with the current workspace, checkpoints and policy of this one; afterwards the two are
+  /// independent.
   /// Hosts allowed by HostTerm::while_approved and published ports are not taken over. Ends this session's sandbox as
   /// checkpoint() does.
   Result<Session> fork(const ForkOptions& options = {});
@@ -379,8 +381,8 @@ class Session {
   /// Closes existing connections, too. An error if it is not open.
   Result<void> closePort(std::uint16_t port, bool inward = false);
 
-  /// Sets the session's TTL, counted from now; every later request extends the session by as much. Reactivates a
-  /// session that expired with uncommitted changes.
+  /// Sets the session's TTL, counted from now; every later request restarts it. Reactivates a session that expired
+  /// with uncommitted changes.
   Result<void> renew(double ttl_seconds);
 
   /// Kills every process of the session and removes it with all its files. An error if it no longer exists.

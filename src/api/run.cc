@@ -106,8 +106,8 @@ RunResult refused(const Request& request, const Error& error) {
   return result;
 }
 
-/// Delays the result to a multiple of the time quantum and rounds its times up, so that a payload cannot signal by its
-/// duration.
+/// Delays the result to a multiple of the time quantum and rounds its wall time and lifecycle times up, so that a
+/// payload cannot signal by its duration.
 void waitForQuantum(const plan::Plan& plan, RunResult& result) {
   Usage& usage = result.usage;
   if (plan.time_quantum_seconds <= 0) return;
@@ -214,7 +214,7 @@ Result<RunResult> run(const Request& request) {
   sys::CgroupBase cgroups;
   auto plan = planFor(request, &cgroups);
   if (!plan) {
-    // Missing host features are a result; an invalid request is an error.
+    // Missing host features and a denied command are a result; an invalid request is an error.
     if (plan.error().stage != Stage::host && !supervise::isCommandRefusal(plan.error())) return fail(plan.error());
     return refused(request, plan.error());
   }

@@ -15,9 +15,9 @@
 //   command = ["/usr/local/bin/page-me"]     # gets the event as JSON on standard input
 //   webhook = "http://127.0.0.1:8080/alert"  # gets the same by POST
 //
-// The user's file overrides the system's for defaults; denied paths and alerts are combined; the user's file can lower
-// a ceiling of the system's file, not raise it. A file that another user could have written is an error. No file of a
-// project or a sandbox is ever read as configuration.
+// The user's file overrides the system's for defaults; denied paths, private hosts and alerts are combined; the user's
+// file can lower a ceiling of the system's file, not raise it. A file that another user could have written is an error,
+// and so is a link. No file of a project or a sandbox is ever read as configuration.
 #pragma once
 
 #include <optional>

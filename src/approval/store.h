@@ -40,10 +40,10 @@ inline constexpr std::int64_t kLongestUnused = 24L * 3600;
 /// Maximum time that a timed approval may be given for.
 inline constexpr std::int64_t kLongest = 365L * 24 * 3600;
 
-/// Records an answer that applies to one run and is not stored. On error the answer must not be used. `by` as in
-/// Approval.
+/// Records in the audit log an answer that applies to one run and is not stored. On error the answer must not be used.
+/// `by` as in Approval.
 Result<void> recordAnswer(std::string_view what, std::string_view by, bool yes, std::string_view session = {});
-/// Records that the owner is being prompted.
+/// Records in the audit log that the owner is being prompted.
 Result<void> recordQuestion(std::string_view what, std::string_view by, std::string_view session);
 
 class Store {
@@ -58,12 +58,13 @@ class Store {
   Result<Approval> grant(Approval approval, std::int64_t now);
   /// The approvals that can still be redeemed, oldest first.
   Result<std::vector<Approval>> list(std::int64_t now) const;
-  /// Uses an approval for exactly this `what`; false if there is none. Those of another session do not count. Records
-  /// the use and, if its scope is once, removes it.
+  /// Uses the oldest valid approval for exactly this `what`; false if there is none. Those of another session do not
+  /// count. Records the use and, if its scope is once, removes it.
   Result<bool> redeem(std::string_view what, std::string_view session, std::int64_t now);
   /// As redeem(), but returns the approval, or nullopt.
   Result<std::optional<Approval>> use(std::string_view what, std::string_view session, std::int64_t now);
-  /// Removes the approval with this id. Returns whether there was one. If only the audit log fails, it is removed, too.
+  /// Removes the approval with this id. Returns whether there was one. If only the audit log fails, it is removed
+  /// nevertheless and the result is an error.
   Result<bool> revoke(std::string_view id, std::int64_t now);
 
  private:

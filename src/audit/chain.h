@@ -34,7 +34,8 @@ Digest nextKey(const Digest& key);
 /// The MAC of a line with this hash.
 Digest macOf(const Digest& key, const Digest& hash);
 
-/// Appends the event as one sealed line and advances `link`. `time_ns` is since the epoch.
+/// Appends the event as one sealed line and advances `link`. Fields that do not fit into a line are replaced by their
+/// size. `time_ns` is since the epoch.
 void appendLine(std::string& out, Link& link, const Event& event, std::int64_t time_ns, int pid);
 
 /// A line split at its fixed positions; the body is not parsed.

@@ -23,7 +23,7 @@ struct CheckReport {
   std::uint64_t first_seq = 0, last_seq = 0;  ///< of the lines that were checked; 0: none
   std::string head;                ///< "SEQ:HASH" of the last line: store it elsewhere and pass it as the anchor later
   bool macs_checked = true;        ///< the key of the last chain is known; false: not all MACs were checked
-  std::vector<Finding> findings;   ///< at most kMaxFindings; empty: the log is intact
+  std::vector<Finding> findings;   ///< about kMaxFindings at most; empty: the log is intact
   std::vector<std::string> notes;  ///< remarks about an intact log
   [[nodiscard]] bool whole() const { return findings.empty(); }
 };
@@ -46,7 +46,8 @@ class ChainChecker {
   explicit ChainChecker(CheckReport& report, std::uint64_t most_steps = 50'000'000)
       : report_(report), steps_left_(most_steps) {}
 
-  /// `key`: the first key of this file's chain, if known and if the first line starts or continues a chain.
+  /// `key`: the first key of this file's chain, if known. Used only if the file starts a chain or is the first one
+  /// checked; other files continue with the key of the previous line.
   void beginFile(const std::string& name, std::uint32_t number, const std::optional<Digest>& key);
   /// Checks the next line, including its line end.
   void line(std::string_view text);

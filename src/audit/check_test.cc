@@ -222,7 +222,7 @@ TEST_F(AuditCheck, AFileOfAnyNumberCostsLittle) {
   }
 }
 
-/// Hundreds of megabytes without a line are read in pieces and give one finding.
+/// Hundreds of megabytes without a line end are read in pieces and reported as a finding.
 TEST_F(AuditCheck, AHugeFileIsAFinding) {
   fill(200, {.rotate_bytes = 4000, .total_bytes = 1U << 30U});
   ASSERT_EQ(::truncate(file(2).c_str(), 300 << 20), 0);

@@ -8,8 +8,9 @@
 
 namespace caisson::audit {
 
-/// Opens `name` in `directory`: it must be a regular file, ours, with one link. Follows no link and never blocks. With
-/// O_CREAT or write access, its mode becomes 0600. `path` is the name of the directory in messages.
+/// Opens `name` in `directory`: it must be a regular file, ours, with one link. Follows no link and never blocks. A new
+/// file gets mode 0600; so does one that is opened for writing and that others may access. `path` is the name of the
+/// directory in messages.
 Result<sys::Fd> openOwn(int directory, const std::string& path, const std::string& name, int flags);
 
 }  // namespace caisson::audit

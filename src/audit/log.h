@@ -7,10 +7,10 @@
 //   if (auto done = log->append(event); !done) ...
 //   log->handOver();                           // when the caller is idle: makes it durable within a second
 //
-// Guarantees: when append() succeeds, the event is in the file, survives the death of every process (also by SIGKILL),
-// and is chained to all earlier events of all processes. A CRITICAL event is on disk by then. Other events are on disk
-// within a second after the next handOver(), or after the Log is destroyed. Any number of processes may write at once;
-// each thread must open its own Log.
+// Guarantees: when append() succeeds and has not deferred the event (deferWhenBusy()), the event is in the file,
+// survives the death of every process (also by SIGKILL), and is chained to all earlier events of all processes. A
+// CRITICAL event is on disk by then. Other events are on disk within a second after the next handOver(), or after the
+// Log is destroyed. Any number of processes may write at once; each thread must open its own Log.
 // Not guaranteed: that the last second survives a power failure; that a process of the same uid cannot destroy the log
 // (`caisson audit verify` detects that, see docs/audit.md).
 #pragma once
@@ -52,16 +52,17 @@ class Log {
   /// Like append(), but returns EWOULDBLOCK if another writer holds the log. Writes deferred events first.
   Result<void> tryAppend(std::span<const Event> events);
 
-  /// From now on, append() queues events instead of waiting for other writers, or if the write fails; flush() writes
-  /// them. For processes that must not block; they must call flush(true) before they exit, since the destructor drops
-  /// queued events. CRITICAL events, and events beyond kMaxDeferred, still wait.
+  /// From now on, append() queues events instead of waiting for other writers, or if the write fails; flush() or the
+  /// next append writes them. For processes that must not block; they must call flush(true) before they exit, since the
+  /// destructor drops queued events. CRITICAL events, and events beyond kMaxDeferred, still wait.
   void deferWhenBusy() { defer_ = true; }
   [[nodiscard]] bool hasDeferred() const { return !deferred_.empty(); }
   /// Writes deferred events; if another writer holds the log, waits only if `wait`. On failure they stay queued.
   void flush(bool wait = false);
 
   /// Makes everything appended so far durable within a second, without waiting: one separate process syncs for all
-  /// writers. Cheap if it is already running. If it cannot be started, syncs here and waits for the disk.
+  /// writers. Cheap if it is already running. If it cannot be started, syncs here and waits for the disk. Also adds the
+  /// metrics to their file, unless a run is still going on.
   void handOver();
 
  private:

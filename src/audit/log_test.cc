@@ -357,7 +357,7 @@ TEST_F(AuditLog, RefusesFilesOfAnotherUser) {
   EXPECT_EQ(chain().size(), 3U);
 }
 
-/// Data beyond the head's end is read only up to the length that a dying writer can leave, then truncated.
+/// Data beyond the head's end is read in blocks while valid lines follow, and the rest is truncated unread.
 TEST_F(AuditLog, AHugeFileIsCutAndNotRead) {
   Log log = opened();
   write(log, 1);
@@ -445,7 +445,7 @@ TEST_F(AuditLog, AProcessOfItsOwnBringsItToTheDiskWithinASecond) {
   EXPECT_EQ(::waitpid(-1, &status, WNOHANG), -1) << "it must not be our child";
 }
 
-/// A stopped holder must not block other writers forever; a killed one blocks none.
+/// The kernel releases the lock of a killed holder, so that it blocks no other writer.
 TEST_F(AuditLog, TheLockDiesWithItsHolder) {
   Log log = opened();
   write(log, 1);

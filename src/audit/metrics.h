@@ -67,7 +67,7 @@ void count(Metrics& metrics, const Event& event, std::uint64_t now);
 /// Adds `other` to `into`.
 void merge(Metrics& into, const Metrics& other);
 
-/// All zero if there is no file yet, or one that is damaged or of another version.
+/// All zero if there is no file yet, or one that is damaged or of another version. Creates a missing directory.
 Result<Metrics> readMetrics(const std::string& directory);
 
 /// Adds `counted` to the file in `directory`, whose name in messages is `path`. Ignores failures, since these are only

@@ -23,7 +23,7 @@ struct Entry {
   Severity severity = Severity::info;
   std::string sandbox;
   std::int64_t pid = 0;
-  std::string data;  ///< a JSON object
+  std::string data;  ///< a JSON object; deceptive characters are not escaped here
 };
 
 /// nullopt if it is not a line of the log.

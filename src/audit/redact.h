@@ -18,8 +18,8 @@ inline constexpr std::string_view kRedacted = "[redacted]";
 /// flag like `--password`, so the whole argument is replaced.
 std::string redactArgument(std::string_view argument, bool after_secret_flag = false);
 
-/// The command as one redacted line; beyond `characters` it is cut and ends in "...". Quotes arguments with blanks or
-/// special characters.
+/// The redacted arguments, separated by blanks; beyond `characters` the text is cut and ends in "...". Quotes arguments
+/// with blanks or special characters, but keeps line breaks in them.
 std::string redactedPreview(std::span<const std::string> command, std::size_t characters = 100);
 
 }  // namespace caisson::audit

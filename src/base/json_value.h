@@ -23,7 +23,8 @@ class JsonValue {
 
   [[nodiscard]] bool isObject() const;
   [[nodiscard]] bool isArray() const;
-  /// The string or the integer; nothing if the value has another type. 1.0 is not an integer.
+  /// The string or the integer; nothing if the value has another type. 1.0 is not an integer, nor is a number outside
+  /// the range of int64.
   [[nodiscard]] std::optional<std::string> text() const;
   [[nodiscard]] std::optional<std::int64_t> integer() const;
 
@@ -31,13 +32,14 @@ class JsonValue {
   [[nodiscard]] std::vector<std::pair<std::string, JsonValue>> members() const;
   [[nodiscard]] std::vector<JsonValue> items() const;
 
-  /// A member of an object; nothing if it is missing.
+  /// A member of an object; nothing if it is missing or this is not an object.
   [[nodiscard]] std::optional<JsonValue> find(std::string_view key) const;
   /// The same for a member with a string or an integer; nothing if it has another type.
   [[nodiscard]] std::optional<std::string> textAt(std::string_view key) const;
   [[nodiscard]] std::optional<std::int64_t> integerAt(std::string_view key) const;
 
-  /// The value as JSON on one line, and with two blanks per level.
+  /// The value as JSON on one line, and with two blanks per level. Unlike JsonWriter, does not escape deceptive
+  /// characters other than ASCII controls.
   [[nodiscard]] std::string written() const;
   [[nodiscard]] std::string indented() const;
 

@@ -1,12 +1,12 @@
-// Writes JSON in call order: the only code that does, except for the messages of MCP. Small, so that a plain run does
-// not load a JSON library.
+// Writes JSON in call order. Small, so that a plain run does not load a JSON library; only MCP and JsonValue write JSON
+// with the library.
 //
 //   JsonWriter json;
 //   json.beginObject().key("name").string("x").key("items").beginArray().number(1).end().end();
 //   json.text()  ->  {"name":"x","items":[1]}
 //
-// The text is always valid UTF-8: invalid bytes become U+FFFD; control and deceptive characters (deceptive_text.h) are
-// written as \u escapes, so that a terminal can show it.
+// Strings and keys are always valid UTF-8: invalid bytes become U+FFFD; control and deceptive characters
+// (deceptive_text.h) are written as escapes, so that a terminal can show them. raw() is not checked.
 #pragma once
 
 #include <concepts>
@@ -39,7 +39,7 @@ class JsonWriter {
   JsonWriter& number(std::integral auto value) { return raw(std::to_string(value)); }
   JsonWriter& number(double value);  ///< with at most three decimals, never in exponent form; null if it is not finite
 
-  JsonWriter& raw(std::string_view json);  ///< appends a value that is already JSON
+  JsonWriter& raw(std::string_view json);  ///< appends a value that is already JSON, unchanged
 
   /// An array of strings.
   template <class Texts>

@@ -1,5 +1,5 @@
 // System calls that no policy may allow: they break out of a sandbox, affect the whole kernel, or take arguments that a
-// filter cannot check. A policy that names one is invalid, and every filter denies them.
+// filter cannot check. A policy that allows one is invalid, and every filter denies them.
 //
 // One name per line keeps diffs to one line. Names that the running architecture lacks are skipped.
 #pragma once
@@ -89,7 +89,7 @@ inline constexpr std::string_view kAbsentCalls[] = {
 /// clone3, for example.
 constexpr bool isRecordedAbsence(std::string_view syscall) { return syscall.starts_with("io_uring_"); }
 
-/// Whether a policy that names this call is invalid: it is in one of the two lists.
+/// Whether this call is in one of the two lists. A policy that allows it is invalid; a denylist may name it.
 constexpr bool isNeverAllowed(std::string_view syscall) {
   return std::ranges::find(kForbiddenCalls, syscall) != std::end(kForbiddenCalls) ||
          std::ranges::find(kAbsentCalls, syscall) != std::end(kAbsentCalls);

@@ -1,5 +1,5 @@
 // SHA-256 (FIPS 180-4). Our own, since a cryptographic library costs start-up time and complicates cross builds.
-// Callable between clone and exec: no allocation, no lock, no libc.
+// All but hex() is callable between clone and exec: no allocation, no lock.
 #pragma once
 
 #include <array>

@@ -32,7 +32,7 @@ inline constexpr Entry kNewer[] = {
     {"open_tree_attr", 467},    {"file_getattr", 468},      {"file_setattr", 469},
 };
 
-/// Calls that only some supported architectures have; sorted. isSyscallName() accepts them everywhere.
+/// Calls that the headers of some supported architecture may lack; sorted. isSyscallName() accepts them everywhere.
 inline constexpr std::string_view kElsewhere[] = {
     "_sysctl",
     "access",

@@ -44,7 +44,7 @@ Certificate draft(const Key& key, const std::string& name, std::uint64_t lifetim
   return made ? std::move(certificate) : nullptr;
 }
 
-/// Also excludes other name types: a certificate for an address would not be restricted by DNS constraints.
+/// The name constraints that permit these hosts. Also excludes IP addresses, which DNS constraints do not restrict.
 std::string constraintsFor(const std::vector<std::string>& hosts) {
   std::string text = "critical";
   for (const std::string& host : hosts) text += ",permitted;DNS:" + host;

@@ -26,12 +26,13 @@ using Certificate = std::unique_ptr<X509, Free<X509_free>>;
 using Context = std::unique_ptr<SSL_CTX, Free<SSL_CTX_free>>;
 using Tls = std::unique_ptr<SSL, Free<SSL_free>>;
 
-/// An error with OpenSSL's description of the last failure.
+/// An error with OpenSSL's description of the earliest failure in its queue, which is cleared.
 Error tlsError(std::string_view call, std::string_view object);
 
 class Authority {
  public:
-  /// Creates a new key and certificate. `hosts`: the only names that its certificate allows it to sign for.
+  /// Creates a new key and certificate. `hosts`: the only names, with their subdomains, that its certificate allows it
+  /// to sign for.
   static Result<Authority> make(const std::vector<std::string>& hosts, std::uint64_t lifetime_seconds);
 
   /// Its certificate as PEM, without the key.

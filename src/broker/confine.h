@@ -6,7 +6,8 @@
 
 namespace caisson::broker {
 
-/// Denies files, sockets other than received ones, and other processes; allows some thirty system calls.
+/// Changes to the user Settings::become, if set. Denies files, sockets other than received ones, and other processes;
+/// allows some thirty system calls. Cannot be undone.
 Result<void> confine(const Settings& settings);
 
 }  // namespace caisson::broker

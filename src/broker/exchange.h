@@ -40,7 +40,8 @@ class Exchange {
   /// Decrypted bytes that arrived. Both functions forward what they can to the two output buffers.
   void fromClient(std::string_view bytes);
   void fromUpstream(std::string_view bytes);
-  /// The client, or the host, has closed its side. A message that is cut off by this ends in broken().
+  /// The client, or the host, has closed its side. A message that is cut off by this ends in broken(); if no complete
+  /// response head arrived, the client gets a 502.
   void clientEnded();
   void upstreamEnded();
   /// Allows requests to be sent from now on.

@@ -114,7 +114,8 @@ void Program::serve(sys::Fd egress) {
   }
 }
 
-/// Receives a connection to a host with a credential from the egress; ends when the egress closes the link.
+/// Receives a connection to a host with a credential from the egress, and drops it beyond max_connections. Ends the
+/// program when the egress closes the link.
 void Program::onEvents(int, std::uint32_t) {
   char packet[egress::kBrokerPacketBytes];
   sys::Fd ends[2];

@@ -17,7 +17,8 @@ struct Policy;
 
 namespace caisson::cli {
 
-/// Returns the approvals of this run, for Request::approvals; an error if a required one is missing.
+/// Obtains every approval that `--approve` names or the policy requires, and returns them for Request::approvals. An
+/// error if one of them is not given, even one that only `--approve` names.
 Result<std::vector<std::string>> obtainApprovals(const Arguments& arguments, const policy::Policy& policy);
 
 /// Parses `--approve` and checks that each object can be approved, but not who approves it. For verbs that only

@@ -136,7 +136,7 @@ std::string zshValue(Completes kind, std::string_view value_name) {
   return "";
 }
 
-/// Removes the characters that are special to _arguments from a description.
+/// Escapes the characters of a description that are special to _arguments.
 std::string zshPlain(std::string_view text) {
   std::string out;
   for (const char letter : text) {

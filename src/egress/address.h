@@ -32,12 +32,12 @@ class Address {
   std::array<std::uint8_t, 16> bytes_{};
 };
 
-/// Why this address is always blocked, regardless of the policy: "private", "loopback", "cloud metadata" ...; empty for
-/// a public address. IPv6 forms that embed an IPv4 address are checked by that one as well.
+/// The blocked range that holds this address: "private", "loopback", "cloud metadata" ...; empty for a public address,
+/// also if it is one of this host. IPv6 forms that embed an IPv4 address are checked by that one as well.
 std::string_view blockedRange(const Address& address);
 
-/// Whether the owner may allow this blocked range in network.private_hosts: private networks, loopback, link-local,
-/// this host and similar; never cloud metadata, multicast or reserved space.
+/// Whether the owner may allow hosts in this blocked range by network.private_hosts: private networks, loopback,
+/// link-local, this host and similar; never cloud metadata, multicast or reserved space.
 bool mayBeExcepted(std::string_view range);
 
 }  // namespace caisson::egress

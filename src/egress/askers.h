@@ -4,8 +4,7 @@
 // connection gets a ticket: every client receives both its endpoints and replies whether a process of its command
 // holds it. The owner of the connection prompts its user, and only that answer counts. A connection that no client
 // claims (of a background command, or a command without a terminal) is denied once all have replied, or after two
-// seconds. If a client
-// disconnects, the connections that wait for it are denied.
+// seconds. If a client disconnects, the connections that it claimed are denied.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +38,7 @@ class Askers final : public Watcher {
   [[nodiscard]] bool any() const { return !askers_.empty(); }
 
   /// Asks every client that may still prompt for `target` whether it holds this connection. Returns the connection's
-  /// ticket, or 0 if there is no such client. Server::answer() gets the answer with the ticket.
+  /// ticket, or 0 if the question could be sent to none. Server::answer() gets the answer with the ticket.
   std::uint64_t ask(const HostPort& target, const Endpoint& from, const Endpoint& to);
   /// Call when the connection is closed or no longer needs an answer.
   void forget(std::uint64_t ticket) { waiting_.erase(ticket); }
@@ -65,18 +64,19 @@ class Askers final : public Watcher {
     Clock::time_point since;          ///< without a claim it is denied after two seconds
   };
 
-  /// A packet from a client: the reply to a claim, or the user's answer. False for a message that clients never send;
-  /// the client is dropped then.
+  /// A packet from a client: the reply to a claim, or the user's answer. False for a malformed packet or a message that
+  /// clients never send; the caller then drops the client.
   bool onChange(Asker& asker, std::string_view packet);
   /// A client replied whether its command holds the connection. If so, sends it the question, or waits for a pending
-  /// one, or denies the connection if the user said no before. False for a malformed ticket.
+  /// one, or denies the connection: the user denied it before, was prompted too often, or cannot be reached. False for
+  /// a malformed ticket.
   bool onClaim(Asker& asker, const Change& change);
   /// The user of this client answered: answers all connections to `target` that it owns.
   void onAnswer(Asker& asker, const HostPort& target, bool permitted);
   /// The connection is not held by this client's command, or the client is gone. Denies the connection if that client
-  /// owned it or was the last one to reply.
+  /// owned it, or was the last one to reply and none has claimed it.
   void notTheirs(std::uint64_t asker, std::uint64_t ticket);
-  /// Removes a client and denies the connections that wait for it.
+  /// Removes a client. Denies the connections that it owned, and those that waited only for its reply.
   void drop(std::list<Asker>::iterator asker);
   /// Passes the answer on to the server, unless the ticket was forgotten.
   void answer(std::uint64_t ticket, bool permitted);

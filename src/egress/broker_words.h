@@ -11,8 +11,8 @@
 
 namespace caisson::egress {
 
-/// To the broker, with two stream sockets: the client's, which has sent a TLS hello, and the host's, on which nothing
-/// has been sent yet.
+/// To the broker, with two stream sockets: the client's, whose first bytes are a TLS hello, and the host's, on which
+/// nothing has been sent yet.
 std::string encodeHandOver(std::string_view target);
 /// The target, "host:port"; nullopt for a malformed packet.
 std::optional<std::string> decodeHandOver(std::string_view packet);

@@ -5,7 +5,7 @@
 namespace caisson::egress {
 namespace {
 
-constexpr std::size_t kMaxKnown = 1024;  // at most ten bits per query
+constexpr std::size_t kMaxKnown = 1024;  // choosing one of them leaks at most ten bits per query
 
 }  // namespace
 

@@ -31,7 +31,7 @@ class LookupBudget {
   std::uint64_t questions_ = 0;  ///< in the current minute
   double text_ = kTextAtOnce;    ///< bytes of new text that may be sent now
   Clock::time_point minute_{}, refilled_{};
-  std::unordered_set<std::string> known_;  ///< names that were charged before
+  std::unordered_set<std::string> known_;  ///< the first 1024 names that were charged; others are charged each time
 };
 
 }  // namespace caisson::egress

@@ -12,7 +12,7 @@
 namespace caisson::egress {
 
 struct Confinement {
-  std::optional<uid_t> become;      ///< if the caller is root, run as this user and group
+  std::optional<uid_t> become;      ///< run as this user and group; set only if the caller is root
   int landlock_abi = 0;             ///< 0: without Landlock
   std::uint64_t descriptors = 256;  ///< new soft limit on open descriptors, bounded by the hard one
   plan::SyscallFilter filter;

@@ -40,7 +40,8 @@ class Connection final : public Watcher {
   /// Enforces the timeouts of the current phase and adds the bytes of this connection to the totals. Does nothing while
   /// it waits for a user.
   void tick(Clock::time_point now);
-  /// After a rule change: closes the connection if it is no longer allowed; a pending one may continue.
+  /// After a rule change: resets and reports the connection if it is no longer allowed. One that waits for the user
+  /// connects if it is allowed now, and keeps waiting while no rule denies it.
   void judgeAgain();
   /// The user was prompted for `target`: if this connection waits for that answer, it continues or is denied.
   void answered(const HostPort& target, bool permitted);
@@ -71,8 +72,8 @@ class Connection final : public Watcher {
   enum class Style : std::uint8_t { captured, tunnel_request, socks, http };
 
   // connection.cc: lifecycle and target
-  /// Sets the target and checks it: connects, waits for the user's answer, or denies. Call again for a request to
-  /// another host.
+  /// Sets the target (a synthetic address becomes its name) and checks it: connects, waits for the user's answer, or
+  /// denies. Call again for a request to another host.
   void aim(HostPort target, Style style);
   /// The user's answer for this connection arrived: connects or denies. Rules are checked again, since they may have
   /// changed.
@@ -85,7 +86,7 @@ class Connection final : public Watcher {
   /// Starts resolving the target, which `decision` allows; onAddresses() continues.
   void goToTarget(const Decision& decision);
   /// The target was resolved: connects to the first address, or to the upstream proxy. Denies if one address is
-  /// blocked.
+  /// blocked or the lookup was over the budget; reports the host as unreachable if there is no address.
   void onAddresses(const Server::Addresses& addresses);
   /// Starts connecting to the next untried address, always by way of the upstream proxy if there is one. Reports the
   /// host as unreachable if none is left.
@@ -101,7 +102,8 @@ class Connection final : public Watcher {
   /// Reports the new connection at once and not only when it closes: the sandbox or its supervisor may be killed before
   /// that.
   void reportOpened();
-  /// Tells the client that the connection is made and starts to forward bytes.
+  /// Confirms the connection to a SOCKS or CONNECT client. Then handles a pending HTTP request, or waits for the
+  /// client's first bytes, which onFirstBytes() checks.
   void beginTransfer();
   /// Reports an allowed target that could not be reached and answers the client in its protocol. Reads errno for the
   /// SOCKS reply.
@@ -137,8 +139,8 @@ class Connection final : public Watcher {
   void onProxyRequest();
   /// Detects the protocol by the client's first bytes: TLS, HTTP, or another one, which is denied on ports 80 and 443.
   void onFirstBytes();
-  /// Once the TLS hello is complete: starts the transfer if its server name is the target, else denies it with a TLS
-  /// alert.
+  /// Once the TLS hello is complete: starts the transfer if its server name is the target or, for an address, missing
+  /// or an allowed name; else denies it with a TLS alert. Settings can allow a missing name and an encrypted hello.
   void checkTls();
   /// From now on forwards raw bytes in both directions.
   void beginTunnel();
@@ -154,8 +156,8 @@ class Connection final : public Watcher {
   void onBrokeredEvents(int descriptor);
   /// As pumpTunnel(), between client and broker and between broker and host.
   void pumpBrokered();
-  /// Forwards bytes between broker and host; true if there is more to do at once. If the host disconnects, closes the
-  /// broker's end too, and the broker tells the client.
+  /// Forwards bytes between broker and host; true if there is more to do at once. After an error of either socket
+  /// closes both; the broker then answers the client or breaks off.
   bool pumpUpstreamSide();
   /// Closes our ends of the pairs to the broker, if any.
   void dropBroker();
@@ -163,14 +165,15 @@ class Connection final : public Watcher {
   // connection_http.cc: plain HTTP
   /// Forwards HTTP requests and responses as far as possible without blocking, each of them checked.
   void pumpHttp();
-  /// Checks and forwards the next request's head. False: it is incomplete, was denied, or goes to another target, to
-  /// which the connection is then made first.
+  /// Checks and forwards the next request's head. False: it is incomplete, was denied, or needs another connection
+  /// (another target, a CONNECT, or the host has closed), which is then made first.
   bool takeRequest();
-  /// Forwards what is available of the response; true if that was something. Answers with 502 for a malformed head, and
-  /// breaks off if there was no request or the body is malformed.
+  /// Forwards what is available of the response; true if that was something. Answers with 502 for a malformed or
+  /// missing head, with 403 for a denied redirect, and resets if there was no request or the body is malformed or cut
+  /// short.
   bool takeResponse();
-  /// Whether a redirect may be forwarded. If not, the client gets the reason: its next connection would be denied
-  /// anyway.
+  /// Whether a redirect may be forwarded: to the same host, an allowed one, or one that the user can be prompted for.
+  /// If not, denies the request, so that the client gets the reason now and not with its next connection.
   bool judgeRedirect(std::string_view location);
   /// Answers the client's request with a response of our own and closes the connection. In the middle of another
   /// response, only resets it.

@@ -1,5 +1,5 @@
-// The sandbox's resolver: allowed names get synthetic addresses, all others a negative response. Queries for names that
-// are not allowed are never sent out.
+// The sandbox's resolver: allowed names, and those that the user can be prompted for, get synthetic addresses, all
+// others a negative response. Queries for names that are not allowed are never sent out.
 #pragma once
 
 #include <netinet/in.h>
@@ -34,7 +34,8 @@ class DnsServer final : public Watcher {
   void accept();
   /// Handles one query and calls `reply`, at once or later. `owner` identifies it for Resolver::cancel().
   void handle(dns::Bytes message, const void* owner, const Reply& reply);
-  /// For an allowed name: looks it up, and replies with its synthetic address if it exists.
+  /// For an allowed name: looks it up, and replies with its synthetic address if it exists and none of its addresses is
+  /// blocked.
   void resolveFor(const dns::Question& question, const Host& host, const void* owner, const Reply& reply);
   /// For a name that the user can be prompted for: replies with a synthetic IPv4 address, or with no record for other
   /// types, and sends no query. The prompt comes when the program connects, since no resolver waits that long.

@@ -13,7 +13,8 @@ class BodyFramer {
   BodyFramer() = default;
   explicit BodyFramer(const Framing& framing);
 
-  /// How many of `bytes` belong to the body. If fewer than given, the body ended there or is bad.
+  /// Advances by `bytes`, which follow those of the last call, and returns how many of them belong to the body. If
+  /// fewer than given, the body ended there or is bad.
   std::size_t feed(std::string_view bytes);
   [[nodiscard]] bool done() const { return done_; }
   [[nodiscard]] bool bad() const { return bad_; }

@@ -50,7 +50,7 @@ struct RequestHead {
   bool keep_alive = true;
 };
 
-/// `default_port` is used for a Host field without a port.
+/// `default_port` is used for a Host field without a port if the target is only a path. The result refers to `bytes`.
 RequestHead parseRequest(std::string_view bytes, std::uint16_t default_port);
 
 struct ResponseHead {
@@ -65,7 +65,7 @@ struct ResponseHead {
   std::string_view location;  ///< target of a redirect
 };
 
-/// `to_head`: the response to a HEAD request, which never has a body.
+/// `to_head`: the response to a HEAD request, which never has a body. The result refers to `bytes`.
 ResponseHead parseResponse(std::string_view bytes, bool to_head);
 
 /// Whether the first bytes are, or could become, an HTTP request. Lenient: servers skip blank lines.

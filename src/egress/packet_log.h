@@ -12,7 +12,7 @@ namespace caisson::egress {
 struct PacketTarget {
   std::string operation;  ///< "udp", "icmp", "protocol 132"
   Address address;
-  std::uint16_t port = 0;
+  std::uint16_t port = 0;  ///< of UDP; else 0
 };
 
 /// nullopt if it is not the beginning of an IP packet.

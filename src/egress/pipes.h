@@ -16,7 +16,7 @@ class PipePool {
  public:
   /// Returns an empty pipe; invalid if none is available.
   Pipe lend();
-  /// The pipe must be empty.
+  /// Keeps the pipe, which must be empty, for lend(); closes it if enough are idle.
   void giveBack(Pipe pipe);
 
   /// Requested capacity of each pipe; the kernel may refuse it.

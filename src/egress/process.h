@@ -32,7 +32,8 @@ class Process {
   static Result<Process> start(const std::string& program, const Settings& settings, sys::Fd link, sys::Fd broker);
 
   /// For a session: other processes of the user send changes and answers through `listener`, a listening socket. It
-  /// exits with pid 1 of the sandbox, `init`. Returns once it is running, or an error after ten seconds.
+  /// exits with pid 1 of the sandbox, `init` (a pidfd), or with this object. Returns once it is ready, or an error
+  /// after at most ten seconds.
   static Result<Process> startForSession(const std::string& program, Settings settings, sys::Fd link, sys::Fd broker,
                                          int init, int listener);
 
@@ -49,7 +50,7 @@ class Process {
   /// Tells the process that everything receive() delivered is recorded, so that opened connections may carry data. If
   /// its socket is full, the next call covers this one.
   void confirmRecorded();
-  /// Requests its totals, which it sends after all earlier reports.
+  /// Requests its totals, which it sends after all earlier reports. The request is lost if its socket is full.
   void requestTotals();
   /// Call after the sandbox is gone: receives the last reports, then ends the process. Waits at most a second for each
   /// report and 30 seconds in total.

@@ -15,7 +15,7 @@ inline constexpr int kBrokerEnd = 5;
 /// In a session: pidfd of pid 1 of the sandbox, and the socket for changes.
 inline constexpr int kInitDescriptor = 6, kListenerDescriptor = 7;
 
-/// Runs until the sandbox is gone; returns the exit status.
+/// Runs until the supervisor closes its end or, in a session, pid 1 of the sandbox exits; returns the exit status.
 int programMain();
 
 }  // namespace caisson::egress

@@ -13,8 +13,8 @@ class Questions {
  public:
   enum class Step : std::uint8_t { ask, wait, refuse };
 
-  /// What to do with a connection to `target`, which is not allowed: send a question, wait for a pending answer, or
-  /// deny it because the answer was "no" or the limit is reached.
+  /// What to do with a connection to `target`, which is not allowed: send a question, which is then pending until
+  /// answered(), wait for a pending one, or deny it because the answer was "no" or the limit is reached.
   Step about(const std::string& target);
   /// Whether about() could return anything but a denial.
   [[nodiscard]] bool mayAsk(const std::string& target) const;

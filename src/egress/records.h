@@ -25,7 +25,7 @@ std::optional<std::uint64_t> decodeRecorded(std::string_view packet);
 
 /// A packet of length-prefixed texts; unpack() is the inverse.
 std::string pack(const std::vector<std::string>& texts);
-/// At most `most` texts; nullopt if the packet is malformed.
+/// nullopt if the packet is malformed or has more than `most` texts.
 std::optional<std::vector<std::string>> unpack(std::string_view packet, std::size_t most);
 /// Parses a number in the format of std::to_string(), up to `most`; nullopt for any other text.
 std::optional<std::uint64_t> numberIn(std::string_view text, std::uint64_t most = ~std::uint64_t{0});
@@ -99,8 +99,8 @@ struct Claim {
 };
 
 /// A report of the egress process: ready, failed (with the reason), one request, requests that were only counted, a
-/// host to prompt the user for (only host and port are set), a connection to be claimed by a client, or the final
-/// totals.
+/// host to prompt the user for (only host and port are set), a connection to be claimed by a client, or the totals so
+/// far (on request, and at the end).
 struct Report {
   enum class Kind : std::uint8_t { ready, failed, request, overflow, question, whose, totals };
 

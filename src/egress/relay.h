@@ -1,4 +1,4 @@
-// Moves bytes between two sockets with splice, in both directions, until both sides have closed.
+// Moves bytes from one socket to another with splice. A connection has one Flow for each direction.
 #pragma once
 
 #include <cstdint>

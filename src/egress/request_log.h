@@ -19,8 +19,8 @@
 
 namespace caisson::egress {
 
-/// The category of a denied request: from the range that denied it, or from its host if that is an address or a
-/// metadata service's name.
+/// The category of a denied request: from the range that denied it or, if that is empty, from its host: an address, a
+/// metadata service's name, a local name, or any other.
 Category categoryOf(const Request& request, std::string_view blocked_range);
 
 class RequestLog {
@@ -38,7 +38,8 @@ class RequestLog {
   void addUnknown(std::uint64_t count, WallClock::time_point now);
   /// Whether takeOverflows() would return anything.
   [[nodiscard]] bool hasOverflow() const;
-  /// What was only counted since the last call. The counts of all calls plus the records equal all requests.
+  /// The requests since the last call that have no record and are not in takeRepetitions() either: too many kinds, no
+  /// room, or addUnknown(). Together with the records, they add up to all requests.
   std::vector<Overflow> takeOverflows();
   /// A record with the current count for each request that was repeated since its last record.
   std::vector<Request> takeRepetitions();

@@ -15,7 +15,7 @@
 namespace caisson::egress {
 
 struct Resolution {
-  bool failed = false;             ///< no server answered
+  bool failed = false;             ///< no server gave a usable answer
   std::vector<Address> addresses;  ///< empty without `failed`: the name does not exist, or has no address
 };
 

@@ -61,12 +61,14 @@ class Rules {
   /// Parses the texts; an error names the key and the entry.
   static Result<Rules> from(const RuleTexts& texts);
 
-  /// Whether any port of the host could be allowed: used for DNS queries.
+  /// Whether any port of the host could be allowed: used for DNS queries. Metadata services never are, local names only
+  /// with an entry in network.private_hosts.
   [[nodiscard]] Decision judgeName(const Host& host) const;
-  /// Whether this host may be reached on this port. Denials win; else an allowed pattern must match, and the port must
-  /// be in it or in the allowed ports.
+  /// Whether this host may be reached on this port. Denied hosts win; else an allowed pattern must match that names the
+  /// port or, without a port, the port lists must allow it. A named port is allowed even if the lists deny it.
   [[nodiscard]] Decision judge(const Host& host, std::uint16_t port) const;
-  /// Whether `host`, already allowed, may be reached at this address. `own`: the address belongs to this machine.
+  /// Whether `host`, already allowed, may be reached at this address. One in a blocked range or of this machine (`own`)
+  /// needs an exception in network.private_hosts, where mayBeExcepted() permits that.
   [[nodiscard]] Decision judgeAddress(const Host& host, const Address& address, bool own) const;
   /// Leading bytes of the name that no allowed pattern fixes; all of them if no pattern matches. 0 for addresses, for
   /// names that are listed exactly, and under "*", where a program needs no tunnel.
@@ -86,11 +88,12 @@ class Rules {
     [[nodiscard]] int width() const { return last - first; }
   };
 
-  /// Checks a port against the port lists only: the narrowest entry wins.
+  /// Checks a port against the port lists only: the narrowest entry wins, a denial among equals. A port of
+  /// guardedProtocol() needs an entry for it alone.
   [[nodiscard]] Decision judgePort(std::uint16_t port) const;
   /// The denying pattern, or null. With nullopt for `port`, only patterns without a port count.
   [[nodiscard]] const HostPattern* deniedBy(const Host& host, std::optional<std::uint16_t> port) const;
-  /// Whether network.private_hosts lists the host.
+  /// Whether network.private_hosts lists the host; the port of an entry is ignored.
   [[nodiscard]] bool hasException(const Host& host) const;
   /// Parses all `texts`; an error names the policy's `key`.
   static Result<std::vector<HostPattern>> patterns(const std::vector<std::string>& texts, std::string_view key);

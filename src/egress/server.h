@@ -51,7 +51,8 @@ class Server final : public Watcher {
   void useControl(sys::Fd init, sys::Fd listener);
   /// The link to the broker for hosts with a credential. Call before serve().
   void useBroker(sys::Fd link);
-  /// Runs until the supervisor or, for a session, the kernel reports that the sandbox is gone.
+  /// Runs until the supervisor closes its end or, for a session, pid 1 exits. Then closes all connections and sends the
+  /// remaining reports and the totals.
   void run();
 
   void onEvents(int descriptor, std::uint32_t events) override;
@@ -71,12 +72,13 @@ class Server final : public Watcher {
   /// is sent out counts against the sandbox's budget.
   struct Addresses {
     Decision decision;
-    bool failed = false;  ///< no server answered
+    bool failed = false;  ///< no server gave a usable answer
     std::vector<Address> list;
   };
-  /// Calls back with the addresses of `host`, at once or later. `owner` identifies the call for Resolver::cancel().
+  /// Calls back with the addresses of `host`, at once or later. Checks the addresses, but not the name: the caller has
+  /// done that. `owner` identifies the call for Resolver::cancel().
   void lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback);
-  /// Why there are no addresses.
+  /// Why an allowed result has no addresses.
   static std::string_view describeFailure(const Addresses& addresses) {
     return addresses.failed ? "no DNS server answered" : "the name does not exist";
   }
@@ -104,20 +106,20 @@ class Server final : public Watcher {
     bool waits = false;
     std::uint64_t ticket = 0;  ///< if several users can be asked (Askers); else the target identifies the question
   };
-  /// Asks the user about `target`, or joins a question that is pending. Does not wait if no user can be prompted, the
-  /// rules forbid to ask, or the user denied it before. `client`: the connection's socket; `accepted_on`: its local
-  /// address.
+  /// Asks the user about `target`, or joins a question that is pending. Does not wait if no user can be prompted (also
+  /// after too many prompts), a rule or blocked range denies the target, or the user denied it before. `client`: the
+  /// connection's socket; `accepted_on`: its local address.
   Wait ask(const HostPort& target, const Decision& decision, int client, const Endpoint& accepted_on);
   /// Handles the answer for the connection with this ticket.
   void answer(std::uint64_t ticket, bool permitted);
   /// The connection with this ticket no longer waits.
   void forgetTicket(std::uint64_t ticket);
-  /// Applies an encoded Change to the rules, or the answer in it, and checks all connections again. An error if it is
-  /// malformed.
+  /// Applies an encoded Change: changes the rules and checks all connections again, or passes the user's answer to
+  /// those that wait for it. An error if it is malformed, or a reply to a claim, which only Askers handles.
   Result<void> applyChange(std::string_view packet);
   /// Makes run() return after the current turn.
   void end() { ended_ = true; }
-  /// Removes a connection after the current turn of the loop.
+  /// Removes a connection, which is closed, after the current turn of the loop.
   void retire(Connection* connection);
   /// Adds to the totals, which network.max_bytes limits.
   void countBytes(std::uint64_t sent, std::uint64_t received);
@@ -133,16 +135,17 @@ class Server final : public Watcher {
   void accept(int listener, bool on_proxy_port);
   /// Gives the user's answer about one host and port to the connections that wait for it.
   Result<void> answerQuestion(const Change& change);
-  /// Handles one packet of the supervisor: a request for totals, a confirmation of records, or a Change. Ends the
-  /// process if the supervisor is gone.
+  /// Handles one packet of the supervisor: a request for totals, a confirmation of records, or a Change. Ends run() if
+  /// the supervisor has closed its end.
   void onSupervisor();
-  /// Queues a report and sends what fits. Never drops one: blocks if too many are queued.
+  /// Queues a report and sends what fits. Drops none while the supervisor lives: blocks if too many are queued.
   void sendReport(const Report& report);
-  /// Reports what was only counted since the last call.
+  /// Sends RequestLog::takeOverflows(), without the repetitions.
   void sendOverflows();
   /// Sends queued reports; with MSG_DONTWAIT in `flags`, only as many as fit.
   void sendUnsent(int flags);
-  /// Bytes of the name to charge to the lookup budget. 0 for a name that no pattern matches: the user approved it.
+  /// Bytes of the name to charge to the lookup budget. 0 for a name that no rule allows where users can be prompted:
+  /// the user has approved it.
   [[nodiscard]] std::size_t freeBytes(const Host& host) const;
   /// Runs every 250 ms while there are connections or lookups: timeouts of all parts, and overflow reports.
   void tick(Clock::time_point now);

@@ -28,7 +28,7 @@ struct Settings {
   std::optional<uid_t> become;         ///< if the caller is root, the egress runs as this user and group
   int landlock_abi = 0;
   bool ask = false;          ///< the user can be prompted for hosts that the policy does not list
-  bool for_session = false;  ///< exits with the sandbox, not with the process that started it
+  bool for_session = false;  ///< accepts changes from clients, and exits also when pid 1 of the sandbox does
 
   bool operator==(const Settings&) const = default;
 };

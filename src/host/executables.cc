@@ -97,7 +97,7 @@ class Closure {
   std::set<std::string> seen_, required_;
 };
 
-/// Adds the dependencies of programs below a listed directory; false if there are too many files.
+/// Adds the dependencies of programs below a listed directory; false if there are too many files or levels.
 bool addBelow(int parent, const char* name, const std::string& path, int depth, std::size_t& count, Closure& closure) {
   const int fd = ::openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (fd < 0) return true;

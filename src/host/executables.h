@@ -9,7 +9,8 @@
 
 namespace caisson::host {
 
-/// Empty without lists. `toolchains` come before the system in the payload's PATH.
+/// Empty without lists. `toolchains` come before the system in the payload's PATH. Without an allowlist, busybox and
+/// toybox are blocked too: they could act as any blocked program.
 plan::ExecutableFacts observeExecutables(const policy::Policy& policy, const std::vector<plan::Toolchain>& toolchains);
 
 }  // namespace caisson::host

@@ -35,8 +35,8 @@ struct KernelVersion {
 /// Parses "6.12.3-amd64"; 0.0 if it is not a version.
 KernelVersion parseKernelRelease(std::string_view release);
 
-/// Tried in one child, in this order; if `user` or `id_map` fails, the rest is not tried. A plain structure, since it
-/// is sent through a pipe.
+/// Tried in a child; if `user` or `id_map` fails, the rest is not tried. A plain structure, since it is sent through a
+/// pipe.
 struct NamespaceProbe {
   sys::Attempt user, id_map;
   sys::Attempt mount, network, ipc, uts, cgroup, pid, time;

@@ -11,7 +11,7 @@ namespace caisson::host {
 /// Not for overlay_store `disk`, which has no alternative: the launch fails if the disk cannot hold it.
 bool mayUseStateDisk(const policy::Policy& policy);
 
-/// Looks at the directory, or at the nearest existing one above it. Changes nothing.
+/// Checks the directory `runs` of `home`, or the nearest existing one above it. Changes nothing.
 plan::StateDisk probeStateDisk(const std::string& home);
 
 /// Why a directory cannot hold the upper layer of an overlay; empty if it can. An O_PATH descriptor does not support

@@ -104,10 +104,10 @@ Listening installFilter(const Block& block);
 /// nothing if a listener was wanted and the launch failed before the filter. If the message cannot be sent, shuts down
 /// the control socket, which ends the sandbox.
 void handOverListener(const Block& block, const Listening& listening);
-/// Tries forbidden actions with the payload's rights, without the filter; exits if one succeeds.
+/// With Block::self_test: tries forbidden actions with the payload's rights, without the filter; exits if one succeeds.
 void selfTest(const Block& block);
-/// Exits if the filter is not in force. Makes no call that triggers a notification: the supervisor does not answer
-/// before the program runs.
+/// With Block::self_test: exits if the block has a filter and it is not in force. Makes no call that triggers a
+/// notification: the supervisor does not answer before the program runs.
 void selfTestOfFilter(const Block& block);
 
 /// Steps that a caller adds to becomePayload(); each may be null.
@@ -120,13 +120,15 @@ struct PayloadHooks {
 [[noreturn]] void becomePayload(const Block& block, const Helper& helper, int terminal, Listening& listening,
                                 const PayloadHooks& hooks = {});
 
-/// Unmaps all memory except its own code and the block, then reaps, forwards signals and reports the payload's exit.
+/// With Block::hide_init, unmaps all memory except its own code and the block. Then reaps and forwards signals until
+/// the payload exits, which it reports, or the supervisor is gone; its own exit ends the sandbox.
 [[noreturn]] void becomeInit(const Block& block, int payload_pid, int signals);
 
 /// Executes the init program of a session: without capabilities, not dumpable, with only its own descriptors.
 [[noreturn]] void becomeInitProgram(const Block& block);
 
-/// Entry of the process that clone made: sets up the sandbox, starts the payload and becomes pid 1.
+/// Entry of the process that clone made: sets up the sandbox, then starts the payload and becomes pid 1, or executes
+/// the session's init program.
 [[noreturn]] void runChild(const Block& block);
 
 }  // namespace caisson::isolation

@@ -7,7 +7,8 @@
 namespace caisson::isolation {
 namespace {
 
-/// Every permitted port, for a kernel that has no packet filter to capture all of them.
+/// The permitted ports except those of the proxy and DNS, for a kernel without a packet filter to capture all of them.
+/// Stops at kMaxEgressPorts + 1, which shows that there are more.
 std::vector<std::uint16_t> permittedPorts(const plan::EgressPlan& egress) {
   std::vector<std::uint16_t> ports;
   for (const auto& [first, last] : egress.ports) {

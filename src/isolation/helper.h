@@ -22,7 +22,7 @@ class Helper {
   void start();
   /// Waits for the network namespace and enters it.
   void joinNetwork();
-  /// Lets the thread detach the old root, which pivot_root left on top of the new one.
+  /// Makes the thread detach the old root, which pivot_root left on top of the new one; without a thread, detaches it.
   void detachOldRoot();
   /// For the payload's process: returns when no path leads to the old root; exits if the thread ended without that.
   void waitUntilOldRootIsGone() const;

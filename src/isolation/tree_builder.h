@@ -54,10 +54,11 @@ class TreeBuilder {
   void makeOptionalSymlink(const FlatStep& step);
   /// Creates a new file in an existing directory.
   void makeFile(const FlatStep& step);
-  /// Mounts a copy of the source's mount, with the step's attributes, at the target; "" makes it the new root.
+  /// Mounts a copy of the source's mount at the target, with the step's attributes except for devices; "" makes it the
+  /// new root. Skips an optional source that is absent.
   void bind(const FlatStep& step);
-  /// Mounts a new tmpfs, or calls directoryOnDisk(); "" makes it the new root. An optional one needs an existing
-  /// target.
+  /// Mounts a new tmpfs, or calls directoryOnDisk(); "" makes it the new root. Skips an optional one whose target is
+  /// absent.
   void tmpfs(const FlatStep& step);
   /// A size-limited directory on disk, as a separate mount: it can be noexec, and its attributes are not those of the
   /// host's file system.
@@ -78,8 +79,8 @@ class TreeBuilder {
   void maskOthers(int proc, const FlatStep& step);
   /// Covers an existing file with a read-only one with the step's content; skips an absent one.
   void coverFile(const FlatStep& step);
-  /// Mounts the file `name` of the scratch directory over the target, by path; only in a root that no payload has
-  /// written to. False: use coverByDescriptor().
+  /// Mounts the file `name` of the scratch directory over the target, by path; skips an absent target. Works only in a
+  /// root that no payload has written to. False: use coverByDescriptor().
   bool coverByName(const char* name, const FlatStep& step);
   /// The same without following a link, in any tree; skips an absent target.
   void coverByDescriptor(int file, const FlatStep& step);

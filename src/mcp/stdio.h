@@ -11,8 +11,8 @@ namespace caisson::mcp {
 /// goes to standard error instead of between the messages.
 Result<sys::Fd> takeStandardOutput();
 
-/// Serves one client until its input ends or `until` becomes readable, then cancels its calls. After the end of input
-/// these have two more seconds.
+/// Serves one client until its input ends, its output is closed or `until` becomes readable, then cancels its calls.
+/// After the end of input these have two more seconds.
 void serveStdio(Server& server, int input, int output, int until);
 
 }  // namespace caisson::mcp

@@ -150,7 +150,7 @@ Result<void> planLandlock(const Policy& policy, const HostFacts& host, Plan& pla
     }
     plan.layers["landlock"] = "missing";
     plan.warnings.emplace_back("Landlock is missing on this kernel");
-    plan.notices.push_back(plan.warnings.back());  // no built-in profile lists it as optional
+    plan.notices.push_back(plan.warnings.back());  // as well: no built-in profile lists it as optional
     return {};
   }
   plan.landlock = !rests_on_it ? landlockForOwnRoot(plan, host.landlock_abi)

@@ -72,8 +72,8 @@ Result<void> checkPrograms(const HostFacts& host) {
   return {};
 }
 
-/// Whether the allowlist has this program, for an early and clear error. The enforcement is that an unlisted program is
-/// missing or not executable.
+/// Whether the allowlist has this program, or may have it in a directory, for an early and clear error. The enforcement
+/// is that an unlisted program is missing or not executable.
 bool mayStart(const policy::Policy& policy, const HostFacts& host, const std::string& program) {
   const bool bare = program.find('/') == std::string::npos;
   for (const Program& one : host.executables.allowed) {

@@ -3,8 +3,8 @@
 // Names do not protect: a program can be copied, linked, loaded by `ld.so`, or come from memory. So with an
 // allowlist only the listed programs, their loader and their libraries can be executed or mapped as code, each through
 // a separate mount. Every other mount is noexec, which the kernel also enforces for mmap and so for `ld.so program` and
-// LD_PRELOAD; program directories are empty except for listed programs. A blocklist removes single files, under every
-// name they have. Memory files cannot be executable in either case.
+// LD_PRELOAD; program directories are empty except for listed programs. A blocklist removes single files, with
+// their hard links in the payload's PATH. Memory files cannot be executable in either case.
 //
 // Not covered: what an allowed interpreter does in its own process, and programs built in a directory that
 // `process.executable_directories` names.

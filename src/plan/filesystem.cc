@@ -158,8 +158,8 @@ Result<void> checkDirectoryStores(const policy::Policy& policy, const HostFacts&
   return {};
 }
 
-/// The name of a cache below CAISSON_HOME/caches, or "" where there can be none: without a workspace, and for a root
-/// caller on a file system without idmapped mounts.
+/// The name of a cache below CAISSON_HOME/caches, or "" where there is none: none is configured, it is that of a
+/// workspace and none is shown, or the caller is root and the disk can hold no overlay.
 std::string cacheOf(const policy::Policy& policy, const policy::Tmpfs& tmpfs, const HostFacts& host, const Plan& plan) {
   if (tmpfs.cache.empty() || (plan.identity.parent_writes_maps && !host.state_disk.why_no_overlay.empty())) return "";
   if (tmpfs.cache != "workspace") return "shared-" + tmpfs.cache;
@@ -281,7 +281,7 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
   plan.steps.push_back(MountTmpfs{"/dev/shm", kShmBytes, 8192, 01777, false});
   plan.steps.push_back(MountDevpts{"/dev/pts"});  // hides the caller's terminals
   addProc(policy, host, plan);
-  // Inside the user and the host are called `sandbox`, here too.
+  // As at level full, the user is `sandbox` and the host has the policy's hostname.
   plan.steps.push_back(CoverFile{"/etc/passwd", passwd()});
   plan.steps.push_back(CoverFile{"/etc/group", group()});
   plan.steps.push_back(CoverFile{"/etc/hosts", hosts(plan.hostname)});

@@ -18,7 +18,8 @@ std::uint64_t executeRights();
 /// All rights of `abi` except execute and creating devices; reading is included.
 std::uint64_t writeRights(int abi);
 
-/// Rules for a private root: read everywhere, execute where programs are, write where `plan.steps` allows it.
+/// Rules for a private root: read everywhere except in write-only directories, execute where programs are, write where
+/// `plan.steps` allows it.
 Landlock landlockForOwnRoot(const Plan& plan, int abi);
 
 /// Rules for the host's root: system directories, a few files of /etc, private mounts, and paths that the policy names.

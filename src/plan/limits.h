@@ -8,7 +8,8 @@ namespace caisson::plan {
 /// How many processes and threads there may be together, which is what the kernel counts.
 std::uint64_t maxTasks(const policy::Policy& policy);
 
-/// Uses the cgroup for every limit it supports; others are listed, and are an error if the policy requires them.
+/// Sets plan.cgroup to the limits that a cgroup can enforce here. The others become a warning, or an error if the
+/// policy requires the cgroup; missing limits on disk I/O are always an error.
 Result<void> planCgroup(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
 /// Sets rlimits and what the supervisor limits. Call after planCgroup(). `interactive`: without a default time limit.

@@ -18,7 +18,7 @@ std::optional<std::string> nameBelow(const std::string& path, const std::string&
   return path.substr(tree == "/" ? 1 : tree.size() + 1);
 }
 
-/// The credential or history of a home that `path` is or lies in, or "".
+/// The credential or history of a home that `path` is or lies in, else its last part if that looks secret, else "".
 std::string homeSecretOf(const HostFacts& host, const std::string& path) {
   for (const std::string& home : host.homes) {
     for (const std::string_view secret : policy::homeSecrets()) {

@@ -42,7 +42,8 @@ void observeFiles(SyscallFilter& filter);
 /// Makes the filter report observedNetworkCalls().
 void observeNetwork(SyscallFilter& filter);
 
-/// Makes the filter report new processes (not threads), execs, and signals to other processes: for `audit.processes`.
+/// Makes the filter report new processes (not threads), execs, and signals that are sent to a process (not to a thread,
+/// not signal 0): for `audit.processes`.
 void observeProcesses(SyscallFilter& filter);
 /// Makes the filter report new processes and threads, for separate limits on both. Call after observeProcesses().
 void observeTasks(SyscallFilter& filter);

@@ -60,7 +60,7 @@ struct Program {
 struct ExecutableFacts {
   std::vector<Program> allowed;
   std::vector<std::string> libraries;      ///< real paths of loaders and libraries that the allowed ones need
-  std::vector<std::string> blocked;        ///< real paths, including every hard link
+  std::vector<std::string> blocked;        ///< real paths, including hard links in the payload's PATH
   std::map<std::string, std::string> usr;  ///< "lib" -> "" for a directory below /usr, or the link's target
 };
 
@@ -429,8 +429,8 @@ bool limitsIo(const policy::Resources& resources);
 /// the policy requires, or the policy requires what this build cannot enforce.
 Result<Plan> build(const policy::Policy& policy, const HostFacts& host, const Command& command);
 
-/// Retargets a plan of the same policy and host to another command that is equally interactive. Fails if the policy
-/// denies the command.
+/// Retargets a plan of the same policy and host to another command that is equally interactive: sets plan.command only.
+/// Fails if the command is empty or the policy denies it.
 Result<void> setCommand(const policy::Policy& policy, const HostFacts& host, const Command& command, Plan& plan);
 
 /// The plan as text for `caisson plan`.

@@ -5,8 +5,8 @@
 
 namespace caisson::plan {
 
-/// Sets plan.disk and the limit on the size of files. Call after the mounts are planned. Fails if the policy requires
-/// class `hard` and something can only be watched.
+/// Sets plan.disk, if something can only be watched, and the limit on the size of files. Call after the mounts are
+/// planned. Fails if the policy requires class `hard` and something can only be watched.
 Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
 }  // namespace caisson::plan

@@ -33,7 +33,8 @@ constexpr std::string_view kRedacted = "REDACTED";
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-/// Replaces the user part of every `scheme://user:password@host` in a line. A user without a password may be a token.
+/// Replaces the user part of every `scheme://user:password@host` in a line, except a plain `git`; true if it replaced
+/// any. A user without a password may be a token.
 bool redactUrls(std::string& line) {
   bool changed = false;
   for (std::size_t at = line.find("://"); at != std::string::npos; at = line.find("://", at + 3)) {

@@ -14,7 +14,7 @@ bool looksSecret(std::string_view name);
 /// certificates or public keys only.
 bool mayBePublic(std::string_view name);
 /// Whether the content of a file that does not look secret should be read, because its name has a word such as `key`,
-/// `cert` or `tls`. False for .pub files and program sources.
+/// `cert` or `tls`. False for .pub files, program sources and texts such as .md and .json.
 bool mayHoldKey(std::string_view name);
 
 /// Whether the text has a PEM or PuTTY private key.

@@ -41,7 +41,7 @@ constexpr std::uint32_t argumentOffset(const ArgumentTest& test) {
   return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + 8U * test.argument + half);
 }
 
-/// Whether the outcome of `test` implies that of another one; nothing: unknown.
+/// The outcome of `other`, if it follows from `test` being true or false (`holds`); nullopt: unknown.
 constexpr std::optional<bool> implied(const ArgumentTest& other, const ArgumentTest& test, bool holds) {
   if (other == test) return holds;
   if (!holds || test.kind != ArgumentTest::Kind::equal) return std::nullopt;
@@ -237,7 +237,7 @@ constexpr bool decideAlike(const SyscallRule& a, const SyscallRule& b) {
   return a.otherwise == b.otherwise && a.branches == b.branches;
 }
 
-/// `rules` by their first number, in order, with `unlisted` in the gaps.
+/// `rules`, which are sorted and cover one number each, with `unlisted` in the gaps; equal neighbours are merged.
 constexpr std::vector<Segment> fillGaps(const std::vector<Segment>& rules, const SyscallRule& unlisted) {
   std::vector<Segment> result;
   const auto add = [&](std::uint32_t first, const SyscallRule& rule) {
@@ -344,7 +344,7 @@ constexpr std::uint32_t kNativeArchitecture =
     AUDIT_ARCH_AARCH64;
 #endif
 
-/// The whole program: checks the architecture, then searches the call's number.
+/// The whole program: checks the architecture (if check_architecture is set), then searches the call's number.
 constexpr Code emitProgram(const SyscallFilter& filter) {
   Assembler code;
   const SyscallRule unlisted{-1, {}, filter.unlisted};

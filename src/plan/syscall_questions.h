@@ -27,6 +27,7 @@ constexpr std::uint32_t seen(int error) { return SECCOMP_RET_USER_NOTIF | static
 
 inline Program builtin() { return {builtinProgram().begin(), builtinProgram().end()}; }
 
+/// The compiled filter of `policy` at level full; fails the test if there is none.
 inline Program programFor(const Policy& policy, ExecToken token = {}) {
   const auto filter = filterForFull(policy, token);
   EXPECT_TRUE(filter) << filter.error().message();
@@ -49,12 +50,14 @@ struct Arguments {
   std::uint64_t values[6] = {};
 };
 
+/// What `program` returns for the call: a SECCOMP_RET_* value.
 inline std::uint32_t ask(const Program& program, std::string_view name, const Arguments& arguments = {}) {
   const auto number = syscallNumber(name);
   EXPECT_TRUE(number) << name;
   return evaluate(program, nativeArchitecture(), number.value_or(-1), arguments.values);
 }
 
+/// Whether this architecture has the call.
 inline bool here(std::string_view name) { return syscallNumber(name).has_value(); }
 
 /// All programs in which a rule about a hostile call must hold.

@@ -161,7 +161,7 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
     if (isNeverAllowed(name)) return fail(forbidden(name, "syscalls.allow"));
     rules.allowUnlisted(name);  // a partly allowed call stays so
   }
-  addProcessRules(rules, policy, token);  // last: a policy cannot allow what it also forbids
+  addProcessRules(rules, policy, token);  // after syscalls.allow: a policy cannot allow what it also forbids
   if (wish.names) {
     if (wish.mode == policy::SyscallMode::denylist) {
       for (const std::string& name : *wish.names) takeAway(rules, name);

@@ -10,7 +10,8 @@
 
 namespace caisson::plan {
 
-/// Names of the built-in allowlist. A name the running architecture lacks (open on aarch64) is skipped.
+/// Names of the built-in allowlist, including names that the running architecture lacks (open on aarch64); filters skip
+/// those.
 std::span<const std::string_view> allowedSyscalls();
 
 /// Names that no policy may allow, denied with EPERM: each is a known way out or reaches kernel code that a payload
@@ -30,7 +31,8 @@ struct ExecToken {
 /// The filter for `policy` at level `full`. `token` is used only when the policy forbids further execs.
 Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token);
 
-/// Whether the filter of `policy` at level `full` is the built-in one, unchanged.
+/// Whether the filter of `policy` at level `full` is the built-in one, unchanged. Ignores whether calls are to be
+/// reported (plan/observation.h).
 bool usesBuiltinFilter(const policy::Policy& policy);
 
 /// The built-in filter as a program compiled at build time.
@@ -39,8 +41,8 @@ std::span<const sock_filter> builtinProgram();
 std::size_t builtinAllowed();
 
 /// The filter for level `process` and for the tier without namespaces: the policy's allowlist, else everything except
-/// forbidden calls and arguments. `without_namespaces`: also no sockets except pairs, and nothing that Landlock does
-/// not cover.
+/// the policy's denylist and forbidden calls and arguments. `without_namespaces`: also no sockets except pairs, and
+/// nothing that Landlock does not cover.
 Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool without_namespaces);
 
 }  // namespace caisson::plan

@@ -65,7 +65,7 @@ enum class Syntax : std::uint8_t {
   host_pattern,
   reachable_host,   ///< a host pattern that does not mean this machine itself
   credential_host,  ///< a host name with or without a port, in canonical form
-  single_host,      ///< a host name or an address, no pattern
+  single_host,      ///< a host name or an address, no pattern, not this machine itself
   port,
   address,
   proxy_url,

@@ -1,5 +1,5 @@
-// Ceilings of a policy. A value above a ceiling is an error, never clipped. An owner's configuration may change a
-// ceiling, so ceilings are values, not constants.
+// Ceilings of a policy. A value above a ceiling is an error, never clipped, unless a person typed it (Policy::typed).
+// An owner's configuration may change a ceiling, so ceilings are values, not constants.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ constexpr Ceilings ceilingsOf(Level level) {
   return ceilings;
 }
 
-/// The ceilings of a policy: those of its level, or of `dev`.
+/// The ceilings of a policy: those of its level; with resources.ceilings = `dev`, those of `dev` except for swap and
+/// output.
 constexpr Ceilings ceilingsOf(const Policy& policy) {
   Ceilings ceilings = ceilingsOf(policy.isolation.level);
   if (policy.resources.ceilings != CeilingSet::dev) return ceilings;
@@ -46,7 +47,7 @@ constexpr Ceilings ceilingsOf(const Policy& policy) {
 /// resources.wall_seconds = "none".
 inline constexpr double kNoTimeLimit = std::numeric_limits<double>::infinity();
 
-/// The level's default for an unset key.
+/// The level's default for an unset key; effectiveWallSeconds() also considers the ceilings of `dev`.
 constexpr double defaultWallSeconds(Level level) { return level == Level::full ? 120 : 60; }
 constexpr std::uint64_t defaultOutput(Level level) { return level == Level::full ? 10 * kMiB : 1 * kMiB; }
 

@@ -25,12 +25,12 @@ enum class Tier : std::uint8_t { namespaces, landlock };
 enum class WorkspaceMode : std::uint8_t { none, ro, rw, overlay };
 /// none: only a private loopback; proxy: through the egress process; host: the host's network.
 enum class NetworkMode : std::uint8_t { none, proxy, host };
-/// clean: standard variables; listed: none; inherit: the caller's, overridden by the standard ones. Environment::pass
-/// and `set` come on top of each.
+/// clean: standard variables; listed: none; inherit: the caller's except loader variables, overridden by the standard
+/// ones. Variables for proxy, credentials and offline package managers, Environment::pass and `set` come on top.
 enum class EnvironmentMode : std::uint8_t { clean, listed, inherit };
 /// What Syscalls::names means: the allowed calls, or calls removed from the built-in allowlist.
 enum class SyscallMode : std::uint8_t { allowlist, denylist };
-/// Which ceilings bind a policy: those of the document profiles, or those of `dev` (limits.h).
+/// Which ceilings bind a policy: those of its level, or those of `dev` (limits.h).
 enum class CeilingSet : std::uint8_t { standard, dev };
 /// hard: refuse to run where disk limits can only be watched, not enforced by the kernel.
 enum class QuotaClass : std::uint8_t { any, hard };
@@ -47,7 +47,8 @@ inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr std::uint64_t kMiB = 1024 * kKiB;
 inline constexpr std::uint64_t kGiB = 1024 * kMiB;
 
-/// A layer that may be missing where the host lacks it. All others are required.
+/// A layer that may be missing where the host lacks it; others are required. `landlock` has no effect: level process
+/// and tier landlock always require Landlock, level full in tier namespaces never does.
 enum class OptionalLayer : std::uint8_t { landlock, landlock_scoping, time_namespace, cgroup };
 
 struct Isolation {

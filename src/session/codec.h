@@ -69,6 +69,7 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
 
+  /// Reads values in the order in which they were written; appends to lists and maps. Check complete() before use.
   template <class... T>
   void operator()(T&... values) {
     (value(values), ...);

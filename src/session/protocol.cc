@@ -60,6 +60,7 @@ int sendPacket(int socket, MessageType type, const std::string& value, std::vect
   }
   iovec parts[2] = {{&header, sizeof(header)},
                     {const_cast<char*>(value.data()), header.in_file != 0 ? std::size_t{0} : value.size()}};
+  if (descriptors.size() > kMaxPacketDescriptors + 1) return EMSGSIZE;
   alignas(cmsghdr) char room[CMSG_SPACE((kMaxPacketDescriptors + 1) * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = parts;

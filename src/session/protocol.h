@@ -31,7 +31,7 @@ inline constexpr std::uint32_t kProtocol = 0x43540005;
 
 enum class MessageType : std::uint32_t {
   // from the client
-  start,        ///< StartOptions: builds the sandbox, the caller holding the session's lock -> done or failed
+  start,        ///< StartOptions: builds the sandbox, the caller holding the session's lock -> done with Welcome
   exec,         ///< CommandOptions, and for a foreground command descriptors 0, 1, 2 -> started, finished or failed
   signal,       ///< SignalOptions, to a background command or the one of this connection -> done (background)
   take_input,   ///< CommandNumber -> done with the write end of the command's standard input
@@ -88,7 +88,7 @@ struct CommandOptions {
   std::string working_directory;
   std::optional<double> timeout_seconds;
   bool background = false;
-  bool keep_input = false;     ///< background: standard input stays open for take_input
+  bool keep_input = false;     ///< background: standard input is a pipe for take_input, and `input` is ignored
   std::string input;           ///< background: standard input
   bool interactive = false;    ///< on a user's terminal: TERM is set, and there is no default time limit
   bool wants_started = false;  ///< a foreground command is answered with `started`, too
@@ -150,14 +150,16 @@ struct Packet {
 
 inline constexpr std::size_t kMaxPacketDescriptors = 4;
 
-/// Sends one message. Returns 0 or an errno (EPIPE: the peer is gone; EAGAIN: its buffer is full and `wait` is false;
-/// ETOOMANYREFS: too many descriptors of this user are in flight).
+/// Sends one message with at most kMaxPacketDescriptors descriptors, else EMSGSIZE. Returns 0 or an errno
+/// (EPIPE: the peer is gone; EAGAIN: its buffer is full and `wait` is false; ETOOMANYREFS: too many descriptors of this
+/// user are in flight; ENOMEM: no memory file for a long value).
 int sendPacket(int socket, MessageType type, const std::string& value, std::vector<int> descriptors = {},
                bool wait = true);
 
 /// What receivePacket() found: a message, nothing yet, or the end of the connection.
 enum class Receipt : std::uint8_t { message, nothing, closed };
-/// Receives one message; does not block. A malformed one counts as end of file.
+/// Receives one message; does not block. A malformed message, one of another protocol version and a socket error count
+/// as `closed`.
 Receipt receivePacket(int socket, Packet& packet);
 
 // --- codec.h ---

@@ -12,10 +12,12 @@
 
 namespace caisson::session {
 
+/// Functions without a policy record nothing until one with a policy has opened the log.
 class Record {
  public:
   /// For a process that must not wait: while another process holds the log, records are queued (hasDeferred()), and
-  /// starting() fails with EWOULDBLOCK. Also delays handOver(). Call before the log is used.
+  /// starting() fails with EWOULDBLOCK. CRITICAL records still wait; queued ones are lost without flush(true) before
+  /// the exit. Also delays handOver(). Call before the log is used.
   void deferWhenBusy() { defer_ = true; }
   /// Alerts are sent by this function, for a process that may not start programs.
   void sendAlertsBy(supervise::AlertSender sender) { alert_ = std::move(sender); }
@@ -47,8 +49,9 @@ class Record {
   void note(const std::string& session, audit::EventType type, audit::Fields fields);
   /// Records a blocked call.
   void callRefused(const std::string& session, const Violation& violation);
-  /// Responds to an escape attempt: records it, sends alerts, writes a trace, puts the command into quarantine, and
-  /// adds all that to the result. `rolled_back`: a text about the rollback, for the same.
+  /// Responds to an escape attempt, for a result with `escape` set: records it, sends alerts, writes a trace, puts the
+  /// command into quarantine, and adds all that to the result. Only the record needs an open log. `rolled_back`: a text
+  /// about the rollback, for the same.
   void escaped(const policy::Policy& policy, const plan::Plan& plan, const std::vector<std::string>& command,
                const supervise::LastOutput& last, RunResult& result, const std::string& rolled_back);
   /// Records that a limit of the whole session was exceeded.

@@ -154,7 +154,7 @@ Result<void> killSandbox(const sys::RootDir& directory) {
     const long opened = process.pid > 0 ? sys::raw(SYS_pidfd_open, process.pid, 0) : -ESRCH;
     if (opened < 0) continue;
     const Fd pidfd(static_cast<int>(opened));
-    if (!process.isAlive()) continue;  // the pid was reused, or is that of a zombie
+    if (!process.isAlive()) continue;  // the pid was reused
     sys::raw(SYS_pidfd_send_signal, pidfd.get(), SIGKILL, nullptr, 0);
     pollfd wait{pidfd.get(), POLLIN, 0};
     if (::poll(&wait, 1, kKillTimeoutMs) == 0) return fail(stillAlive());

@@ -1,4 +1,4 @@
-// A session's sandbox: its plan on this host, and the start of its pid 1.
+// A session's sandbox: its plan on this host, whether it runs, and the kill of one whose supervisor does not respond.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@ namespace caisson::session {
 inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kAliveFile = "alive";
 inline constexpr const char* kControlSocket = "control";
-inline constexpr const char* kEndReasonFile = "ended";  ///< why the sandbox ended, if no client requested it
+inline constexpr const char* kEndReasonFile = "ended";  ///< why the sandbox died or was killed unexpectedly
 inline constexpr const char* kEmptyDirectory = "empty";
 inline constexpr const char* kLogDirectory = "logs";
 inline constexpr const char* kScratchDirectory = "scratch";  ///< size-limited directories on disk
@@ -30,8 +30,8 @@ struct Planner {
   static Result<Planner> observe(const sys::RootDir& directory, const Metadata& metadata);
   /// Uses the policy of these metadata from now on; host facts stay cached.
   Result<void> usePolicy(const sys::RootDir& directory, const Metadata& metadata);
-  /// The whole plan, with or without a command. planCommand() removes what is done once for the sandbox: the steps and
-  /// the Landlock rules.
+  /// The whole plan, with or without a command; an error for the host's network or without an overlay. planCommand()
+  /// removes what is done once for the sandbox: the steps and the Landlock rules.
   [[nodiscard]] Result<plan::Plan> plan(const Metadata& metadata, const std::optional<plan::Command>& command) const;
   /// The plan that builds the sandbox, without a command.
   [[nodiscard]] Result<plan::Plan> planSandbox(const Metadata& metadata) const { return plan(metadata, std::nullopt); }
@@ -55,7 +55,7 @@ bool isAlive(const sys::RootDir& directory);
 /// Whether pid 1 lives, or the supervisor of a sandbox that ended does and may still write the ends of its commands.
 bool isSupervised(const sys::RootDir& directory);
 
-/// A directory inside a running sandbox, by its path there.
+/// Opens a directory inside a running sandbox by its path there, with O_PATH. `init`: the pid of its pid 1 on the host.
 Result<sys::Fd> openInSandbox(pid_t init, const std::string& path);
 
 /// Kills the supervisor and pid 1, and with them everything in the sandbox. Not an error if neither runs. For a

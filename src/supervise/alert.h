@@ -17,7 +17,7 @@ std::vector<std::string> sendAlert(const std::string& text);
 /// A replacement for sendAlert(), for callers that may not start programs.
 using AlertSender = std::function<std::vector<std::string>(const std::string& text)>;
 
-/// Sends the event as one JSON object. Failures are recorded in `log` (may be null) as `alert_failed` and are warnings
+/// Sends the event as one JSON object. Failures are recorded in `log` (may be null) as `alert_failed` and are notices
 /// in the result.
 void raiseAlert(const audit::Event& event, audit::Log* log, RunResult& result, const AlertSender& send = sendAlert);
 

@@ -12,7 +12,7 @@ namespace caisson::supervise {
 
 /// The first cause of a command's end.
 enum class EndedBy : std::uint8_t {
-  itself,          ///< its exit, a signal that caisson did not send, or a failed set-up
+  itself,          ///< its exit, a signal, a failed set-up, or a kill whose cause is kept elsewhere (escape, OOM)
   timeout,         ///< its time limit
   client,          ///< its caller
   limit,           ///< another limit

@@ -33,7 +33,7 @@ class CommandRunner {
 
   /// Records why the command ends, or ended, without killing it. Ignored if it has a cause already or was killed.
   void noteCause(EndedBy cause, Limit limit = Limit::none, std::string reason = {});
-  /// Records the cause and kills the command.
+  /// As noteCause(), and kills the command, unless that was done before.
   void end(EndedBy cause, Limit limit = Limit::none, std::string reason = {});
   /// Records a failed set-up, or a failed part that the command depends on, as the cause. Ignored if the command has
   /// another cause of its end already, or was killed.

@@ -39,7 +39,7 @@ Fields fieldsOf(const Violation& violation) {
   return fields;
 }
 
-/// Values of variables and arguments of the command may be secrets; others than the owner may read a trace.
+/// Values of variables and arguments of the command may be secrets; the owner may show a trace to others.
 std::string planWithoutSecrets(const plan::Plan& plan) {
   plan::Plan copy = plan;
   copy.command = {audit::redactedPreview(plan.command, 4000)};

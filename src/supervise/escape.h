@@ -18,10 +18,10 @@ struct LastOutput {
   std::string out, err;
 };
 
-/// For a result with `escape` set: reports what happened to the payload's changes, keeps policy, plan, events and last
-/// output below CAISSON_HOME/traces, puts the tool or command into quarantine, and raises the alert. A failure of these
-/// is a notice: the sandbox is killed in any case. `kept`: what happened to the changes where the sandbox does not
-/// decide.
+/// For a result with `escape` set: sets the content of the plan's caches aside, keeps policy, plan, events and last
+/// output below CAISSON_HOME/traces, puts the tool or command into quarantine if Request::quarantine is set, records
+/// the attempt and raises the alert. A failure of these is a notice. `kept`: what happened to the payload's changes; if
+/// empty, the plan determines it.
 void respondToEscape(const plan::Plan& plan, const Request& request, const LastOutput& last, audit::Log* log,
                      RunResult& result, const std::string& kept = {}, const AlertSender& send = sendAlert);
 

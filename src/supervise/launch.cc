@@ -60,7 +60,8 @@ std::uint64_t namespaceFlags(const plan::Namespaces& namespaces) {
   return flags;
 }
 
-/// clone3, or clone where a filter around us returns ENOSYS (container engines do). Returns like fork.
+/// clone3, or clone where a filter around us denies clone3 (container engines return ENOSYS); with a `cgroup` only
+/// clone3. Returns like fork.
 long cloneProcess(std::uint64_t flags, int cgroup, int* pidfd) {
   sys::CloneArgs arguments{};
   arguments.flags = flags | CLONE_PIDFD | sys::kCloneClearSighand;

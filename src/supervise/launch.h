@@ -56,8 +56,8 @@ struct LaunchOptions {
 /// if it has a descriptor.
 Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const LaunchOptions& options);
 
-/// Lets pid 1 continue, which enters `cgroup` first, unless that is empty: no payload code runs outside. Not an error
-/// if the sandbox exited meanwhile; that shows at its pidfd.
+/// Lets pid 1 continue. It enters `cgroup` first, if that is valid and launch() did not clone into it: no payload code
+/// runs outside. Not an error if the sandbox exited meanwhile; that shows at its pidfd.
 Result<void> release(const Launched& sandbox, sys::Cgroup& cgroup);
 
 }  // namespace caisson::supervise

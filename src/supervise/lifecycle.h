@@ -20,7 +20,8 @@ class Lifecycle {
   /// Sets the listener.
   void tell(Listener listener) { listener_ = std::move(listener); }
 
-  /// Enters `state`, and the states before it on the way to a running program. Entering again is ignored.
+  /// Enters `state` and, up to Monitoring, the states before it that were skipped. Does nothing if `state` or a later
+  /// one was entered.
   void reach(RunState state);
   /// Enters Completed, Timeout or Error, according to the result.
   void end(const RunResult& result);

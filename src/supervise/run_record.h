@@ -36,13 +36,14 @@ class SignalCounter {
   std::map<int, std::uint64_t> counts_;
 };
 
-/// Records that the policy's rules denied a command before anything was built. A failure is a warning: nothing ran.
+/// Records that the policy's rules denied a command before anything was built; does nothing if the policy disables the
+/// audit log. A failure is a warning: nothing ran.
 void recordRefusal(const Request& request, RunResult& result);
 
 class RunRecord {
  public:
-  /// Records the start. On an error the payload must not start; with Stage::policy it is in quarantine, which is
-  /// recorded even if the policy disables the audit log.
+  /// Checks the quarantine and records the start. On an error the payload must not start; with Stage::policy it is in
+  /// quarantine, which is recorded even if the policy disables the audit log.
   Result<void> begin(const plan::Plan& plan, const Request& request, const std::string& sandbox_id);
 
   /// The log, for events during the run; null if the policy disables the audit log.

@@ -34,7 +34,7 @@
 
 namespace caisson::supervise {
 
-/// Adds the usage of a process.
+/// Adds the usage of a process; of the peak memory, keeps the larger one.
 void addUsage(const rusage& used, Usage& sum);
 
 class SandboxRun {
@@ -86,7 +86,8 @@ class SandboxRun {
   // Events while it runs: sandbox_run.cc.
   /// Runs the event loop until the sandbox is empty and its output is written.
   void watch();
-  /// After each turn of the event loop: stops it if nothing is left to do.
+  /// After each turn of the event loop: withdraws prompts if the run is over, and stops the loop if nothing is left to
+  /// do.
   void onTurn();
   /// The control socket of pid 1 is readable: handles all waiting messages; closes the socket at end of file.
   void onMessage();
@@ -95,7 +96,8 @@ class SandboxRun {
   /// The payload's filter is installed: monitors its blocked calls. Without a listener, kills the run, unless a filter
   /// around caisson prevents it.
   void onStarted(const Message& message, Fd listener);
-  /// The payload has executed its program: starts to poll limits. Not earlier, since its process had our memory.
+  /// The payload has executed its program: starts to poll limits (not earlier, since its process had our memory), to
+  /// watch for secrets and to serve published ports.
   void onRunning();
   /// Starts to hide secrets that the host creates in the workspace meanwhile.
   void watchSecrets();

@@ -103,8 +103,8 @@ inline constexpr std::string_view kKeptCgroup = "kept-";
 
 class Cgroup {
  public:
-  /// `name` is the sandbox's id, which no attacker can guess. Removes the new directories on failure. Skips limits
-  /// whose controller is not `usable`; see `enforced`.
+  /// `name` is the sandbox's id, which no attacker can guess. Skips limits whose controller is not `usable`; see
+  /// `enforced`. An error, with the new directories removed, if the base is `none` or the kernel refuses a value.
   static Result<Cgroup> create(const CgroupBase& base, std::string_view name, const CgroupLimits& limits);
 
   Cgroup() = default;  ///< no cgroup: calls do nothing; only createChild fails
@@ -117,15 +117,15 @@ class Cgroup {
   [[nodiscard]] bool valid() const { return !directories_.empty(); }
   [[nodiscard]] CgroupBase::Kind kind() const { return kind_; }
   [[nodiscard]] const CgroupEnforced& enforced() const { return enforced_; }
-  /// The name of its directories (CgroupName, cgroup_files.h).
+  /// The name of its directories: a CgroupName (cgroup_files.h), or the plain name of a child.
   [[nodiscard]] const std::string& directoryName() const { return name_; }
 
   /// v2: for CLONE_INTO_CGROUP; -1 on v1.
   [[nodiscard]] int descriptor() const;
 
   /// Close-on-exec descriptors. A single-threaded child writes "0" to each as its first action, to enter. Much cheaper
-  /// on v1 than add(): a thread that moves only itself does not wait for a kernel grace period. create() opens them on
-  /// v1, openEntries() on v2, where CLONE_INTO_CGROUP is refused.
+  /// on v1 than add(): a thread that moves only itself does not wait for a kernel grace period. create() and
+  /// createChild() open them on v1; on v2 there are none before openEntries().
   [[nodiscard]] std::span<const int> entries() const { return entry_numbers_; }
   /// Opens entries(), replacing earlier ones. Needed on v2 only where CLONE_INTO_CGROUP is refused.
   Result<void> openEntries();
@@ -137,10 +137,10 @@ class Cgroup {
 
   /// Everything that can be read now, including current values. Slower than totals().
   [[nodiscard]] CgroupUsage usage() const;
-  /// Final numbers, on the critical path of the caller: only peaks and sums, no current values. Reads denied forks only
-  /// if the peak reached the limit or is unknown, and OOM kills only if the peak came near the limit or if
-  /// `suspicious`: a process was killed, perhaps because the host itself ran out of memory. What is not read is
-  /// nullopt.
+  /// Final numbers, on the critical path of the caller: only peaks and sums, no current values and no
+  /// memory_limit_hits. Reads denied forks only if the peak reached the limit or either is unknown, and OOM kills only
+  /// if the peak came near the limit, either is unknown, or `suspicious`: a process was killed, perhaps because the
+  /// host itself ran out of memory. What is not read is nullopt.
   [[nodiscard]] CgroupUsage totals(bool suspicious) const;
   /// Bytes of reclaimable page cache; 0 where the kernel does not count it. Slower than usage().
   [[nodiscard]] std::uint64_t pageCache() const;
@@ -150,18 +150,21 @@ class Cgroup {
   [[nodiscard]] Fd oomEvents() const;
 
   /// Sends SIGKILL to every process inside. v2: one kernel operation, which may return before the processes are gone.
-  /// Before 5.14 and on v1: blocks forks, then kills one by one until none is left (2 s at most), but not those in
-  /// child cgroups; remove() kills these. Do not keep a process inside that must survive.
+  /// Before 5.14 and on v1: blocks forks for good, if it has a pids controller, then kills one by one until none is
+  /// left (2 s at most, then an error), but not those in child cgroups; remove() kills these. Do not keep a process
+  /// inside that must survive.
   [[nodiscard]] Result<void> kill() const;
 
   // cgroup_child.cc: child cgroups without limits, to account and kill the processes of one command.
-  /// Creates a child cgroup. v1: in the hierarchies that count memory and CPU time. v2: without controllers, since this
-  /// cgroup holds a process; the kernel still counts CPU time there and supports cgroup.kill. Removed with this cgroup
-  /// at the latest.
+  /// Creates a child cgroup. v1: in the hierarchies that count memory or CPU time, or in the only one there is. v2:
+  /// without controllers, since this cgroup holds a process; the kernel still counts CPU time there and supports
+  /// cgroup.kill. Removed with this cgroup at the latest.
   [[nodiscard]] Result<Cgroup> createChild(std::string_view name) const;
-  /// Lets a process of user `uid` move itself into a child, which CLONE_INTO_CGROUP requires.
+  /// Makes `uid` the owner of cgroup.procs. CLONE_INTO_CGROUP into a child requires that for the child and for the
+  /// cgroup above it.
   [[nodiscard]] Result<void> allowEntry(uid_t uid) const;
-  /// Sends SIGKILL to every process inside without waiting. The caller must check empty() for survivors.
+  /// Sends SIGKILL to every process inside without waiting; processes in child cgroups get it only on v2 since 5.14.
+  /// The caller must check empty() for survivors.
   void killNow() const;
   /// Whether no process is inside (v2: nor in a child cgroup). False if that cannot be read or there is no cgroup.
   [[nodiscard]] bool empty() const;
@@ -192,7 +195,7 @@ class Cgroup {
   };
   /// Makes the directories that `limits` need.
   Result<void> make(const CgroupBase& base, const CgroupLimits& limits);
-  /// Writes the limits and fills enforced_. An error if the kernel refuses a value.
+  /// Writes the limits and fills enforced_. An error if the kernel refuses a value, except for swap and oom_group.
   Result<void> setLimits(const CgroupLimits& limits);
   /// The directory with this controller, or null.
   [[nodiscard]] const Part* part(bool CgroupControllers::* controller) const;
@@ -228,8 +231,9 @@ std::uint64_t oomKillsOf(const std::vector<std::string>& directories);
 std::optional<dev_t> diskOf(int fd);
 
 /// Clean-up at a later start: removes this user's directories below the base whose maker process is gone. Kills what
-/// still runs inside, since its supervisor is dead. Returns the removed names. Does not touch kept cgroups (see
-/// kKeptCgroup), other users' directories, nor those made in another pid namespace, where pids have another meaning.
+/// still runs inside, since its supervisor is dead, but nothing in a supervisor leaf (kSupervisorLeaf). Returns the
+/// removed names. Does not touch kept cgroups (see kKeptCgroup), other users' directories, nor those made in another
+/// pid namespace, where pids have another meaning.
 /// Cheap if there is no directory but `own`.
 std::vector<std::string> removeAbandonedCgroups(const CgroupBase& base, const Cgroup& own = {});
 

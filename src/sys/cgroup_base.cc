@@ -115,7 +115,8 @@ std::string explainV2(const Candidate& own, const std::string& shown) {
          " holds other processes too, so its children can't have limits: " + kScopeRemedy;
 }
 
-/// Looks for a v2 base: our own cgroup if it was delegated and we are alone in it, else its parent, else our own.
+/// Looks for a v2 base: our own cgroup if it is the hierarchy's root, or was delegated and we are alone in it; else its
+/// parent if that is ours; else our own if we are alone in it.
 /// `directory` is our own cgroup below `mount`; `shown` is its name in /proc/self/cgroup.
 void findV2(CgroupBase& base, const std::string& mount, const std::string& directory, const std::string& shown) {
   Candidate own = examine(directory);

@@ -23,8 +23,8 @@ Result<Cgroup> Cgroup::createChild(std::string_view name) const {
   child.kind_ = kind_;
   child.name_ = name;
   for (const Part& above : directories_) {
-    // v1: each hierarchy costs one entry per command. Hierarchies without memory or CPU accounting are used only if
-    // there is no other.
+    // v1: each hierarchy costs one entry per command. A hierarchy without memory or CPU accounting is used only if it
+    // is the only one of this cgroup.
     const bool counts = above.has.memory || above.accounts_cpu;
     if (kind_ == Kind::v1 && !counts && directories_.size() > 1) continue;
     Part part{.parent = Fd(::fcntl(above.fd.get(), F_DUPFD_CLOEXEC, 3)),

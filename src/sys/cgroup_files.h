@@ -85,7 +85,7 @@ std::string formatCgroupName(const CgroupName& name);
 std::optional<CgroupName> parseCgroupName(std::string_view text);
 /// The name for this process, without an id.
 CgroupName ownCgroupName();
-/// Letters, digits, `_`, `-`, `.`, at most 128, and not kSupervisorLeaf.
+/// Letters, digits, `_`, `-`, `.`, 1 to 128 of them, and not kSupervisorLeaf.
 bool isCgroupId(std::string_view id);
 /// The id of the leaf that this process moves itself into.
 inline constexpr std::string_view kSupervisorLeaf = "supervisor";
@@ -97,7 +97,7 @@ struct ProcessStart {
 };
 /// nullopt if `stat`, the content of that file, is malformed.
 std::optional<ProcessStart> parseProcessStart(std::string_view stat);
-/// Whether the maker of a directory of our own `world` is gone. False if unsure.
+/// Whether the maker of a directory is gone. False if unsure. The caller checks that `world` is our own.
 bool makerIsGone(const CgroupName& name);
 
 }  // namespace caisson::sys

@@ -34,7 +34,7 @@ struct CgroupProbe {
 };
 
 /// Pure: parses /proc/self/mountinfo and /proc/self/cgroup. Fills only `layout`, `v2`, `directory` and, for v1,
-/// `controllers`; the caller reads and tries the rest.
+/// `controllers`; the caller reads and tries the rest. Ignores v1 hierarchies without controllers.
 CgroupProbe parseCgroups(std::string_view mountinfo, std::string_view self_cgroup);
 
 }  // namespace caisson::sys

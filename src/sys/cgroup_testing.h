@@ -20,7 +20,7 @@ inline constexpr std::uint64_t kMiB = 1 << 20;
 
 inline std::string newId() { return unpredictableName().value().substr(1); }
 
-/// Directories below the base that follow our naming and were made by `pid`.
+/// Directories below the base that follow our naming and were made by `pid`, without its supervisor leaf.
 inline std::vector<std::string> directoriesOf(const CgroupBase& base, pid_t pid) {
   std::vector<std::string> names;
   for (const auto& directory : base.directories) {

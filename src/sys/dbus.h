@@ -45,12 +45,12 @@ struct DbusMessage {
   Type type = Type::signal;
   std::uint32_t answers = 0;  ///< serial of the call that this replies to
   std::string error;          ///< the error's name
-  std::string text;           ///< the first string of an error's body
+  std::string text;           ///< the first value of the body if it is a string, such as an error's message
   std::size_t size = 0;       ///< of the whole message
 };
 
 /// Decodes the message at the beginning of `bytes`. Returns nullopt if more bytes are needed. Sets `broken` if more
-/// bytes cannot help: not D-Bus, too long, or big endian.
+/// bytes cannot help: not D-Bus, a malformed header, too long, or big endian.
 std::optional<DbusMessage> decodeMessage(std::string_view bytes, bool& broken);
 
 /// The body of StartTransientUnit for a delegated scope that contains process `pid`.

@@ -10,7 +10,8 @@
 
 namespace caisson::sys {
 
-/// The kernel's name of the file, without links. A removed file gets the kernel's " (deleted)" at its end.
+/// The kernel's name of the file, without links. A removed file gets the kernel's " (deleted)" at its end; a pipe or
+/// socket, which has no path, is an error.
 inline Result<std::string> canonicalPath(int descriptor) {
   const std::string link = "/proc/self/fd/" + std::to_string(descriptor);
   char path[4096];

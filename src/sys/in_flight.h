@@ -30,8 +30,9 @@ struct InFlightFile {
 
 struct InFlight {
   std::vector<InFlightFile> files;  ///< one entry per sent copy, at most 8192
-  /// Whether the list is complete. It is not if a file was received meanwhile, or if an empty datagram was peeked at
-  /// before: the kernel shows those only once. Always true where the kernel does not count queued descriptors.
+  /// False if the kernel counts more queued descriptors than were found: one was received meanwhile, there are too
+  /// many, or one is in an empty datagram that was peeked at before, which the kernel shows only once. Also if the
+  /// inspecting process could not be started. Otherwise always true where the kernel does not count them.
   bool complete = true;
 };
 

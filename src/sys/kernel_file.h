@@ -5,7 +5,7 @@
 
 namespace caisson::sys {
 
-/// The whole file without trailing newlines, "" if it cannot be read. For files with a fixed path.
+/// The whole file without trailing newlines and NUL bytes, "" if it cannot be read. For files with a fixed path.
 std::string readKernelFile(const char* path);
 
 }  // namespace caisson::sys

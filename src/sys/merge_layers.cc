@@ -127,7 +127,7 @@ class Merge {
     return {};
   }
 
-  /// Copies owner, attributes, mode and times from the uppermost layer.
+  /// Copies owner, `user.` attributes except the opaque mark, mode and times from the directory's uppermost layer.
   Result<void> finish(const std::string& path, std::size_t layer) const {
     if (layers_.empty()) return {};
     auto target = openDirectory(target_, path);

@@ -27,8 +27,8 @@ class PathReader {
   Result<FileInfo> stat(const std::string& path);
   /// The text of a link; EINVAL if the object is not a link.
   Result<std::string> readLink(const std::string& path);
-  /// Opens a regular file for reading. Never follows a link and never waits for the other end of a FIFO. For trees in
-  /// which no payload can make a device: the type is checked once it is open.
+  /// Opens a regular file for reading. Never follows a final link and never waits for the other end of a FIFO. For
+  /// trees in which no payload can make a device: the type is checked once it is open.
   Result<OpenedFile> open(const std::string& path);
 
   /// Forgets the cached directory, so that the next path is resolved from the root again.

@@ -37,7 +37,8 @@ struct Glance {
   bool read_only = false, noexec = false;  ///< of its mount
 };
 
-/// Mount points of autofs: a lookup there may trigger a network mount.
+/// Mount points of autofs in our own mount namespace, with mountinfo's escapes (\040 for a space): a lookup there may
+/// trigger a network mount.
 std::vector<std::string> automountPoints();
 
 /// Looks up `path` below `root`, following links inside that root. Opens only an O_PATH descriptor; an automount point

@@ -2,8 +2,8 @@
 //
 // All host-side access to trees that a payload can write goes through this type: session files, overlay layers, a root
 // under construction, teardown. Links on the way resolve inside the root, magic links are refused, the last component
-// is never followed. Doing the same by string path is the most common cause of sandbox escapes (runc CVE-2021-30465,
-// -2024-45310, -2025-31133, -2025-52565; crun CVE-2025-24965).
+// is followed by enter() and makeDirs() only. Doing the same by string path is the most common cause of sandbox escapes
+// (runc CVE-2021-30465, -2024-45310, -2025-31133, -2025-52565; crun CVE-2025-24965).
 //
 //   auto root = sys::RootDir::open(session_directory, {.known_as = "/workspace"});
 //   auto text = root->readFile("src/main.py", 1 << 20);          // or "/workspace/src/main.py"
@@ -88,7 +88,7 @@ class RootDir {
   /// Takes ownership of a directory descriptor (O_PATH is enough). With an empty `known_as`, absolute requests fail.
   static Result<RootDir> adopt(Fd directory, RootDirOptions options);
 
-  /// An O_PATH descriptor of the root itself.
+  /// The descriptor of the root itself: O_PATH, unless adopt() got another kind.
   [[nodiscard]] int descriptor() const { return root_.get(); }
   [[nodiscard]] const std::string& knownAs() const { return options_.known_as; }
 
@@ -100,11 +100,12 @@ class RootDir {
   /// accepted type. A FIFO stays non-blocking.
   [[nodiscard]] Result<Fd> openFile(std::string_view relative, OpenOptions options) const;
   /// Creates every missing directory of the path; `mode` is subject to the umask. Does not change existing ones.
+  /// Follows links to directories, also a final one, inside this root.
   [[nodiscard]] Result<void> makeDirs(std::string_view relative, mode_t mode) const;
   /// Reads a whole regular file. An error if it is longer than `max_bytes`: a sparse file could exhaust our memory.
   [[nodiscard]] Result<std::string> readFile(std::string_view relative, std::uint64_t max_bytes) const;
-  /// Replaces the file atomically, even across a crash: temporary file, fsync, rename, fsync. Replaces a link or FIFO
-  /// of that name instead of writing through it. The umask does not apply to `mode`.
+  /// Creates or replaces the file atomically, even across a crash: temporary file, fsync, rename, fsync. Replaces a
+  /// link or FIFO of that name instead of writing through it. The umask does not apply to `mode`.
   [[nodiscard]] Result<void> writeFileAtomic(std::string_view relative, std::string_view data, mode_t mode) const;
   /// Like writeFileAtomic() but without fsync: atomic for concurrent readers, not across a crash of the machine.
   [[nodiscard]] Result<void> replaceFile(std::string_view relative, std::string_view data, mode_t mode) const;

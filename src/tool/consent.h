@@ -21,7 +21,7 @@ std::vector<std::string> needsConsent(const Tool& tool);
 std::string consentFor(const Tool& tool);
 
 /// Call before each run: an error if something needs the owner's approval and it is missing or expired. Uses up an
-/// approval with scope once.
+/// approval with scope once; approvals for a session do not count.
 Result<void> checkConsent(const Tool& tool, std::int64_t now);
 
 /// Stores the owner's approval for a year.

@@ -31,8 +31,8 @@ struct Tool {
 /// cannot be quarantine keys.
 Result<void> checkName(std::string_view name);
 
-/// Parses and checks a tool file; `name` is the name it is stored under. An error if the owner's ceilings are exceeded
-/// or the policy has network.credentials.
+/// Parses and checks a tool file; `name` is the name it is stored under. Applies the owner's configuration to the
+/// policy (Owner::check). An error if the owner's ceilings are exceeded or the policy has network.credentials.
 Result<Tool> readTool(std::string_view text, std::string_view name);
 /// The content of the tool's file.
 std::string writeTool(const Tool& tool);

@@ -94,8 +94,8 @@ struct Check {
 
 // --- evaluation ---
 
-/// Evaluates the output of tryInside() (inside.h): passes if the attempt was refused or the program was killed for it,
-/// fails if it worked or did not run, skips if it is unavailable here.
+/// Evaluates the output of tryInside() (inside.h): passes if the attempt was refused, or the program ended by a signal
+/// or limit; fails if it worked, did not run or was killed as an escape; skips if it is unavailable here.
 Verdict contained(const Observed& observed);
 /// Passes if the program ran, printed exactly this and exited with 0.
 Verdict printed(const Observed& observed, std::string_view expected);

@@ -53,7 +53,8 @@ TEST_F(Mcp, ABackgroundCommandTakesInputAndOutlivesTheCall) {
   const auto client = start();
   const std::string id = create(*client);
   const Json started = client->tool(
-      "sandbox_execute", {{"sandbox_id", id}, {"command", "cat"}, {"background", true}, {"keep_stdin", true}});
+      "sandbox_execute",
+      {{"sandbox_id", id}, {"command", "cat"}, {"stdin", "first\n"}, {"background", true}, {"keep_stdin", true}});
   ASSERT_EQ(started["status"], "running") << started;
   const Json process{{"sandbox_id", id}, {"exec_id", started["exec_id"]}};
   Json input = process;
@@ -61,7 +62,7 @@ TEST_F(Mcp, ABackgroundCommandTakesInputAndOutlivesTheCall) {
   client->tool("sandbox_process", input);
   const Json ended = client->tool("sandbox_process", process);
   EXPECT_EQ(ended["status"], "exited") << ended;
-  EXPECT_EQ(ended["stdout"], "hello\n");
+  EXPECT_EQ(ended["stdout"], "first\nhello\n");
 }
 
 TEST_F(Mcp, WhatABackgroundCommandWasRefusedIsInTheAnswers) {

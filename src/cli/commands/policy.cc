@@ -184,7 +184,7 @@ constexpr Verb kExplain{
     .path = "policy explain",
     .summary = "Say what a policy allows, and what it widens",
     .description =
-        "Prints every setting of a policy file or a built-in profile (default: bash), which of them are "
+        "Prints every setting of a policy file or a built-in profile (default: dev), which of them are "
         "defaults, their ceilings, and each key that is wider than in what the policy extends.\n\n"
         "With --command it says which command rule lets that command line run or refuses it (exit status 1), and "
         "whether it looks as if it used the network.",

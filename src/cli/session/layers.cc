@@ -82,7 +82,7 @@ constinit const Verb kSessionCheckpoint{
     .description =
         "Prints the name; without NAME one is chosen. It takes the same time whatever is in the workspace. The sandbox "
         "is "
-        "started anew by the next command: /tmp and /home/sandbox begin empty again.",
+        "started anew by the next command: directories in memory begin empty again.",
     .examples = "caisson session checkpoint fix-login before-refactoring",
     .topic = Topic::session,
     .syntax = {.groups = kStopGroups, .operands = "ID [NAME]"},

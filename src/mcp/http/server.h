@@ -58,8 +58,9 @@ class HttpConnection {
 class HttpServer {
  public:
   using Handler = std::function<void(const HttpRequest&, HttpConnection&)>;
-  /// Decides by its head alone whether a request may send its body; answers the request if not. Bodies are buffered
-  /// only after that: otherwise unauthenticated peers could make the server hold 8 MiB per connection.
+  /// Decides by its head alone whether a request may send its body, and again when it is complete; answers the request
+  /// if not. Bodies are buffered only after that: otherwise unauthenticated peers could make the server hold 8 MiB per
+  /// connection.
   using Admission = std::function<bool(const HttpRequest& head, HttpConnection&)>;
 
   /// `address`: PORT, HOST:PORT or [HOST]:PORT; the host must be a loopback address. Port 0 selects a free one.

@@ -42,7 +42,7 @@ class HttpStream final : public Channel {
   /// Whether to close the connection now, before the answer. True once.
   bool takeDisconnect();
 
-  /// Becomes readable when there is a new event.
+  /// Becomes readable on a new event, and on finish() and disconnect().
   [[nodiscard]] int descriptor() const { return wake_.get(); }
   /// Makes the descriptor unreadable until the next event. Call before after().
   void clearWake() const;

@@ -7,7 +7,7 @@
 
 namespace caisson::mcp {
 
-/// Decodes `text`; nothing if a percent sign is not followed by two digits, or encodes NUL.
+/// Decodes `text`; nothing if a percent sign is not followed by two hexadecimal digits, or if the result has a NUL.
 std::optional<std::string> decodePercent(std::string_view text);
 
 /// Encodes `path` for an address; slashes are kept.

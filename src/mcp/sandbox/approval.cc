@@ -175,7 +175,7 @@ AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requ
     needs.requests.emplace(keyOf(i), questionFor(requests[i], 0));
   }
   if (!needs.requests.empty()) return needs;
-  // Grants for one use are used up only now that nothing is missing.
+  // Grants for one use are used up only now that every question is answered.
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (asked[i] == 's') {
       if (auto redeemed = redeem(*store, requests[i]); !redeemed) return redeemed.error();

@@ -35,12 +35,14 @@ bool canAsk(const Call& call);
 /// The owner's approval, whose id is empty if it was for this call only; a question to the user; or an error, also for
 /// a denial.
 using Word = std::variant<approval::Approval, NeedsInput, Error>;
-/// Obtains an approval: the user's answer to the question of an earlier round, else a stored approval, else asks.
+/// Obtains an approval: the user's answer to the question of an earlier round, else a stored approval, else asks. A
+/// stored approval for one use is used up by this.
 Word ownersWord(const Call& call, const ApprovalRequest& request);
 
 /// std::monostate: every request is approved.
 using AllApproved = std::variant<std::monostate, NeedsInput, Error>;
-/// ownersWord() for several requests, asked about in one round.
+/// ownersWord() for several requests, asked about in one round. Stored approvals for one use are used up only when all
+/// questions are answered. More than one request: `more_pages` must be empty.
 AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests);
 
 /// Quotes a text as one argument of a shell.

@@ -22,8 +22,8 @@ class Execution {
 
   Execution(std::string id, std::string command);
 
-  /// Runs the command to its end, in the caller's thread. Its output is kept, up to the sandbox's output limit or 4 MiB
-  /// per stream.
+  /// Runs the command to its end, in the caller's thread. Its output is kept, per stream up to the sandbox's output
+  /// limit and at most 4 MiB.
   void perform(ExecRequest request, const Run& run);
 
   /// Requests that the command is killed with its whole process tree; does not wait. perform() then returns.
@@ -38,10 +38,10 @@ class Execution {
     bool running = true;
     std::string out, err;                     ///< everything that is kept
     std::optional<Result<RunResult>> result;  ///< set at its end; the streams in it are empty
-    double seconds = 0;                       ///< run time so far, or in total
+    double seconds = 0;                       ///< since its creation, or until its end; waiting for a thread included
   };
   [[nodiscard]] View view() const;
-  /// The last line of standard output, or of standard error if that is empty, for progress. Cut to 200 bytes.
+  /// The last line of standard output, or of standard error if that is empty, for progress. At most its last 200 bytes.
   [[nodiscard]] std::string lastLine() const;
 
   [[nodiscard]] const std::string& id() const { return id_; }

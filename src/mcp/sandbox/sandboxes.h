@@ -1,8 +1,8 @@
 // The sandboxes that this server created, or whose id a client named, and the commands in them.
 //
-// A sandbox is a session (caisson/session.h). Its random id is the only key to it: a client that has the id may use the
-// sandbox from any connection; other clients can list only those that this server created. Sandboxes are destroyed with
-// the server unless they were created with `keep`; those end by their time to live.
+// A sandbox is a session (caisson/session.h). A client that has its random id may use the sandbox from any connection.
+// Every client can list those that this server created and those whose id a client named. The former are destroyed with
+// the server unless they were created with `keep`; all others end by their time to live.
 #pragma once
 
 #include <condition_variable>
@@ -48,7 +48,7 @@ class Sandbox {
   /// Call after a change of the session's metadata, which each Session handle caches: drops idle handles now, and used
   /// ones when they are returned.
   void forgetHandles();
-  /// Records denials of its commands, newest last.
+  /// Adds denials of its commands, newest last. The newest 64 are kept.
   void record(const std::vector<Denial>& denials);
   [[nodiscard]] std::vector<Denial> denials() const;
 
@@ -70,6 +70,7 @@ using SandboxPointer = std::shared_ptr<Sandbox>;
 class Sandboxes {
  public:
   explicit Sandboxes(SandboxSettings settings);
+  /// Calls finish().
   ~Sandboxes();
   Sandboxes(const Sandboxes&) = delete;
   Sandboxes& operator=(const Sandboxes&) = delete;
@@ -81,8 +82,8 @@ class Sandboxes {
   Result<SandboxPointer> create(const SessionOptions& options, bool stays);
   /// Registers a session that a fork created.
   SandboxPointer adopt(const std::string& id, bool stays);
-  /// Finds by id, also a session that another process created; that one is not destroyed with the server. The error
-  /// lists the known ids, so that a model that invented one can continue.
+  /// Finds by id, also a session that another process created: that one is then listed, too, but not destroyed with the
+  /// server. The error lists the known ids, so that a model that invented one can continue.
   Result<SandboxPointer> find(const std::string& id);
   [[nodiscard]] std::vector<SandboxPointer> all() const;
   /// Kills the sandbox's commands and removes it, also one that another process created.
@@ -113,7 +114,7 @@ class Sandboxes {
 
   [[nodiscard]] const SandboxSettings& settings() const { return settings_; }
 
-  /// Kills every command, and destroys every sandbox that was not created with `keep`.
+  /// Kills every command that begin() started, and destroys every sandbox that this server created without `keep`.
   void finish();
 
  private:

@@ -36,9 +36,9 @@ inline constexpr Parameter kStop{.name = "stop_processes",
 /// The value of kStop.
 WhenBusy whenBusy(const Arguments& arguments);
 
-/// Before a network client runs in a sandbox without network: asks the user for its hosts, if this client can ask, and
-/// opens them. A denial is remembered, and the command runs without. Sets `note` to what the model should know.
-/// Nothing: the command may run now.
+/// Before a network client runs in a sandbox without network: opens its hosts, with stored approvals or after asking
+/// the user, if this client can ask. A denial is remembered, and the command runs without. Sets `note` to what the
+/// model should know. Nothing: the command may run now.
 std::optional<NeedsInput> offerNetwork(Sandboxes& sandboxes, const Call& call, const SandboxPointer& sandbox,
                                        const std::vector<std::string>& command, std::string& note);
 

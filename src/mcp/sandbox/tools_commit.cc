@@ -1,6 +1,6 @@
-// The tool that writes changes to the user's real files. The user sees the whole manifest, and the approval is bound to
-// its digest: exactly that is written. Files that the host would execute later (hooks, tasks, start-up files) are
-// marked and always need an answer.
+// The tool that writes changes to the user's real files. Unless commits were allowed in advance, the user sees the
+// whole manifest. The commit is bound to its digest: exactly that is written. Files that the host would execute later
+// (hooks, tasks, start-up files) are marked and always need an answer.
 #include <algorithm>
 
 #include "base/deceptive_text.h"

@@ -165,7 +165,7 @@ Outcome info(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   value["policy"] = summaryOf(*policy);
   Json denials = Json::array();
   for (const Denial& denial : (*sandbox)->denials()) denials.push_back(describeDenial(denial));
-  // The session keeps denials of background commands until its sandbox restarts.
+  // The session keeps the denials of background commands in their log files.
   const auto background = sandboxes.with(**sandbox, [](Session& session) { return session.processes(); });
   for (const ExecInfo& command : background ? *background : std::vector<ExecInfo>{}) {
     for (const Violation& refused : command.violations) denials.push_back(describeDenial(refused));

@@ -15,8 +15,8 @@ namespace caisson::mcp {
 /// A canonical path (empty: an empty workspace), a question to the client, or an error.
 using WorkspaceChoice = std::variant<std::string, NeedsInput, Error>;
 
-/// `asked` is the directory that the model named; empty: none. Requests that the user must approve first are appended
-/// to `needed`.
+/// `asked` is the directory that the model named; empty: the server's default, else the client's first root, else an
+/// empty workspace. Requests that the user must approve first are appended to `needed`.
 WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const SandboxSettings& settings,
                                 std::vector<ApprovalRequest>& needed);
 

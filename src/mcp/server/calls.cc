@@ -9,7 +9,8 @@
 namespace caisson::mcp {
 namespace {
 
-/// How long to wait for a user on an open request (before 2026-07-28). Then the answer is "no".
+/// How long to wait for a user on an open request (before 2026-07-28). Then an elicitation counts as cancelled, and any
+/// other request is an error.
 constexpr std::chrono::seconds kTimeout{300};
 /// Limit for a handler that never stops asking.
 constexpr int kMaxRounds = 128;  // as many as the pages of a long list

@@ -62,7 +62,7 @@ class Features {
   /// How long clients may cache the lists, except that of resources.
   [[nodiscard]] virtual CacheHint listsKeep() const { return {.ttl_ms = 3'600'000, .shared = true}; }
 
-  // The name, uri or reference is in call.params; the server checked only that it exists.
+  // The name or uri is in call.params; the server checked only that it is a string. It checks nothing for complete().
   virtual Outcome callTool(Call& call) = 0;
   virtual Outcome getPrompt(Call& call) = 0;
   virtual Outcome readResource(Call& call) = 0;

@@ -56,7 +56,8 @@ class Server final : public Announcer {
 
   /// Determines the era of a request and serves it.
   void serve(const std::shared_ptr<Call>& call, Expect expect);
-  /// Serves a request of 2026-07-28; an error if its _meta lacks the version or the capabilities.
+  /// Serves a request of 2026-07-28; an error if its _meta lacks the version or the capabilities, or names another
+  /// version.
   void serveModern(const std::shared_ptr<Call>& call);
   /// Serves a request of an older version; an error before `initialize`, except for `ping`.
   void serveLegacy(const std::shared_ptr<Call>& call);
@@ -65,8 +66,8 @@ class Server final : public Announcer {
   void initialize(Call& call);
   /// Serves the methods that both eras have. Returns false for other methods.
   bool serveShared(const std::shared_ptr<Call>& call);
-  /// Answers a list request with all items in one page; rejects a cursor. Modern clients also get a cache time, except
-  /// for `resources`.
+  /// Answers a list request with all items in one page; rejects a cursor. Modern clients also get a cache time, which
+  /// is 0 for `resources`.
   void serveList(Call& call, const char* key, const Json& items);
   /// Serves subscriptions/listen: the call stays open and gets notifications until endSubscriptions() or its
   /// cancellation.

@@ -18,7 +18,7 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
 
   /// Runs the task in a thread; queues it while all threads are busy. If there is none and none can be created, runs it
-  /// here.
+  /// and further tasks here, and returns after ten seconds without one.
   void run(std::function<void()> task);
 
  private:

@@ -20,8 +20,8 @@ struct Mismatch {
 template <class T>
 using Converted = std::expected<T, Mismatch>;
 
-/// Converts `node`. Strict: no truthy strings, no numbers in quotes except sizes, durations and ports. "unset" or null
-/// clears an optional field; `~` in host paths is expanded.
+/// Converts `node`; checkValue() checks the result. Strict: no truthy strings, no numbers in quotes except sizes,
+/// durations, ports and descriptors. "unset" or null clears an optional field; `~` in host paths is expanded.
 Converted<Value> fromNode(const Field& field, const Node& node);
 
 /// Whether the entries of the list can be changed one by one by a key: tmpfs by path, credentials by name.
@@ -41,8 +41,8 @@ std::string entrySuffix(std::string_view key);
 /// tmpfs is written "/path:64M" or "/path:64M:exec", an assignment "NAME=value".
 Converted<Value> fromText(const Field& field, std::string_view text);
 
-/// Appends the elements of `addition` to `value`; both are of the same list type. A name that an assignment repeats
-/// gets the new value.
+/// Appends the elements of `addition` to `value`, which are of the same list type; an unset `value` becomes `addition`.
+/// A name that an assignment repeats gets the new value.
 Value concatenated(Value value, Value addition);
 
 /// Whether the field holds several elements: a list or assignments.

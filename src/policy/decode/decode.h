@@ -36,10 +36,11 @@ Result<Policy> load(const std::string& path, const Ceilings& ceilings);
 /// directory.
 Result<Policy> parse(std::string_view text, Format format, std::string name);
 
-/// Sets one key from text, as a command-line flag does; a list is replaced. Records a widening if that allows more.
-/// Checks only the value, not its ceiling; validate() checks the policy as a whole.
+/// Sets one key from text, as a command-line flag does; a list gets the text as its only element. Records a widening if
+/// that allows more. Checks only the value, not its ceiling; validate() checks the policy as a whole.
 Result<void> setKey(Policy& policy, std::string_view key, std::string_view text);
-/// The same, but adds to a list. An error for a key that holds no list.
+/// The same, but adds to a list or to assignments; an unset list, which may mean "any", becomes a list of this element.
+/// An error for a key that holds no list.
 Result<void> appendKey(Policy& policy, std::string_view key, std::string_view text);
 
 }  // namespace caisson::policy

@@ -23,7 +23,7 @@ bool isHostPath(Syntax syntax);
 /// errors.
 std::expected<std::string, Flaw> expandHome(std::string_view path);
 
-/// Checks one text against `syntax`; nullopt if it is valid.
+/// Checks one text against `syntax`; nullopt if it is valid. Syntaxes of numbers accept every text.
 std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text);
 
 /// Normalizes an absolute path: no repeated or trailing slashes, no `.`. Lexical only: `..` and links stay.

@@ -27,8 +27,8 @@ std::optional<Problem> checkValue(const Field& field, const Value& value);
 /// 4"; or empty.
 std::string valuesAboveCeilings(const Policy& policy, const Ceilings& ceilings);
 
-/// Checks the whole policy: every value, the ceilings (except for Policy::typed) and, if those are valid, that no two
-/// rules contradict each other. Empty: valid.
+/// Checks every value and its ceiling (except for Policy::typed). If all are valid, also checks credentials, rules that
+/// contradict each other, and the ceiling of processes and threads together. Empty: valid.
 std::vector<Problem> findProblems(const Policy& policy, const Ceilings& ceilings);
 
 /// findProblems() as a Result, with ceilingsOf(policy).

@@ -16,7 +16,8 @@ std::string ceilingText(Ceiling ceiling, const Ceilings& ceilings);
 /// default; for other unset keys "unset".
 std::string valueInForce(const Field& field, const Policy& policy);
 
-/// The whole description, one row per key, with ceilingsOf(policy). Control characters in values become `?`.
+/// The whole description with ceilingsOf(policy): one row per key, all presets, the widenings. Control characters in
+/// values become `?`.
 std::string explain(const Policy& policy);
 /// The same with other ceilings, such as an owner's.
 std::string explain(const Policy& policy, const Ceilings& ceilings);

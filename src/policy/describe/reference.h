@@ -5,7 +5,8 @@
 
 namespace caisson::policy {
 
-/// Every key with its type, default, ceiling and meaning: for a terminal, or as Markdown.
+/// Every key with its type, meaning, default (of profile `bash`) and ceiling (of level full): for a terminal, or as
+/// Markdown.
 std::string renderReference(bool markdown);
 
 }  // namespace caisson::policy

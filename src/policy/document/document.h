@@ -20,7 +20,7 @@ enum class Format : std::uint8_t { toml, json, yaml };
 inline constexpr std::size_t kMaxDocumentBytes = std::size_t{1024} * 1024;
 inline constexpr int kMaxDocumentDepth = 64;
 inline constexpr std::size_t kMaxDocumentNodes = 100'000;
-inline constexpr std::size_t kMaxTableKeys = 4096;  ///< lookup is linear, so their number is bounded
+inline constexpr std::size_t kMaxTableKeys = 4096;  ///< lookup is linear, so JSON and YAML have this bound
 
 struct Node {
   enum class Type : std::uint8_t { null, boolean, integer, floating, text, list, table };
@@ -32,7 +32,7 @@ struct Node {
   double floating = 0;
   std::string text;
   std::vector<Node> items;                            ///< of a list
-  std::vector<std::pair<std::string, Node>> members;  ///< of a table, in the order of the file
+  std::vector<std::pair<std::string, Node>> members;  ///< of a table, in the order of the file; of TOML, sorted
 
   // Out of line: Node is incomplete here, and a member's pair holds one.
   Node();

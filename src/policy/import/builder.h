@@ -47,6 +47,7 @@ class ImportBuilder {
   void resizeTmpfs(std::string_view from, std::string_view path, std::uint64_t bytes);
 
   /// Returns the result, or the first error: an unknown key, a wrong type, a refused value, or an invalid policy.
+  /// Clears Policy::widenings: the notes replace them.
   Result<Imported> finish();
 
  private:

@@ -33,6 +33,7 @@ struct ImportNote {
   std::string text;
 };
 
+/// For the report: "not taken over", "refused as unsafe", "wider".
 std::string_view name(ImportNote::Kind kind);
 
 struct Imported {

@@ -23,7 +23,7 @@ std::span<const Preset> presets();
 /// The preset of an entry such as "preset:npm", or nullptr.
 const Preset* findPreset(std::string_view entry);
 
-/// `entries` with every preset replaced by its patterns.
+/// `entries` with every preset replaced by its patterns. Other entries stay, also those of unknown presets.
 std::vector<std::string> expandPresets(const std::vector<std::string>& entries);
 
 }  // namespace caisson::policy

@@ -21,8 +21,8 @@ struct CommandRefusal {
   std::string hint;
 };
 
-/// Formats argv as the text that rules match: arguments joined by blanks, each quoted as for a shell, so that one
-/// argument with a blank cannot pass for two.
+/// Formats argv as the text that rules match: arguments joined by blanks, quoted as for a shell where needed, so that
+/// one argument with a blank cannot pass for two.
 std::string commandLine(std::span<const std::string> argv);
 
 /// Returns the rule that denies `command`, or nothing. Checks length, then blocked patterns, then that an allowed one

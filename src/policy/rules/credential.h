@@ -36,7 +36,8 @@ std::string placeholderOf(const Credential& credential);
 /// For display: host, header, source of the secret.
 std::string describe(const Credential& credential);
 
-/// The first invalid entry of network.credentials, or nullopt.
+/// The first problem of network.credentials, or nullopt: an invalid entry, or one that conflicts with another entry or
+/// with `environment`.
 std::optional<Problem> findCredentialProblem(const Policy& policy);
 
 }  // namespace caisson::policy

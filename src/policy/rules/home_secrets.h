@@ -6,7 +6,8 @@
 
 namespace caisson::policy {
 
-/// Relative to a home. Never shown, even when the home itself is.
+/// Relative to a home. Hidden when a directory that holds them is shown, unless workspace.show_secrets is set; one that
+/// the policy names itself is shown, with a warning.
 std::span<const std::string_view> homeSecrets();
 
 }  // namespace caisson::policy

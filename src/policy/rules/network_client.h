@@ -14,7 +14,7 @@ namespace caisson::policy {
 
 struct NetworkClient {
   std::string sign;                ///< "curl", "git clone"
-  std::vector<std::string> hosts;  ///< entries for network.allowed_hosts that it will need: "example.org", "preset:npm"
+  std::vector<std::string> hosts;  ///< for network.allowed_hosts: "example.org", "preset:npm"; empty: not known
 
   bool operator==(const NetworkClient&) const = default;
 };
@@ -27,11 +27,10 @@ std::optional<NetworkClient> networkClient(std::span<const std::string> argv);
 /// gives it to `session`.
 std::string describeNetworkNeed(const NetworkClient& client, std::string_view session = {});
 
-/// Gives an offline policy a network in which no host is allowed yet. Drops what the policy allows (hosts, ports,
-/// credentials): it had no effect while offline, so its owner was never asked about it; `allowed_ports` becomes the
-/// default again. Denials, limits, ports between
-/// sandbox and host, name servers and proxy stay; the question to the owner must name the latter two. `private_hosts`
-/// are the exceptions of the owner's configuration.
+/// Sets the mode of an offline policy to `proxy`, with no host allowed yet. Resets what the policy allows (hosts,
+/// ports, credentials, TLS exceptions) to the default: without effect while offline, it was never approved. Denials,
+/// limits, ports between sandbox and host, name servers and proxy stay; the prompt to the owner must name the latter
+/// two. `private_hosts`, the exceptions of the owner's configuration, replace the policy's.
 void openNetwork(Network& network, std::vector<std::string> private_hosts);
 
 }  // namespace caisson::policy

@@ -23,8 +23,8 @@ class OrdinaryFiles {
   /// The built-in table and the patterns of a policy; skips those with a protectedPatternProblem().
   explicit OrdinaryFiles(std::span<const std::string> added = {});
 
-  /// Whether the name of a path relative to the workspace is that of project content. Every directory is, but nothing
-  /// in or below a hidden one, unless a pattern of the policy includes that. `directory`: the path is a directory.
+  /// Whether the name of a path relative to the workspace is that of project content. Every directory is, except a
+  /// hidden one and all below it, unless a pattern of the policy includes that. `directory`: the path is a directory.
   [[nodiscard]] bool match(std::string_view path, bool directory) const;
 
  private:

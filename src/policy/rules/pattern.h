@@ -13,7 +13,7 @@ namespace caisson::policy {
 
 inline constexpr std::size_t kLongestPattern = 4096;
 
-/// Why a pattern is unusable, or nothing: bad syntax, too large, or anchors with which nothing can match.
+/// Why a pattern is unusable, or nothing: empty, bad syntax, too large, or anchors with which nothing can match.
 std::optional<std::string> patternProblem(std::string_view pattern);
 
 /// Returns the first match of `pattern` in `text`, if any. An invalid pattern matches nothing; validate() rejects those

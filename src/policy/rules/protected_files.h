@@ -61,8 +61,8 @@ class ProtectedFiles {
   /// The built-in table and the patterns of a policy; skips those with a protectedPatternProblem().
   explicit ProtectedFiles(std::span<const std::string> added = {});
 
-  /// Whether the name of a path relative to the workspace is protected. Ignores case, and characters that some file
-  /// systems ignore in names.
+  /// Whether the name of a path relative to the workspace is protected: a pattern matches it, or it is `.git`, or lies
+  /// in `.git` and is not isRepositoryData(). Ignores case, and characters that some file systems ignore in names.
   [[nodiscard]] std::optional<ProtectedMatch> match(std::string_view path) const;
 
  private:
@@ -79,7 +79,8 @@ class ProtectedFiles {
   std::vector<std::size_t> with_wildcard_;  ///< indexes of those with a `*` in the last part
 };
 
-/// Normalizes a name as a case-insensitive file system does for comparison.
+/// Normalizes a name for comparison: ASCII letters become lower case, also the two other characters that fold to one,
+/// and characters that case-insensitive file systems ignore are dropped. Other letters keep their case.
 std::string foldName(std::string_view name);
 
 // Git directories are recognised by their contents, as git does: any directory can be one, under any name.

@@ -19,7 +19,8 @@ bool isShellName(std::string_view program);
 
 /// False if, judged by names, no shell can start: only one program runs, allowed_executables has neither a shell nor a
 /// usual program directory, or blocked_executables has every shell. Does not look into other listed directories, nor
-/// check the first program.
+/// check the first program. Always true at level none and in tier landlock, and with executable_directories unless only
+/// one program runs.
 bool canStartShell(const Policy& policy);
 
 }  // namespace caisson::policy

@@ -34,7 +34,7 @@ struct FilePatch {
 FilePatch makePatch(const PatchSide& before, const PatchSide& now, unsigned similarity, const PatchOptions& options,
                     DiffBudget& budget);
 
-/// `prefix` and the path; in double quotes with C escapes if it holds anything but printable ASCII.
+/// `prefix` and the path; in double quotes with C escapes if it holds `"`, `\` or anything but printable ASCII.
 std::string quotePath(std::string_view prefix, std::string_view path);
 
 /// Whether the content is treated as binary: a NUL byte in the first 8000 bytes, as for git, or more than a million

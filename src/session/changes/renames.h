@@ -22,8 +22,9 @@ struct Rename {
 /// Content of a candidate, or nothing when it cannot be read.
 using ReadCandidate = std::function<std::optional<std::string>(std::size_t item)>;
 
-/// Pairs deleted with added files. Renames with the same content are found among any number of files; similar ones
-/// (half or more of the lines) only if there are few enough candidates, as git does.
+/// Pairs deleted with added files, except empty ones and those over 16 MiB. Renames with the same content are found
+/// among any number of files; similar texts up to 256 KiB (common lines are half of the larger one) only if at most 200
+/// files are left on each side.
 std::vector<Rename> findRenames(const std::vector<RenameCandidate>& deleted, const std::vector<RenameCandidate>& added,
                                 const ReadCandidate& read);
 

@@ -15,8 +15,8 @@ namespace caisson::session {
 /// too many.
 std::optional<std::vector<Extent>> dataExtents(int file, std::uint64_t size);
 
-/// Passes exactly the extent's bytes to `sink`; bytes that the file lost meanwhile become zeros, and `cut` is set then.
-/// False when the sink returned false.
+/// Passes exactly the extent's bytes to `sink`; bytes that the file lost meanwhile, or that cannot be read, become
+/// zeros, and `cut` is set then. False when the sink returned false.
 bool readExtent(int file, const Extent& extent, bool& cut, const std::function<bool(std::string_view)>& sink);
 
 }  // namespace caisson::session

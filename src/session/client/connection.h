@@ -18,8 +18,8 @@ inline constexpr auto kSandboxTimeout = std::chrono::seconds(45);
 
 class SupervisorConnection {
  public:
-  /// Connects and waits for the welcome. Nothing if no supervisor runs; an error if it does not answer within
-  /// kRequestTimeout. `directory`: of the session.
+  /// Connects and waits for the welcome. Nothing if no supervisor runs, or one of another protocol version; an error if
+  /// it does not answer within kRequestTimeout. `directory`: of the session.
   static Result<std::optional<SupervisorConnection>> open(const sys::RootDir& directory);
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
@@ -33,8 +33,8 @@ class SupervisorConnection {
   /// Whether the supervisor has closed its end.
   [[nodiscard]] bool isClosed() const;
 
-  /// Sends a request and waits for the response, `done` or `started`. A `failed` response or a timeout is an error.
-  /// `call` and `object`: for errors.
+  /// Sends a request and waits for the response, `done` or `started`. A `failed` response, a timeout and the exit of
+  /// the supervisor (isGone) are errors. `call` and `object`: for errors.
   Result<Packet> ask(MessageType type, const std::string& value, std::string_view call, std::string_view object,
                      std::vector<int> descriptors = {},
                      std::chrono::steady_clock::duration timeout = kRequestTimeout) const;

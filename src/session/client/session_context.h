@@ -29,7 +29,7 @@ class SessionContext {
 
   /// Returns a connection to the supervisor of a running sandbox. Starts both if needed.
   Result<const SupervisorConnection*> connect();
-  /// Drops the connection: the sandbox ended.
+  /// Drops the connection, so that the next connect() opens one. Does not end the sandbox.
   void disconnect() {
     connection_.reset();
     room_.reset();
@@ -53,7 +53,7 @@ class SessionContext {
   // network.cc
   /// Allows or denies hosts that match `pattern`. An error if the session has no network.
   Result<void> changeNetwork(bool allow, std::string_view pattern);
-  /// Allows a host. A session without network gets one, for which its sandbox is ended.
+  /// Allows a host. A session without network gets one, for which its sandbox is ended and its /tmp and home discarded.
   Result<void> openHost(std::string_view pattern, HostTerm term, WhenBusy when_busy);
   /// Removes the pattern from the allowed hosts; no error if it is not there. Other patterns may still allow the host.
   Result<void> closeHost(std::string_view pattern);
@@ -64,7 +64,8 @@ class SessionContext {
   std::unique_ptr<HostPrompt> promptForHosts(const ExecRequest& request);
 
   // ports.cc
-  /// `inward`: the sandbox reaches a port of the host; else the host reaches a port of the sandbox.
+  /// Opens a port that the policy lists. `inward`: the sandbox reaches a port of the host; else the host reaches a port
+  /// of the sandbox.
   Result<OpenPort> openPort(std::uint16_t port, std::uint16_t host_port, bool inward);
   /// Lists the ports that are open; empty without a supervisor.
   Result<std::vector<OpenPort>> openPorts();
@@ -87,7 +88,7 @@ class SessionContext {
   /// that for five seconds, none if it has ended already.
   Result<void> stop(std::uint32_t exec, double grace_seconds);
   Result<std::vector<LeftBehind>> leftBehind();
-  /// The same for all left-behind processes; returns those that there were.
+  /// Like stop(), for all left-behind processes; returns those that there were.
   Result<std::vector<LeftBehind>> stopLeftBehind(double grace_seconds);
 
   // layers.cc
@@ -96,7 +97,7 @@ class SessionContext {
   Result<std::vector<CheckpointInfo>> checkpoints();
   /// Returns the workspace to a checkpoint, or to "begin". Ends the sandbox; later checkpoints stay.
   Result<void> restore(std::string_view checkpoint, WhenBusy when_busy);
-  /// Creates a session with the current state of this one.
+  /// Creates a session with the current workspace and policy of this one. Ends this session's sandbox.
   Result<Store::Found> fork(const ForkOptions& options);
   /// Lists the changes since a checkpoint; "" or "begin": since the session began.
   Result<std::vector<Change>> diff(std::string_view checkpoint);
@@ -106,14 +107,14 @@ class SessionContext {
   Result<ExportReport> exportTar(std::string_view checkpoint, const std::function<bool(std::string_view)>& write);
 
   // copy.cc
-  /// Like `cp -r`, from the host into the workspace; copyOut() the other way.
+  /// Like `cp -r`, from the host into the workspace; copyOut() the other way. Both start the sandbox if needed.
   Result<CopyReport> copyIn(const std::string& from, std::string_view to);
   Result<CopyReport> copyOut(std::string_view from, const std::string& to);
 
   // commit.cc
   Result<CommitReport> commit(const CommitRequest& request);
 
-  // files.cc
+  // files.cc: through the sandbox's mount of the workspace; starts the sandbox if needed
   Result<FilePiece> read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes);
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options);
   Result<std::vector<FileEntry>> listFiles(std::string_view path);
@@ -150,8 +151,9 @@ class SessionContext {
   /// Lists left-behind processes (`processes`), or sends them a signal (`signal_left`) and lists them. Empty without a
   /// supervisor.
   Result<std::vector<LeftBehind>> askAboutLeft(MessageType type, int signal);
-  /// Ends the sandbox, so that the layers can change. EBUSY if a process runs, unless `when_busy` is stop. The caller
-  /// holds the lock. Also does a rollback that was requested meanwhile.
+  /// Ends the sandbox, so that the layers can change. EBUSY if a process runs, unless `when_busy` is stop; kills the
+  /// sandbox if the supervisor is gone or fails otherwise. The caller holds the lock. Also does a rollback that was
+  /// requested meanwhile.
   Result<void> settle(std::string_view call, WhenBusy when_busy);
   /// Who may write to the layers that a commit reads.
   enum class LayerUse : std::uint8_t {
@@ -192,7 +194,8 @@ class SessionContext {
   Record record_;
 };
 
-/// An error if the request is malformed or its timeout exceeds the owner's ceiling; for exec() and start().
+/// An error if the request is malformed, or if its timeout exceeds the owner's ceiling and is not `typed`; for exec()
+/// and start().
 Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy);
 
 }  // namespace caisson::session

@@ -25,7 +25,7 @@ struct CopySide {
 struct TreeCopyOptions {
   /// Skip links whose target could be outside the copied tree.
   bool links_stay_inside = false;
-  /// Set the exact mode, ignoring the process's umask.
+  /// Set the exact mode of files, ignoring the process's umask; directories always get the umask.
   bool exact_mode = false;
   /// Called before a file with this many bytes is written; an error ends the copy.
   std::function<Result<void>(std::uint64_t)> reserve;

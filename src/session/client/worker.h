@@ -17,12 +17,12 @@ namespace caisson::session {
 inline constexpr std::string_view kWorkerArgument = "__session";
 
 /// Starts `caisson __session WORDS...` on the sessions of `paths`. The returned descriptor reads the worker's status
-/// text, if it writes one, and end of file when the worker exits; it may be closed at once. `pass`: a descriptor that
-/// the worker gets.
+/// text, if it writes one, and end of file when a supervisor is ready or the worker exits; it may be closed at once.
+/// `pass`: a descriptor that the worker gets.
 Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::string>& words, int pass = -1);
 
-/// Starts the supervisor of a session, unless one runs; the caller holds the session's lock. Returns when it accepts
-/// connections, or an error after 30 seconds.
+/// Starts the supervisor of a session, in which none may run: the new one replaces its socket. The caller holds the
+/// session's lock. Returns when it accepts connections, or an error after 30 seconds.
 Result<void> startSupervisor(const SessionPaths& paths, const std::string& id);
 
 /// Waits for a line from a worker, or its exit, at most `milliseconds`. Empty: it exited, or sent no line in time.

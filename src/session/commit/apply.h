@@ -63,8 +63,9 @@ class Applier {
   Result<std::string> place(std::size_t index);
   Result<std::string> remove(std::size_t index);
   Result<std::string> makeDirectory(std::size_t index);
-  /// Renames the staged object to its place: exchanged with what is there, or as a new name. Returns 0 or the errno. If
-  /// the real file had changed, the exchange is reverted and `conflict` set.
+  /// Renames the staged object to its place: exchanged with what is there, or as a new name. Where the file system
+  /// cannot exchange, replaces it. Returns 0 or the errno. If the real file had changed, the exchange is reverted and
+  /// `conflict` set.
   int move(std::size_t index, const Source& source, int parent, const std::string& name, std::string& conflict);
   /// Copies the staged object to a temporary name beside its place, where a rename from the staging directory cannot
   /// work: another file system or mount, or a parent with a default access list.

@@ -25,7 +25,7 @@
 namespace caisson::session {
 
 /// Normalises a path of a request: relative to the workspace, without `.` and empty parts. Absolute paths must be below
-/// /workspace or below `workspace`, the directory on the host. An error for other absolute paths and for `..`.
+/// /workspace or below `workspace`, the directory on the host. An error for other absolute paths, `..` and "".
 Result<std::string> normalCommitPath(std::string_view path, const std::string& workspace);
 
 class CommitPlanner {
@@ -65,15 +65,16 @@ class CommitPlanner {
   /// Whether the real workspace has the same object already: from an earlier commit, or because the same change was
   /// made there.
   bool isSame(const Candidate& candidate);
-  /// Why the change is held back unless it is named: a protected file, a git directory, a kind of file that may not be
-  /// committed. Empty: it is not.
+  /// Why the change is held back unless it is named: a protected file, a git directory, with ordinary_files_only an
+  /// unusual name or kind of file. Empty: it is not.
   [[nodiscard]] std::string whyHeld(const Candidate& candidate);
   /// Why the real file must be left alone: it changed since the session began, or was hidden from it. Empty: no
   /// conflict.
   [[nodiscard]] std::string conflict(const Candidate& candidate);
-  /// Resolves a conflict as the request says (`theirs`, `merge`), or reports it. False: the change is left out.
+  /// Resolves a conflict as the request says (`theirs`, `merge`), or reports it. False: the change is left out, since
+  /// it was reported or the merge found that the real file has it already.
   bool settle(Candidate& candidate, const std::string& why);
-  /// Removes links that lead outside, or whose way is missing in part, from the candidates, unless they are named.
+  /// Removes links that ResultingTree::whyHeld() rejects from the candidates, unless they are named.
   void holdLinks();
   /// Stages a candidate and adds it to the transaction and the report.
   Result<void> accept(const Candidate& candidate);

@@ -26,7 +26,8 @@ struct HostIdentity {
   std::int64_t modified_ns = 0, changed_ns = 0;
 
   static HostIdentity of(const sys::FileInfo& info);
-  /// Whether `now` is the same file with the same content. `renamed`: ignore the change time, which a rename sets.
+  /// Whether `now` is the same file with the same content; of a directory, only whether it is the same. `renamed`:
+  /// ignore the change time, which a rename sets.
   [[nodiscard]] bool matches(const sys::FileInfo& now, bool renamed = false) const;
 };
 

@@ -36,8 +36,8 @@ struct RecoveredCommit {
 };
 
 /// Finishes a commit that a crash interrupted, and removes what it left. Nothing when there was none, when it had not
-/// written its journal, or when its workspace is gone. The caller holds the session's lock. An error: it cannot be
-/// finished now; the journal stays.
+/// written its journal, or when its workspace is gone or another directory. The caller holds the session's lock. An
+/// error: it cannot be finished now; the journal stays.
 Result<std::optional<RecoveredCommit>> recoverCommit(const sys::RootDir& session, const std::string& workspace);
 
 /// Whether a commit is under way or was interrupted: one stat, without a lock.

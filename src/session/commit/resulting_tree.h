@@ -25,7 +25,8 @@ class ResultingTree {
   /// Removes the change at `path`: the real file stays as it is.
   void leaveOut(const std::string& path) { changes_.erase(path); }
 
-  /// Why a link at `path` is held back, or empty: it leads outside, or a part of its way is missing.
+  /// Why a link at `path` is held back, or empty: it leads outside, a part of its way is missing, or its target has
+  /// `..` after a name.
   [[nodiscard]] std::string whyHeld(const std::string& path, std::string_view target);
 
  private:
@@ -46,7 +47,7 @@ class RepositoryShapes {
  public:
   explicit RepositoryShapes(RealTree& real) : real_(real) {}
 
-  /// A path that exists in the session and not, or not in the same form, in the real workspace.
+  /// Adds a path that exists in the session and not, or not in the same form, in the real workspace.
   void addPresent(const std::string& path);
   /// Whether `path` belongs to a git directory of any name, existing or made by the commit, and could make git run
   /// programs: see protected_files.h. Paths in `.git` are not checked here.

@@ -61,7 +61,8 @@ Result<void> writeAt(int to, const char* data, std::size_t size, std::uint64_t o
 template <class Fill>
 Result<StagedObject> makeFile(int directory, const std::string& name, mode_t mode, const std::string& path,
                               const Fill& fill) {
-  // Nobody else enters the directory, so the mode may be final at once; the umask or an access list can take bits away.
+  // No other user can enter the directory, so the mode may be final at once; the umask or an access list can take bits
+  // away.
   const Fd file(::openat(directory, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!file) return fail(failed("create", path, errno));
   if (auto filled = fill(file.get()); !filled) return fail(filled.error());

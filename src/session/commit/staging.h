@@ -1,8 +1,8 @@
 // Private copies of what a commit will write, on the file system of the real workspace: putting them in place is a
 // rename, so nothing that a payload does afterwards changes what arrives.
 //
-// The staging directory lies in the session's directory (0700, shown to no sandbox). Where that is another file system
-// than the workspace's it is a hidden directory in the workspace itself.
+// The staging directory lies in the session's directory (0700, shown to no sandbox). Where that is another mount than
+// the workspace's, it is a hidden directory in the workspace itself, if we have permission to create it.
 #pragma once
 
 #include <sys/types.h>

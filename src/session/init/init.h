@@ -70,8 +70,8 @@ extern "C" long cloneOnStack(unsigned long flags, void* stack_top, std::int32_t*
 extern "C" long clone3OnStack(const sys::CloneArgs* arguments, unsigned long size, void (*entry)());
 
 // spawn.cc
-/// Starts the request's command and replies `spawned`, or queues it behind a newborn. Sets the descriptors that it
-/// takes over to -1; the caller closes the others.
+/// Starts the request's command and replies `spawned`, or queues it behind a newborn; if one is queued already, the
+/// reply has EAGAIN. Sets the descriptors that it takes over to -1; the caller closes the others.
 void spawn(State& state, const InitRequest& request, int* descriptors, int count);
 /// Releases the newborn's resources, if it has reached its exec or died, and starts a queued command.
 void finishNewborn(State& state);

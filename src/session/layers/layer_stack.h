@@ -56,7 +56,7 @@ class LayerStack {
   [[nodiscard]] Result<std::string> readLink(const std::string& path, const Entry& entry) const {
     return readers_[entry.layer].readLink(path);
   }
-  /// What the layer of this name has at a path, by itself; nothing if there is no such layer.
+  /// What the layer of this name has at a path, by itself; nothing if the path or the layer does not exist.
   [[nodiscard]] std::optional<sys::FileInfo> statIn(std::string_view layer, const std::string& path) const;
   /// Drops cached directories. Call when directories may have been renamed.
   void forget() const;
@@ -103,8 +103,8 @@ struct CompareOptions {
 Result<std::vector<StackChange>> compareEntries(const LayerStack& before, const LayerStack& now,
                                                 const CompareOptions& options = {});
 
-/// Whether anything differs. Looks at no more than `max_entries` paths and `max_bytes` of content; beyond that the
-/// answer is yes.
+/// Whether anything differs. Looks at no more than `max_entries` paths and `max_bytes` of content; beyond that, and
+/// after a read error, the answer is yes.
 bool differs(const LayerStack& before, const LayerStack& now, std::size_t max_entries, std::uint64_t max_bytes);
 
 /// A change as the public interface has it.
@@ -114,7 +114,8 @@ Change toChange(const StackChange& change);
 /// are looked at, so the cost is that of the changes, not of the tree.
 Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerStack& now);
 
-/// Whether a path is the same in both to a user: type, mode (of it, `mode_bits`), content. Times are not a difference.
+/// Whether a path is the same in both to a user: type, mode (only the bits `mode_bits`), content; or missing in both.
+/// Times are not a difference.
 bool sameAt(const LayerStack& before, const LayerStack& now, const std::string& path, mode_t mode_bits);
 
 /// Whether the kernel copied this file up from a lower layer, under this name or another.

@@ -17,6 +17,7 @@ inline std::string fileName(std::uint32_t exec, const char* ending) { return std
 
 /// Reserves the next free number by creating its N.json.
 Result<std::uint32_t> claimNumber(const sys::RootDir& logs);
+/// Writes N.json: the command, and the current time as its start.
 Result<void> writeCommandFile(const sys::RootDir& logs, std::uint32_t exec, const std::vector<std::string>& command);
 /// Removes all files of a command that was never started.
 void removeCommandFiles(const sys::RootDir& logs, std::uint32_t exec);

@@ -14,7 +14,7 @@
 
 namespace caisson::session {
 
-/// Raised when an older caisson would misread a session; a newer format is an error.
+/// Raised when an older caisson would misread a session; a session of any other format is an error.
 inline constexpr int kFormat = 1;
 
 struct Checkpoint {
@@ -87,8 +87,8 @@ Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metada
 Result<void> syncMetadata(const sys::RootDir& session);
 
 /// Extends the session's time after a request: it ends `ttl_seconds` from now, or later. Stored beside the metadata,
-/// whose lock a request does not take; readMetadata adds it. Gains below a minute or 5 % are not written. An expired
-/// session stays expired. Returns true if it was extended.
+/// whose lock a request does not take; readMetadata adds it. Gains below a minute, or below 5 % of `ttl_seconds` if
+/// that is less, are ignored. An expired session stays expired. Returns true if it was extended.
 bool extendByActivity(const sys::RootDir& session, Metadata& metadata);
 
 /// init.json: the processes of a session's running sandbox.

@@ -14,7 +14,8 @@ namespace caisson::session {
 
 class Pool {
  public:
-  /// Creates the first session, so that errors in the options show, and a thread that keeps `size` sessions ready.
+  /// Creates the first session, so that errors in the options show, and a thread that keeps `size` (1 to 64) sessions
+  /// ready. Ignores the options' name and ttl_seconds, which take() sets; published ports are an error.
   static Result<std::unique_ptr<Pool>> start(std::shared_ptr<Store> store, const SessionOptions& options,
                                              std::size_t size);
   /// Stops the thread and destroys the sessions that were not handed out.

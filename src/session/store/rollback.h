@@ -9,8 +9,8 @@ namespace caisson::session {
 /// Requests a rollback that could not be done because the session was locked: the next user of the session does it
 /// first (carryOutRollback). `upper`: the layer to discard.
 Result<void> requestRollback(const sys::RootDir& session, const std::string& upper);
-/// Does a requested rollback, if there is one; the caller holds the session's lock. Returns the name of the checkpoint
-/// that keeps the discarded changes; empty: nothing was discarded.
+/// Does a requested rollback, if there is one and its layer is still the upper one; the caller holds the session's
+/// lock. Returns the name of the checkpoint that keeps the discarded changes; empty: nothing was discarded.
 Result<std::string> carryOutRollback(const sys::RootDir& session, Metadata& metadata);
 /// Starts an empty upper layer, keeps the old one as a checkpoint, whose name is returned, and discards scratch
 /// directories; the caller holds the lock.

@@ -6,11 +6,11 @@
 //                                control     the supervisor's socket
 //                                egress      the egress process's socket, with network mode proxy
 //                                init.json   pid 1, supervisor and mounted layers of the running sandbox
-//                                ended       why the last sandbox ended, when no client asked for it
+//                                ended       why the last sandbox died or had to be killed
 //                                activity    when a request last extended the session's time
 //                                kept        it expired with uncommitted changes
-//                                rollback    the layer to discard before the next use (store.h)
-//                                reserve     disk space for a rollback on a full disk
+//                                rollback    the layer to discard before the next use (rollback.h)
+//                                reserve     disk space for a restore or rollback on a full disk
 //                                ports/      open ports, one locked file each
 //                                logs/       background commands
 //                                scratch/    size-limited directories on disk, such as /tmp
@@ -30,9 +30,9 @@
 
 namespace caisson::session {
 
-/// Whether the text has the form of a session id: "cs-" and 128 bits in digits.
+/// Whether the text has the form of a session id: "cs-" and 32 lower-case hexadecimal digits.
 bool isId(std::string_view text);
-/// Whether it has the form of the beginning of an id: "cs-" and at least 4 digits.
+/// Whether it has the form of the beginning of an id, "cs-" and at least 4 such digits, or of a whole one.
 bool isIdPrefix(std::string_view text);
 /// An error unless `name` is valid for a session: 1 to 64 letters, digits, `-`, `_`, `.`, not beginning with `.` or
 /// `-`, and not a whole id. `call`: for the error.
@@ -40,7 +40,8 @@ Result<void> checkName(std::string_view call, std::string_view name);
 
 class SessionPaths {
  public:
-  /// `program`: the caisson program, which runs supervisors and workers; empty: the installed one.
+  /// Opens the directories of sessions and stores, and creates missing ones; an error if others than this user have
+  /// access. `program`: the caisson program, which runs supervisors and workers; empty: the installed one.
   static Result<SessionPaths> open(std::string program);
 
   [[nodiscard]] const sys::RootDir& sessions() const { return sessions_; }

@@ -32,7 +32,7 @@ using sys::FileType;
 using sys::RootDir;
 
 constexpr const char* kNames = ".names";
-constexpr std::string_view kNew = ".new-";      // being created: its lock is held
+constexpr std::string_view kNew = ".new-";      // being created: the lock of all sessions is held
 constexpr std::string_view kGone = ".gone-";    // being removed
 constexpr std::string_view kTrash = ".trash-";  // unused layers, in the directory of stores
 constexpr const char* kReserve = "reserve";

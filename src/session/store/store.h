@@ -23,7 +23,8 @@ class Store {
     sys::RootDir directory;
     Metadata metadata;
   };
-  /// An error if there is no such session, or it has expired and is not kept for its grace period. `call`: for errors.
+  /// Finds a session as idOf() does. An error if there is none, its metadata is damaged, or it has expired and is not
+  /// kept for its grace period. `call`: for errors.
   [[nodiscard]] Result<Found> find(std::string_view call, std::string_view id_or_name) const;
   /// All sessions except pooled ones, oldest first; damaged ones with a `problem`.
   [[nodiscard]] Result<std::vector<SessionInfo>> list() const;
@@ -31,8 +32,8 @@ class Store {
   /// Creates a session, without a sandbox. `pooled`: for a pool; list() leaves it out until it is handed out.
   Result<Found> make(const SessionOptions& options, bool pooled = false);
 
-  /// Creates the files of a session with these metadata: under a hidden name first, so that a crash leaves no partial
-  /// session.
+  /// Creates the files of a session with these metadata and claims its name: under a hidden name first, so that a crash
+  /// leaves no partial session.
   Result<Found> add(Metadata metadata);
 
   /// Binds a name to the session; an error if a session of that name exists. Nothing for "".
@@ -65,17 +66,18 @@ class Store {
  private:
   /// The id of the only session whose id begins with `prefix`; an error if there is none or more than one.
   [[nodiscard]] Result<std::string> idWithPrefix(std::string_view call, std::string_view prefix) const;
-  /// Whether an expired session holds uncommitted changes and is within its grace period. Remembers a yes in a file,
-  /// which forgetKept() removes.
+  /// For an expired session: whether it holds uncommitted changes and is within its grace period; false for pooled
+  /// ones. Remembers a yes in a file, which forgetKept() removes.
   [[nodiscard]] bool isKept(const sys::RootDir& directory, const Metadata& metadata) const;
-  /// `only_expired`: not if the session was renewed meanwhile.
+  /// `only_expired`: an error if the session was renewed meanwhile.
   Result<void> destroy(const std::string& id, bool only_expired);
   // The caller of these three holds the lock of all sessions.
   /// Gives the name to a session; an error if another one has it. Nothing for an empty name.
   Result<void> claimNameLocked(const std::string& name, const std::string& id);
   /// Removes the store of a family, or if sessions other than `id` use it only the layers that none of them uses.
   Result<void> removeStore(const std::string& family, const std::string& id);
-  /// Removes the layers that no session, checkpoint or running sandbox of the family uses.
+  /// Moves the layers that no session, checkpoint or running sandbox of the family uses to the trash. Does nothing if
+  /// the metadata of any session cannot be read.
   void dropUnusedLayersLocked(const std::string& family);
 
   SessionPaths paths_;

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "plan/workspace.h"
 #include "session/store/background_files.h"
@@ -84,6 +85,18 @@ Result<void> makePipe(Fd& read_end, Fd& write_end, const plan::Identity& identit
     (void)!::fchown(ends[0], identity.outside_uid, identity.outside_gid);
   }
   return {};
+}
+
+/// Puts the first input into an empty pipe. The supervisor must not block, so it has to fit.
+Result<void> writeFirstInput(const Fd& pipe, const std::string& input) {
+  const int capacity = ::fcntl(pipe.get(), F_GETPIPE_SZ);
+  if (std::cmp_greater(input.size(), std::max(capacity, 0))) {
+    return fail(plainError(Stage::usage, "session exec", "input",
+                           "an input that stays open may begin with at most " + std::to_string(capacity) + " bytes",
+                           "send the rest when the command runs"));
+  }
+  if (::write(pipe.get(), input.data(), input.size()) == static_cast<ssize_t>(input.size())) return {};
+  return fail(sysError(Stage::launch, "write", "standard input", errno));
 }
 
 }  // namespace
@@ -243,6 +256,7 @@ Result<void> Supervisor::prepareStreams(Command& command, Fd (&ends)[3]) {
   const plan::Identity& identity = command.plan->identity;
   if (command.options.keep_input) {
     if (auto made = makePipe(ends[0], command.input, identity); !made) return made;
+    if (auto written = writeFirstInput(command.input, command.options.input); !written) return written;
   } else {
     auto input = inputFile(command.options.input);
     if (!input) return caisson::fail(input.error());

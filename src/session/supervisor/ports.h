@@ -73,7 +73,7 @@ class PortSet {
   /// Writes the host's port to the port's lock file, where clients that list ports read it.
   Result<void> writePortFile(const Port& port);
   /// Whether one more connection from the sandbox to a host port is allowed. max_connections limits the sum over all
-  /// inward ports; others do not count. Records the connection or its refusal.
+  /// inward ports; others do not count. Records the connection or its refusal; false if it cannot be recorded.
   [[nodiscard]] bool admit(const Port& port);
   /// Closes the port with its connections and removes its file.
   void drop(std::list<Port>::iterator port);

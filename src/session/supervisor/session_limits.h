@@ -26,7 +26,7 @@ class SessionLimits {
   SessionLimits(const SessionLimits&) = delete;
   SessionLimits& operator=(const SessionLimits&) = delete;
 
-  /// Whether a plan has anything to poll.
+  /// Whether a plan has anything to poll: a limit on disk, memory or processes. With a cgroup, too, for its OOM kills.
   [[nodiscard]] static bool needed(const plan::Plan& plan);
   /// When to poll next; nothing if there is nothing to poll.
   [[nodiscard]] std::optional<Clock::time_point> next() const;

@@ -122,8 +122,8 @@ class Supervisor {
   void serveRenew(int socket, const Seconds& seconds);
   /// Rereads meta.json, in which a client changed the network policy, the name or the time of the session.
   void serveReload(int socket);
-  /// Starts a new upper layer for a commit: the layers below no longer change, and the sandbox stays. On an error the
-  /// sandbox is ended.
+  /// Starts a new upper layer for a commit: the layers below no longer change, and the sandbox stays. EBUSY if that is
+  /// not possible now; after any other error the sandbox is ended.
   void serveFreeze(int socket);
   /// Signals the left-behind processes. SIGKILL stops them first, until no new one appears, so that none escapes by
   /// forking. Signals nothing while a newborn exists, which would be among them: the client retries.
@@ -149,8 +149,8 @@ class Supervisor {
   /// The command could not be recorded: kills its newborn, if any, and replies with the error. fail() instead finishes
   /// the command with a result.
   void cancelUnrecorded(Command& command, const Error& error);
-  /// Spawns the next queued command, unless a newborn exists: that shares pid 1's memory and descriptors until its
-  /// exec, so there is one at a time.
+  /// Spawns the next queued command, unless waitUntilIdle() still kills processes or a newborn exists: that shares pid
+  /// 1's memory and descriptors until its exec, so there is one at a time.
   void spawnNext();
   /// Call when the newborn has reached its exec or died: the next command may be spawned. Nothing for other commands.
   void spawnFinished(std::uint32_t number);
@@ -203,16 +203,16 @@ class Supervisor {
   /// commands exist, none of which runs yet.
   [[nodiscard]] bool canFreeze(std::size_t commands) const;
   /// Starts a new upper layer, if the current one has content. The caller holds the session's lock. False: not possible
-  /// now, and nothing changed. After an error the sandbox is unusable. `commands`: as canFreeze(); if not 0, an
-  /// automatic checkpoint is made, too.
+  /// now, and nothing changed. After an error the sandbox is unusable. `commands`: as canFreeze(); if not 0, a session
+  /// with auto_checkpoint gets an automatic checkpoint, too.
   Result<bool> freezeUpper(std::size_t commands);
   /// Before a command: hides new secret files and freezes the upper layer, if nothing runs. Else masks the files, which
   /// afterMasks() waits for. After an error the sandbox is unusable.
   Result<void> prepareLayers(Command& command);
   /// freezeUpper() for the command that is about to start. Does nothing while a client holds the session's lock.
   Result<void> freeze();
-  /// Remounts the same layers, so that names added to the mask layer become hidden. After an error the sandbox is
-  /// unusable.
+  /// Remounts the same layers, so that names added to the mask layer become hidden. Does nothing if a process runs.
+  /// After an error the sandbox is unusable.
   Result<void> remountWorkspace();
   /// Discards what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is
   /// dead. If a client holds the session's lock, the next use of the session does it. Returns a text for the result.

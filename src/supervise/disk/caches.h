@@ -1,7 +1,8 @@
 // Directories that outlive a sandbox: caches of package managers and compilers (`cache` of filesystem.tmpfs).
 //
 // Below CAISSON_HOME/caches, one per workspace or per name that the policy gives. Untrusted: only sandboxes with the
-// same key see them, and no program of the host reads them. One that is nearly full is emptied when it is used next.
+// same key see them, and no program of the host reads them. One that is nearly full is emptied when it is opened next,
+// unless another sandbox uses it.
 #pragma once
 
 #include <chrono>
@@ -21,7 +22,8 @@ struct CacheDirectory {
   sys::Fd lock;  ///< while it is open the cache is in use, and neither emptied nor removed
 };
 
-/// Opens the cache of a plan's step, and makes it if it is missing. It belongs to the caller, also if that is root.
+/// Opens the cache of a plan's step. Makes it if it is missing, and empties it if it was nearly full and no sandbox
+/// uses it. It belongs to the caller, also if that is root.
 Result<CacheDirectory> openCache(const plan::MountTmpfs& step);
 
 struct CacheSize {

@@ -15,11 +15,12 @@ namespace caisson::supervise {
 
 struct KeptLogs {
   std::string path;      ///< the directory below CAISSON_HOME/logs; empty: there was nothing to keep
-  bool complete = true;  ///< false: files were left out: too many, too large, or not readable
+  bool complete = true;  ///< false: something was left out: too many, too large, too deep, unreadable, or not a file
 };
 
-/// Copies the regular files below `directory` (O_PATH is enough), at most `max_bytes` or 128 MiB in total, to
-/// CAISSON_HOME/logs/NAME, or NAME.2 and so on if that exists. Follows no link. Removes all but the newest 20 there.
+/// Copies the regular files below `directory` (O_PATH is enough) to CAISSON_HOME/logs/NAME, or NAME.2 and so on if that
+/// exists; in total at most `max_bytes`, and never more than 128 MiB. Follows no link. Then removes all but the newest
+/// 20 directories in CAISSON_HOME/logs.
 Result<KeptLogs> keepLogs(int directory, const std::string& name, std::uint64_t max_bytes);
 
 /// Says what was kept of write-only directories, and what was lost.

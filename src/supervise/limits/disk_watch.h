@@ -76,8 +76,9 @@ class DiskWatch {
   [[nodiscard]] std::vector<Fill> directories() const;
   /// Measures the size-limited directories now, each for at most kWalkTime.
   std::vector<Fill> measureDirectories();
-  /// At the end: measures caches that may have changed since the last walk. Waits for a helper at most `timeout`; one
-  /// whose size is not known then counts as full.
+  /// At the end: measures caches that may have changed since the last walk, and returns all size-limited directories,
+  /// as directories() does. Waits for each cache's helper at most `timeout`; one whose size is not known then counts as
+  /// full.
   std::vector<Fill> measureCaches(std::chrono::milliseconds timeout);
 
  private:

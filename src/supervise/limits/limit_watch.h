@@ -5,7 +5,7 @@
 //   watch.countCpu(init_pid);                 before the payload is started
 //   watch.begin(init_pid, now);               once the payload runs
 //   ... poll until watch.next(); if (auto reached = watch.look(now)) end the run, and say why
-//   watch.finish(result);                     usage, warnings at 80 %, a limit that explains a failure
+//   watch.finish(by_force, result);           usage, warnings at 80 %, denied forks; then met()
 #pragma once
 
 #include <sys/types.h>
@@ -81,14 +81,16 @@ class LimitWatch {
   /// each that has closed directories.
   void noteCaches(std::chrono::milliseconds timeout);
 
-  /// Call before the tree is killed: the last chance to measure its processes.
+  /// Call before the tree is killed: takes a last sample of its CPU time, unless a cgroup counts that.
   void beforeTheEnd();
 
-  /// Call after the end, with the rusage of all children in `result.usage`. `by_force`: it was killed.
+  /// Call after the end, with the rusage of all children in `result.usage`: completes the usage, and adds warnings at
+  /// 80 %, denied forks and the reason of an exceeded disk limit. `by_force`: it was killed.
   void finish(bool by_force, RunResult& result);
   /// After finish: whether the kernel's OOM killer killed a process.
   [[nodiscard]] bool ranOutOfMemory() const { return oom_kills_ > 0; }
-  /// After finish: the limit that a program hit before it failed by itself, if any.
+  /// After finish: the limit that a program hit before it failed by itself: processes, disk (a full directory in
+  /// memory) or none.
   [[nodiscard]] Limit met() const;
   /// The size-limited directory that was full, if any.
   [[nodiscard]] const std::string& full() const { return full_; }
@@ -111,13 +113,14 @@ class LimitWatch {
   void takeCpu(const TreeUsage& sampled);
   /// Returns the bytes in the size-limited directories in memory; notes which are near their limit or full.
   std::uint64_t lookAtSized();
-  /// Polls the processes in /proc. `counts_cpu`: the cgroup counts CPU time already.
+  /// Polls the processes in /proc; Limit::memory if that is exceeded and no cgroup enforces it. `counts_cpu`: the
+  /// cgroup counts CPU time already.
   std::optional<Limit> lookAtTree(bool counts_cpu);
   /// Polls the disk; Limit::disk if a limit is exceeded.
   std::optional<Limit> lookAtDisk(Clock::time_point now);
   /// Sets the time of the next poll. `cost`: the duration of the last one.
   void planNext(Clock::time_point now, Clock::duration cost);
-  /// Adds what was counted to a usage that holds the rusage of waited-for processes.
+  /// Corrects a usage, which holds the rusage of waited-for processes only, by what the cgroup and the polls counted.
   void takeUsage(const sys::CgroupUsage& counted, Usage& usage) const;
 
   const plan::Plan& plan_;

@@ -26,11 +26,11 @@ class EgressRecord {
 
   /// Counts a report of the egress, and records it in the audit log, unless `log` is null.
   void take(const egress::Report& report, audit::Log* log, const std::string& sandbox_id);
-  /// Whether everything passed to take() is in the log.
+  /// False once a report could not be written to the log that take() got. Stays true without a log.
   [[nodiscard]] bool recordedAll() const { return recorded_all_; }
   /// Why the egress could not start, if it reported that.
   [[nodiscard]] const std::optional<Error>& failure() const { return failure_; }
-  /// Adds denials, usage and layers to the result.
+  /// Adds denials, notices, warnings and layers to the result, and sets its network usage.
   void fill(RunResult& result) const;
   /// fill() for one of several commands: only what was reported since the last call.
   void fillAndReset(RunResult& result);

@@ -69,13 +69,15 @@ class PortRelay {
 
   // `id`: a key of pairs_.
   void watchListeners();
-  /// A listener is readable: accepts a connection and requests a socket for the other side.
+  /// A listener is readable: accepts a connection and requests a socket for the other side. Resets one that is over
+  /// kMaxConnections or not admitted.
   void accept(int listener);
-  /// `earlier_error`: of the attempt with another family, reported if this one fails, too.
+  /// Requests a socket of the other side; onSocket() continues, or the connection ends if there is none.
+  /// `earlier_error`: what is reported then.
   void requestSocket(std::uint64_t id, int family, int earlier_error);
   /// A socket of the other side was created: starts to connect it.
   void onSocket(std::uint64_t id, int family, sys::Fd socket);
-  /// Tries IPv6, if that is wanted and not tried yet; else ends the connection.
+  /// Tries IPv6, if that is wanted and 127.0.0.1 refused the connection; else ends it.
   void onConnectFailed(std::uint64_t id, int family, int error);
   /// The other side is connected: stops the deadline and starts to move data.
   void onConnected(std::uint64_t id);

@@ -18,7 +18,8 @@ class QuestionWatch {
   QuestionWatch(const QuestionWatch&) = delete;
   QuestionWatch& operator=(const QuestionWatch&) = delete;
 
-  /// Call after anything that may have opened or closed a prompt.
+  /// Pauses the streams while a prompt is open, and watches its terminal and deadline. Call after anything that may
+  /// have opened or closed a prompt.
   void update();
 
  private:

@@ -19,11 +19,11 @@ namespace caisson::supervise {
 
 struct TreeUsage {
   std::uint64_t processes = 0;  ///< without the sandbox's pid 1
-  std::uint64_t threads = 0;
-  std::uint64_t cpu_usec = 0;  ///< never decreases
-  std::uint64_t memory = 0;    ///< private memory, and kernel memory of the processes
-  std::uint64_t mapped = 0;    ///< shared memory that is mapped, of any kind
-  std::uint64_t memfds = 0;    ///< unnamed shared memory behind descriptors, also in flight
+  std::uint64_t threads = 0;    ///< all of them, with the first one of each process
+  std::uint64_t cpu_usec = 0;   ///< with pid 1; never decreases
+  std::uint64_t memory = 0;     ///< private memory, and kernel memory of the processes
+  std::uint64_t mapped = 0;     ///< shared memory that is mapped, of any kind
+  std::uint64_t memfds = 0;     ///< unnamed shared memory behind descriptors, also in flight
 };
 
 /// Without the sandbox's pid 1.
@@ -33,7 +33,7 @@ struct TaskCounts {
 };
 
 struct DeletedFile {
-  std::string path;  ///< inside the sandbox, when it still had a name
+  std::string path;  ///< inside the sandbox, when it still had a name; the kernel appends " (deleted)"
   std::uint64_t bytes = 0;
 };
 

@@ -31,7 +31,7 @@ class SignalRelay {
   SignalRelay(const SignalRelay&) = delete;
   SignalRelay& operator=(const SignalRelay&) = delete;
 
-  /// Handles signals on `loop`, which must not run after this object is destroyed.
+  /// Handles signals on `loop`, which must not run after this object is destroyed. Does nothing without `forward`.
   void attach(sys::EventLoop& loop, SignalActions actions);
 
   /// For poll, or -1.

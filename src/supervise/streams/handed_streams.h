@@ -37,8 +37,8 @@ struct CallerStream {
 /// Finds out what kind of file a descriptor of the caller is. A closed one cannot be handed over.
 CallerStream inspectStream(int descriptor);
 
-/// The caller's descriptors of process.pass_descriptors. One that is closed at exec is caisson's own or private to the
-/// caller, and cannot be passed, nor can what inspectStream() rules out.
+/// The caller's descriptors of process.pass_descriptors, each number once. One that is closed at exec is caisson's own
+/// or private to the caller, and cannot be passed, nor can what inspectStream() rules out: `why_not` is set then.
 std::vector<plan::PassedDescriptor> inspectPassed(const std::vector<std::string>& numbers);
 
 struct HandedStreams {

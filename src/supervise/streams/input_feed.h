@@ -11,8 +11,8 @@
 
 namespace caisson::supervise {
 
-/// Whether a payload needs a pipe as standard input. If our standard input is /dev/null, it does not: it gets a null
-/// device of the sandbox.
+/// Whether a payload needs a pipe as standard input: if `first`, the bytes for it, is not empty, or if our standard
+/// input is relayed and is not /dev/null. Else it gets /dev/null.
 bool hasInput(bool relay, const std::string& first);
 
 /// Never blocks, and holds at most one buffer: while the payload does not read, our standard input is not read either.
@@ -25,7 +25,7 @@ class InputFeed {
   /// The master side of the payload's pty; not owned.
   void useTerminal(int master) { terminal_ = master; }
 
-  /// Adds the descriptors to poll; `pump` finds its entries in the same vector.
+  /// Adds the descriptors to poll; `pump` finds its entries in the same vector. Closes the pipe at the end of input.
   void addPolls(std::vector<pollfd>& polls);
   /// Reads and writes what `polls`, filled by poll(), reports as ready.
   void pump(const std::vector<pollfd>& polls);

@@ -22,8 +22,8 @@ struct FilesInMemory {
   std::uint64_t bytes = 0;
 };
 
-/// Adds denials for the result's limit, if its outcome is `limit`, and for output that was cut. `full`: the
-/// size-limited directory that was full.
+/// Adds denials for the result's limit, if its outcome is `limit`, and for output that was cut; not for the limit on
+/// processes. `full`: the size-limited directory that was full.
 void explainLimits(const plan::Plan& plan, const std::string& full, const FilesInMemory& files_in_memory,
                    RunResult& result);
 

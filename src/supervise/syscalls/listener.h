@@ -55,8 +55,8 @@ class Listener {
   /// The same under the rate limit of blocked calls: what a payload causes us to do costs a few percent of a processor.
   void letGoOnSlowly(const Attempt& attempt) const;
 
-  /// Answers a call with success, after `bytes` were written to `address` of its process. Where that process is closed
-  /// to us (undumpable, or of another user) the kernel gives the result.
+  /// Writes `bytes` to `address` of the calling process and answers the call with success, or EFAULT if that fails.
+  /// Where the process is closed to us (undumpable, or of another user) the kernel executes the call instead.
   void answer(const Attempt& attempt, std::uint64_t address, std::span<const std::byte> bytes);
 
   /// Whether the thread that made the attempt still waits. Check it after each use of Attempt::pid: if false, that pid

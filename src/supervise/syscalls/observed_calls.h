@@ -14,7 +14,7 @@ class ObservedCalls {
  public:
   explicit ObservedCalls(const plan::Plan& plan);
 
-  /// Decided from the kernel's copy of the arguments.
+  /// Whether the filter allows this call and only reports it. Decided from the kernel's copy of the arguments.
   [[nodiscard]] bool contains(const Attempt& attempt) const;
 
  private:

@@ -26,7 +26,8 @@ class Observer {
 
   /// Records the path or host of a reported call, while its thread waits.
   void note(const Attempt& attempt, const Listener& listener);
-  /// After the end: probes those paths on the host, and moves everything into the result.
+  /// After the end: looks up on the host the paths that did not work in the sandbox, except below automount points, and
+  /// moves everything into the result.
   void report(RunResult& result);
 
  private:
@@ -58,7 +59,7 @@ class Observer {
 };
 
 /// `path`, relative to `directory` if it is not absolute, without `.`, `..` (links are not resolved) or doubled
-/// slashes. Empty if both are relative or the path has a control character.
+/// slashes. Empty if the path is empty, is relative without a `directory`, or has a control character.
 std::string plainPath(const std::string& directory, const std::string& path);
 
 }  // namespace caisson::supervise

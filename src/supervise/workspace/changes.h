@@ -31,7 +31,8 @@ void noteDiscardedChanges(const ChangedFiles& changes, const plan::Plan& plan, R
 /// The changes as fields of an audit event.
 audit::Fields describeChanges(const ChangedFiles& changes);
 
-/// If a command failed without network and looks like it needs it, adds a notice. A hint, not a protection.
+/// If a command failed without network and looks like it needs it, adds a notice. A hint, not a protection. `session`:
+/// that of the command, for the advice; empty for a run.
 void explainMissingNetwork(policy::NetworkMode mode, const std::vector<std::string>& command, std::string_view session,
                            RunResult& result);
 

@@ -7,7 +7,8 @@
 
 namespace caisson::supervise {
 
-/// Nothing of the run may be alive any more. What was moved, or could not be, is in the result.
+/// Moves such files out of the workspace of a plan with `guarded` set; else does nothing. Nothing of the run may be
+/// alive any more. What was moved, or could not be, is in the result.
 void quarantineNewFiles(const plan::Plan& plan, RunResult& result);
 
 }  // namespace caisson::supervise

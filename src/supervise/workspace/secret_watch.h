@@ -61,7 +61,7 @@ class SecretWatch {
   [[nodiscard]] bool pending() const { return mask_ || !pending_.empty(); }
   /// Whether a mask is in place over this path.
   [[nodiscard]] bool masks(const std::string& path) const { return masked_.contains(path); }
-  /// After the workspace was mounted anew: its masks are gone.
+  /// After the workspace was mounted anew, without its masks: the next scan or hide() makes them again.
   void forgetMasks();
 
   /// How many files were hidden so far.
