@@ -86,7 +86,8 @@ bool enterTimeNamespace(const Block& block);
 int openTerminal(const Block& block, int* master);
 /// Enters the Landlock domain of the block, if it has one.
 void restrictWithLandlock(const Block& block);
-/// Empties all five capability sets, for a process that calls exec; dropOwnCapabilities() is for one that never does.
+/// Empties all capability sets, for a process that calls exec; dropOwnCapabilities() is for one that never does.
+/// Without CAP_SETPCAP the bounding set stays as it is, which no_new_privs makes harmless.
 void dropCapabilities(const Block& block);
 /// Empties the effective, permitted and inheritable sets.
 void dropOwnCapabilities(const Block& block);

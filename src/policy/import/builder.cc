@@ -55,7 +55,10 @@ void ImportBuilder::takeHosts(std::string_view key, const Texts& hosts) {
     const std::string pattern = hostPattern(host);
     append(key, "network.allowed_hosts", pattern);
     if (pattern != host) note(Kind::widening, key, host + " also allows " + pattern.substr(1) + " itself");
-    if (host.ends_with(".local") || host.ends_with(".internal")) {
+    const bool private_name = host.ends_with(".local") || host.ends_with(".internal");
+    if (private_name && host.starts_with('*')) {
+      note(Kind::lossy, key, host + " may have private addresses: name each such host in network.private_hosts");
+    } else if (private_name) {
       append(key, "network.private_hosts", host);
       note(Kind::widening, key, host + " is a name inside your network: an exception from what is always blocked");
     }

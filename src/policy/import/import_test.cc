@@ -42,7 +42,7 @@ TEST(Import, TheToolSandboxsUserConfiguration) {
   "sandbox": {
     "bash": {
       "defaultNetwork": "none",
-      "proxyAllowlist": ["*.company.com", "internal-registry.local"],
+      "proxyAllowlist": ["*.company.com", "internal-registry.local", "*.corp.internal"],
       "resources": {"memory": "1g", "timeout": 300000}
     },
     "images": {"default": "meao-sandbox:latest", "node": "meao-sandbox-node:latest", "python": "meao-sandbox-python:latest"}
@@ -51,12 +51,14 @@ TEST(Import, TheToolSandboxsUserConfiguration) {
                                    Format::json);
   EXPECT_EQ(result.shape, "agent");
   EXPECT_EQ(result.policy.network.mode, NetworkMode::none);
-  EXPECT_EQ(result.policy.network.allowed_hosts, (std::vector<std::string>{".company.com", "internal-registry.local"}));
+  EXPECT_EQ(result.policy.network.allowed_hosts,
+            (std::vector<std::string>{".company.com", "internal-registry.local", ".corp.internal"}));
   EXPECT_EQ(result.policy.network.private_hosts, std::vector<std::string>{"internal-registry.local"});
   EXPECT_EQ(result.policy.resources.memory, 1 * kGiB);
   EXPECT_EQ(result.policy.resources.wall_seconds, 300);
   EXPECT_TRUE(notes(result, NoteKind::lossy, "sandbox.images"));
   EXPECT_TRUE(notes(result, NoteKind::widening, "proxyAllowlist", "internal-registry.local"));
+  EXPECT_TRUE(notes(result, NoteKind::lossy, "proxyAllowlist", "*.corp.internal"));
   EXPECT_TRUE(notes(imported(R"({"sandbox":{"bash":{"defaultNetwork":"host"}}})", Format::json), NoteKind::unsafe,
                     "defaultNetwork"));
 }

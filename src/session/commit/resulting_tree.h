@@ -58,7 +58,7 @@ class RepositoryShapes {
     bool now = false;    ///< the real directory has the shape of a git directory
     bool after = false;  ///< it would have that shape with the session's files
   };
-  /// Cached.
+  /// Computed once for each directory: paths added by addPresent() later do not count.
   const Shape& shapeOf(const std::string& directory);
 
   RealTree& real_;

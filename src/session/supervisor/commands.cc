@@ -31,7 +31,7 @@ using sys::Fd;
 constexpr auto kSpawnTimeout = std::chrono::seconds(3);
 /// How long after SIGKILL to a command's processes everything in the session is killed.
 constexpr auto kCommandKillTimeout = std::chrono::seconds(2);
-/// How long to wait for other writers to release the audit log.
+/// How long after a command's arrival to wait for other writers to release the audit log.
 constexpr auto kRecordTimeout = std::chrono::seconds(10);
 constexpr auto kRecordPause = milliseconds(2);  ///< between two attempts
 /// The secret watch starts this long after a command, so that short commands do not pay for it.

@@ -31,7 +31,8 @@
 
 namespace caisson::supervise {
 
-/// A denial for a result: the process limit denied `count` forks.
+/// A denial for a result: the process limit denied `count` new processes or threads. The number is in the text of
+/// `object`; Denial::count stays 0.
 Denial deniedForks(std::uint64_t count);
 
 /// The targets of the size-limited directories of which a launch sent descriptors: bit n of `mask` is the plan's n-th

@@ -44,7 +44,7 @@ class RunPorts {
   void drain();
   /// After drain(): whether connections still deliver data.
   [[nodiscard]] bool busy() const;
-  /// Cuts everything and adds notices and usage to the result.
+  /// Cuts everything and adds notices, denials, warnings and usage to the result.
   void finish(RunResult& result);
 
  private:

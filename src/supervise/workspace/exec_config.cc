@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/text.h"
 #include "host/workspace_scan.h"
 #include "policy/rules/protected_files.h"
 #include "sys/root_dir.h"
@@ -68,7 +69,11 @@ void quarantineNewFiles(const plan::Plan& plan, RunResult& result) {
   const std::vector<std::string> found = newFiles(*plan.guarded, result);
   if (found.empty()) return;
   const auto workspace = sys::RootDir::open(plan.guarded->path);
-  if (!workspace) return;
+  if (!workspace) {
+    result.warnings.push_back("the host would execute " + joined(found) +
+                              ", and the workspace cannot be opened: " + workspace.error().message());
+    return;
+  }
   const std::string name = "quarantined-files/" + result.sandbox_id;
   auto place = makeRoot(sys::stateHome(), name);
   std::string where = sys::stateHome() + "/" + name;
