@@ -19,6 +19,8 @@ def problems(page, source):
 def main():
     assert problems(PAGE, SOURCE) == [], problems(PAGE, SOURCE)
     assert "| R-A-1 | `Suite.Case` |" in check.table(check.requirements(PAGE), check.marks([("x.cc", SOURCE)])[0])
+    script, _ = check.marks([("tests/vm/x.sh", '# CONFORMS("R-A-1");\n')])
+    assert script == {"R-A-1": ["tests/vm/x.sh"]}, script
     for page, source in (
         (PAGE, "TEST_F(Suite, Case) {\n}\n"),  # a requirement without a test
         (PAGE, SOURCE.replace('"R-A-1"', '"R-A-1", "R-A-9"')),  # a mark without a requirement

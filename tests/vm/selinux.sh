@@ -1,6 +1,7 @@
 #!/bin/bash
 # selinux.sh: isolation.selinux_label on a kernel with SELinux, in an emulated machine of this architecture: the payload of
 # a run and of a session's command has the label, and a label that the loaded policy does not know is refused.
+# CONFORMS("R-LEVEL-16");
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 source_root=$(cd "$VM_SOURCE/../.." && pwd)
