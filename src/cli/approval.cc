@@ -23,9 +23,11 @@ namespace {
 bool answersYes(const sys::Fd& terminal, std::string_view question) {
   // A payload may have left escape sequences in effect on this terminal.
   if (writeAll(terminal.get(), terminalReset(std::getenv("TERM"))) != 0) return false;
-  if (writeAll(terminal.get(), question) != 0) return false;
-  // Discard input that was typed or pasted before the prompt was shown.
+  // Discard input that was typed or pasted before the prompt was shown, but nothing that answers its end, "[y/N] ".
+  const std::string_view end = question.substr(std::min(question.rfind('['), question.size()));
+  if (writeAll(terminal.get(), question.substr(0, question.size() - end.size())) != 0) return false;
   ::tcflush(terminal.get(), TCIFLUSH);
+  if (writeAll(terminal.get(), end) != 0) return false;
   std::string answer;
   char next = 0;
   while (answer.size() < 16) {
