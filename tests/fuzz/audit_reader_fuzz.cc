@@ -61,8 +61,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // The same bytes as the details of a line that the writer made: it must always read back.
   audit::Link link;
   std::string line;
-  audit::appendLine(line, link,
-                    {audit::EventType::lifecycle, audit::Severity::info, text, audit::Fields().text(text, text)}, 0, 1);
+  audit::appendLine(
+      line, link,
+      {audit::EventType::lifecycle, audit::Severity::info, std::string(text), audit::Fields().text(text, text)}, 0, 1);
   if (!audit::parseEntry(line)) std::abort();
   audit::Link start;
   if (!audit::follows(line, start)) std::abort();
