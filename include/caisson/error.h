@@ -43,6 +43,9 @@ enum class ErrorCode : std::uint8_t {
   denied_path_missing,   ///< a path that is to be denied does not exist
   path_escapes,          ///< a path leads out of the directory in which it must stay
   selinux_refused,       ///< SELinux does not take the label
+  no_user_namespace,     ///< the host lets this process create no user namespace
+  masked_proc,           ///< the kernel mounts no new /proc, since parts of the caller's are covered
+  hostname_refused,      ///< the sandbox's host name cannot be set
 };
 
 std::string_view name(ErrorCode code);

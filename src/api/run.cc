@@ -9,9 +9,11 @@
 #include <ctime>
 
 #include <algorithm>
+#include <optional>
 
 #include "approval/owner.h"
 #include "host/facts.h"
+#include "plan/optional_layers.h"
 #include "plan/plan.h"
 #include "policy/rules/command.h"
 #include "supervise/run_record.h"
@@ -81,11 +83,14 @@ Result<void> checkDeniedPaths(const plan::Plan& plan, const plan::HostFacts& fac
   return {};
 }
 
-Result<plan::Plan> planFor(const Request& request, sys::CgroupBase* cgroups) {
+/// `tier`: instead of the policy's.
+Result<plan::Plan> planFor(const Request& request, sys::CgroupBase* cgroups,
+                           std::optional<policy::Tier> tier = std::nullopt) {
   if (auto checked = checkRequest(request); !checked) return fail(checked.error());
   if (auto checked = checkApprovals(request); !checked) return fail(checked.error());
-  const auto policy = approval::underOwner(request.policy.model());
+  auto policy = approval::underOwner(request.policy.model());
   if (!policy) return fail(policy.error());
+  if (tier) policy->isolation.tier = *tier;
   plan::HostFacts facts = host::collectFacts(*policy, request.own_scope, cgroups);
   facts.passed = supervise::inspectPassed(policy->process.pass_descriptors);
   auto plan = plan::build(*policy, facts, {request.command, request.interactive, request.learn});
@@ -210,19 +215,34 @@ int exitStatus(const RunResult& result) {
   return kRefused;
 }
 
-Result<RunResult> run(const Request& request) {
+namespace {
+
+/// Whether the run failed for lack of a user namespace, under a policy that accepts the Landlock tier then.
+bool wantsLandlockTier(const Request& request, const RunResult& result) {
+  const policy::Isolation& isolation = request.policy.model().isolation;
+  return result.error && result.error->code == ErrorCode::no_user_namespace &&
+         isolation.tier == policy::Tier::namespaces &&
+         plan::mayMiss(request.policy.model(), policy::OptionalLayer::landlock);
+}
+
+Result<RunResult> runIn(const Request& request, std::optional<policy::Tier> tier) {
   sys::CgroupBase cgroups;
-  auto plan = planFor(request, &cgroups);
+  auto plan = planFor(request, &cgroups, tier);
   if (!plan) {
     // Missing host features and a denied command are a result; an invalid request is an error.
     if (plan.error().stage != Stage::host && !supervise::isCommandRefusal(plan.error())) return fail(plan.error());
     return refused(request, plan.error());
   }
   RunResult result = supervise::supervise(*plan, request, std::move(cgroups));
+  if (!tier && wantsLandlockTier(request, result)) return runIn(request, policy::Tier::landlock);
   supervise::explainMissingNetwork(request.policy.model().network.mode, request.command, "", result);
   waitForQuantum(*plan, result);
   return result;
 }
+
+}  // namespace
+
+Result<RunResult> run(const Request& request) { return runIn(request, std::nullopt); }
 
 Result<std::string> describePlan(const Request& request, bool json) {
   auto plan = planFor(request, nullptr);

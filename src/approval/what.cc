@@ -33,9 +33,30 @@ bool isHost(std::string_view text) {
   return text != "*" && !policy::findFlaw(policy::Syntax::host_pattern, text);
 }
 
+struct Rung {
+  policy::OptionalLayer layer;
+  std::string_view name, meaning;
+};
+/// The rungs that an owner must know of. The built-in profiles use the other optional layers.
+constexpr Rung kRungs[] = {
+    {policy::OptionalLayer::proc_subset, "proc_subset",
+     "where the host refuses a whole /proc, the command gets one with its own processes only"},
+    {policy::OptionalLayer::proc_bound, "proc_bound",
+     "where the host refuses a new /proc, the command sees the names and command lines of all processes around it"},
+    {policy::OptionalLayer::landlock, "landlock",
+     "where the host refuses user namespaces, the command runs without namespaces: it sees the host's processes and "
+     "the names of its files"},
+};
+
+const Rung* findRung(std::string_view name) {
+  const auto* found = std::ranges::find(kRungs, name, &Rung::name);
+  return found == std::end(kRungs) ? nullptr : found;
+}
+
 bool isSubject(std::string_view kind, std::string_view subject) {
   if (kind == "level") return subject == "none" || subject == "process";
   if (kind == "tier") return subject == "landlock";
+  if (kind == "weaker") return findRung(subject) != nullptr;
   if (kind == "audit") return subject == "off";
   if (kind == "net") return subject == "host" || subject == "proxy";
   if (kind == "host") return isHost(subject);
@@ -55,9 +76,10 @@ Result<void> checkWhat(std::string_view what) {
   }
   std::string shown;
   for (const char c : what.substr(0, 80)) shown += c > 0x20 && c < 0x7F ? c : '?';
-  return fail(plainError(Stage::usage, "approve", shown, "not something that can be approved",
-                         "expected level:none, level:process, tier:landlock, net:host, net:proxy, audit:off, "
-                         "host:NAME[:PORT], path:/PATH, commit:/PATH, tool:NAME, project:SHA256 or policy:WORD"));
+  return fail(
+      plainError(Stage::usage, "approve", shown, "not something that can be approved",
+                 "expected level:none, level:process, tier:landlock, weaker:RUNG, net:host, net:proxy, audit:off, "
+                 "host:NAME[:PORT], path:/PATH, commit:/PATH, tool:NAME, project:SHA256 or policy:WORD"));
 }
 
 std::string meaning(std::string_view what) {
@@ -68,6 +90,7 @@ std::string meaning(std::string_view what) {
     return "the command runs at level process: it sees the host's system files, and fewer system calls are blocked";
   if (what == "tier:landlock")
     return "the command runs without namespaces: it sees the host's processes and the names of its files";
+  if (const Rung* rung = kind == "weaker" ? findRung(subject) : nullptr) return std::string(rung->meaning);
   if (what == "audit:off") return "nothing about the command is recorded in the audit log";
   if (kind == "level")
     return "the command runs with no isolation at all: it can read, change and send whatever you can";
@@ -87,6 +110,11 @@ std::vector<std::string> loweredProtection(const policy::Policy& policy) {
   std::vector<std::string> lowered;
   if (policy.isolation.level == policy::Level::process) lowered.emplace_back("level:process");
   if (policy.isolation.tier == policy::Tier::landlock) lowered.emplace_back("tier:landlock");
+  for (const Rung& rung : kRungs) {
+    if (std::ranges::find(policy.isolation.may_be_missing, rung.layer) != policy.isolation.may_be_missing.end()) {
+      lowered.push_back("weaker:" + std::string(rung.name));
+    }
+  }
   if (!policy.audit.enabled) lowered.emplace_back("audit:off");
   return lowered;
 }

@@ -3,6 +3,7 @@
 //   level:none                  no isolation at all
 //   level:process               less isolation than level full, chosen by a policy file or a model
 //   tier:landlock               isolation without namespaces, chosen by a policy file
+//   weaker:proc_bound           a weaker rung where the host refuses the usual way, chosen by a policy file
 //   audit:off                   a policy file switches the audit log off
 //   net:host   net:proxy        the host's network; the egress filter instead of no network
 //   host:example.org:443        one host (pattern), with a port or without
@@ -34,8 +35,8 @@ Result<void> checkWhat(std::string_view what);
 /// What the user agrees to with a valid `what`, as a sentence without a full stop.
 std::string meaning(std::string_view what);
 
-/// Which of level:process, tier:landlock and audit:off `policy` uses: each lowers the protection, which a file or a
-/// model cannot decide alone.
+/// Which of level:process, tier:landlock, weaker:RUNG and audit:off `policy` uses: each lowers the protection, which a
+/// file or a model cannot decide alone.
 std::vector<std::string> loweredProtection(const policy::Policy& policy);
 
 }  // namespace caisson::approval

@@ -39,6 +39,9 @@ std::string_view name(ErrorCode code) {
     case ErrorCode::selinux_refused: return "selinux_refused";
     case ErrorCode::denied_path_missing: return "denied_path_missing";
     case ErrorCode::path_escapes: return "path_escapes";
+    case ErrorCode::no_user_namespace: return "no_user_namespace";
+    case ErrorCode::masked_proc: return "masked_proc";
+    case ErrorCode::hostname_refused: return "hostname_refused";
   }
   return "other";
 }

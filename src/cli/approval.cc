@@ -12,6 +12,7 @@
 #include "approval/store.h"
 #include "approval/what.h"
 #include "base/terminal_reset.h"
+#include "base/text.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
 #include "policy/model.h"
@@ -43,9 +44,19 @@ bool isTyped(const Arguments& arguments, std::string_view option) {
   return std::ranges::any_of(arguments.given, [&](const Given& given) { return given.option->name == option; });
 }
 
+bool isRungTyped(const Arguments& arguments, std::string_view rung) {
+  return std::ranges::any_of(arguments.given, [&](const Given& given) {
+    if (given.option->name != kAllowWeaker.name) return false;
+    std::string list(given.value);
+    std::ranges::replace(list, '-', '_');
+    return std::ranges::count(split(list, ','), rung) > 0;
+  });
+}
+
 /// The flag by which the user chose what lowers the protection, or "".
 std::string typedFor(const Arguments& arguments, std::string_view what) {
   const std::string_view kind = what.substr(0, what.find(':'));
+  if (kind == "weaker" && isRungTyped(arguments, what.substr(kind.size() + 1))) return "--allow-weaker";
   if (kind != "audit" && isTyped(arguments, kind)) return "--" + std::string(kind);
   return isTyped(arguments, kProfile.name) ? "--profile" : "";
 }
@@ -95,6 +106,7 @@ Result<std::string> obtain(const std::string& what, bool named, const sys::Fd& t
   std::string hint = "add --approve " + what + " on a terminal";
   if (what == "level:none") hint += ", or use --level full";
   if (what == "level:process") hint += ", or type the level: --level process or --level full";
+  if (what.starts_with("weaker:")) hint += ", or type it: --allow-weaker " + what.substr(std::size("weaker:") - 1);
   if (what == "tier:landlock") hint += ", or type it: --tier landlock";
   return fail(
       usageError(what == "level:none" ? "level none" : what, "needs an owner's approval, which was not given", hint));

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "approval/owner.h"
+#include "base/text.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
 #include "cli/project.h"
@@ -80,6 +81,8 @@ Result<void> applyWorkspace(Policy& policy, std::string_view value) {
     if (auto done = policy.set("filesystem.workspace.path", *path); !done) return done;
   }
   if (parts->mode.empty()) return {};
+  // The landlock tier replaces the overlay of a profile, but not one that the user requests.
+  if (parts->mode == "overlay") policy.model().typed.emplace_back("filesystem.workspace.mode");
   return policy.set("filesystem.workspace.mode", parts->mode);
 }
 
@@ -111,6 +114,13 @@ Result<void> applyDisk(Policy& policy, std::string_view key, std::string_view va
   return {};
 }
 
+Result<void> appendEach(Policy& policy, std::string_view key, std::string_view list) {
+  for (const std::string_view element : split(list, ',')) {
+    if (auto done = policy.append(key, element); !done) return done;
+  }
+  return {};
+}
+
 Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value) {
   // An unset shell variable becomes an empty value, which must not mean the current directory, writable.
   if (value.empty() && flag.apply != Apply::set_true) {
@@ -124,6 +134,7 @@ Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value)
     case Apply::time_limit: return setTyped(policy, flag.key, value == "0" ? "none" : value);
     case Apply::set_true: return policy.set(flag.key, "true");
     case Apply::append: return policy.append(flag.key, value);
+    case Apply::append_list: return appendEach(policy, flag.key, value);
     case Apply::append_path: {
       const auto path = absolutePath(value);
       return path ? policy.append(flag.key, *path) : fail(path.error());

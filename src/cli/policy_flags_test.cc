@@ -13,8 +13,8 @@
 namespace caisson::cli {
 namespace {
 
-constexpr Option kMemory = kLimitOptions[1];
-static_assert(kMemory.name == "memory");
+constexpr Option kMemoryFlag = kLimitOptions[1];
+static_assert(kMemoryFlag.name == "memory");
 
 Result<Policy> policyOf(std::vector<std::string> words) {
   std::vector<char*> pointers;
@@ -57,6 +57,19 @@ TEST(PolicyFlags, SetTheKeysTheyStandFor) {
   EXPECT_EQ(model.filesystem.read_only, std::vector<std::string>{"/srv"});
 }
 
+TEST(PolicyFlags, AllowWeakerAddsRungsByEitherSpelling) {
+  using policy::OptionalLayer;
+  const auto policy = policyOf({"--allow-weaker", "proc-subset,proc_bound", "--allow-weaker=landlock"});
+  ASSERT_TRUE(policy.has_value()) << describe(policy.error());
+  std::vector<OptionalLayer> expected = policyOf({})->model().isolation.may_be_missing;
+  expected.insert(expected.end(), {OptionalLayer::proc_subset, OptionalLayer::proc_bound, OptionalLayer::landlock});
+  EXPECT_EQ(policy->model().isolation.may_be_missing, expected);
+  const std::string unknown = complaintAbout({"--allow-weaker", "proc_bound,seccomp"});
+  EXPECT_NE(unknown.find("--allow-weaker proc_bound,seccomp: "), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("proc_subset"), std::string::npos) << unknown;
+  EXPECT_NE(complaintAbout({"--allow-weaker", ""}).find("empty"), std::string::npos);
+}
+
 TEST(PolicyFlags, ErrorsNameTheFlagAndWhatItWasGiven) {
   EXPECT_NE(complaintAbout({"--memory", "bad"}).find("--memory bad: "), std::string::npos);
   EXPECT_NE(complaintAbout({"--profile", "nonesuch"}).find("--profile nonesuch: "), std::string::npos);
@@ -64,7 +77,7 @@ TEST(PolicyFlags, ErrorsNameTheFlagAndWhatItWasGiven) {
 }
 
 TEST(PolicyFlags, ClaimErrorsThatTheLibraryRaisesLaterAboutTheirKey) {
-  const Arguments arguments{.given = {{&kMemory, "64G"}}};
+  const Arguments arguments{.given = {{&kMemoryFlag, "64G"}}};
   const Error raised = plainError(Stage::policy, "validate", "resources.memory", "at most 2 GiB", "ask an owner");
   EXPECT_EQ(describe(inWordsOfFlags(raised, arguments)), "--memory 64G: at most 2 GiB\n  try: ask an owner");
   EXPECT_EQ(inWordsOfFlags(raised, {}).object, "resources.memory");

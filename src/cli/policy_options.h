@@ -16,6 +16,7 @@ enum class Apply : std::uint8_t {
   time_limit,     ///< key = duration, or "none"
   append,         ///< appends an element to the list
   append_path,    ///< appends a host path, relative to the current directory
+  append_list,    ///< appends each element of a list with commas
   append_inside,  ///< appends a path inside, relative to /workspace
   workspace,
   disk,  ///< the total, which also lifts the sizes of directories on disk
@@ -53,6 +54,14 @@ inline constexpr Option kAllowPort{.name = "allow-port",
                                    .help = "With --net proxy: a port or range beside 80 and 443.",
                                    .repeatable = true};
 
+inline constexpr Option kAllowWeaker{
+    .name = "allow-weaker",
+    .value = "RUNG,...",
+    .help =
+        "Where the host refuses the usual way, as containers do, go on with this weaker one: hostname, proc_subset, "
+        "proc_bound, landlock. The result says which was used and what it does not protect.",
+    .repeatable = true};
+
 inline constexpr Flag kBaseFlags[] = {
     {kProfile, "", Apply::base},
     {kPolicyFile, "", Apply::base},
@@ -64,6 +73,7 @@ inline constexpr Flag kBaseFlags[] = {
       .value = "namespaces|landlock",
       .help = "`landlock` works where user namespaces are forbidden; it is weaker and never chosen by itself."},
      "isolation.tier"},
+    {kAllowWeaker, "isolation.may_be_missing", Apply::append_list},
     {kApprove, "", Apply::approval},
 };
 

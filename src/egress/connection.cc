@@ -362,6 +362,8 @@ void Connection::onEvents(int descriptor, std::uint32_t events) {
     if (error || !flush(client_.get(), to_client_)) return close(true);
     return watchAll();
   }
+  // The upstream of an earlier request ended or misbehaves: nothing of it may mix with the request that waits.
+  if (phase_ == Phase::asking || phase_ == Phase::recording) return close(true);
   if (phase_ == Phase::proxying) return onProxyAnswer();
   if (phase_ == Phase::connecting) {
     int error = 0;

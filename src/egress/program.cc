@@ -67,9 +67,14 @@ int programMain() {
   if (auto confined = confine(server.settings); !confined) return giveUp(kSupervisorEnd, confined.error());
   if (server.settings.for_session) server.useControl(sys::Fd(kInitDescriptor), sys::Fd(kListenerDescriptor));
   if (!server.settings.brokered.empty()) server.useBroker(sys::Fd(kBrokerEnd));
-  auto sockets = receiveSockets();
-  if (!sockets) return giveUp(kSupervisorEnd, sockets.error());
-  ::close(kSandboxEnd);
+  Result<SandboxSockets> sockets;
+  if (server.settings.handed_connections) {
+    sockets->handed = sys::Fd(kSandboxEnd);
+  } else {
+    sockets = receiveSockets();
+    if (!sockets) return giveUp(kSupervisorEnd, sockets.error());
+    ::close(kSandboxEnd);
+  }
   if (auto served = server.serve(std::move(*sockets)); !served) return giveUp(kSupervisorEnd, served.error());
   server.run();
   return 0;

@@ -114,7 +114,7 @@ TEST(Settings, SurviveTheWay) {
   settings.max_bytes = 1 << 20;
   settings.allow_missing_sni = true;
   settings.become = 70000;
-  settings.for_session = settings.ask = true;
+  settings.for_session = settings.ask = settings.handed_connections = true;
   const auto read = decodeSettings(encode(settings));
   ASSERT_TRUE(read);
   EXPECT_EQ(*read, settings);

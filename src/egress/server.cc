@@ -12,6 +12,7 @@
 #include "egress/dns_server.h"
 #include "egress/packet_log.h"
 #include "egress/sockets.h"
+#include "sys/receive.h"
 
 namespace caisson::egress {
 namespace {
@@ -48,18 +49,24 @@ Result<void> Server::open() {
 Result<void> Server::serve(SandboxSockets sockets) {
   sockets_ = std::move(sockets);
   dns_ = std::make_unique<DnsServer>(*this);
-  dns_->serve(sockets_.dns.get(), sockets_.dns_stream.get());
+  if (sockets_.dns) dns_->serve(sockets_.dns.get(), sockets_.dns_stream.get());
   if (sockets_.log) {
     packets_ = std::make_unique<PacketLog>(*this);
     packets_->serve(sockets_.log.get());
   }
   supervised_ = loop.watch(supervisor_.get(), EPOLLIN, this);
-  bool watched = supervised_ && loop.watch(sockets_.proxy.get(), EPOLLIN, this);
+  const bool handed = sockets_.handed.valid();
+  bool watched = supervised_ && loop.watch(handed ? sockets_.handed.get() : sockets_.proxy.get(), EPOLLIN, this);
   for (const sys::Fd& listener : sockets_.capture) watched = watched && loop.watch(listener.get(), EPOLLIN, this);
   if (control_) watched = watched && control_->watch();
   if (broker) watched = watched && broker->watch();
   if (!watched) return fail(sysError(Stage::launch, "epoll_ctl", "egress listeners", errno));
-  sendReport({Report::Kind::ready, sockets_.redirected ? "every port" : "permitted ports", {}, {}});
+  sendReport({Report::Kind::ready,
+              handed                ? "none, programs must use the proxy"
+              : sockets_.redirected ? "every port"
+                                    : "permitted ports",
+              {},
+              {}});
   return {};
 }
 
@@ -109,35 +116,53 @@ void Server::onEvents(int descriptor, std::uint32_t events) {
     if ((events & EPOLLOUT) != 0) sendUnsent(MSG_DONTWAIT);
     return onSupervisor();
   }
+  if (descriptor == sockets_.handed.get()) return acceptHanded();
   accept(descriptor, !isCapture(descriptor));
+}
+
+void Server::acceptHanded() {
+  for (int i = 0; i < kAcceptsATurn; ++i) {
+    std::byte mark{};
+    sys::Fd client;
+    const ssize_t got = sys::receiveMessage(sockets_.handed.get(), {&mark, 1}, {&client, 1}, MSG_DONTWAIT);
+    if (got == 0) {  // the supervisor makes no more connections
+      loop.forget(sockets_.handed.get());
+      sockets_.handed.reset();
+    }
+    if (got <= 0) return;
+    if (client) take(std::move(client), true);
+  }
 }
 
 void Server::accept(int listener, bool on_proxy_port) {
   for (int i = 0; i < kAcceptsATurn; ++i) {
     sys::Fd client(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!client) return;
-    const auto local = originalTarget(client.get(), !on_proxy_port && sockets_.redirected);
-    std::string_view refusal;
-    if (!local) refusal = "the connection has no target";
-    if (connections_.size() >= settings.max_connections) refusal = "network.max_connections are open";
-    if (overByteLimit()) refusal = "network.max_bytes is used up";
-    if (!refusal.empty()) {
-      Request request;
-      request.operation = "connect";
-      request.host = local ? local->address.text() : "";
-      request.port = local ? local->port : std::uint16_t{0};
-      request.rule = refusal;
-      report(std::move(request));
-      resetOnClose(client.get());
-      continue;
-    }
-    connections_.push_back(std::make_unique<Connection>(*this, std::move(client), *local));
-    // The listeners accept on every address of the sandbox; only loopback is the proxy.
-    if (on_proxy_port && blockedRange(local->address) == "loopback") {
-      connections_.back()->beginProxy();
-    } else {
-      connections_.back()->beginCaptured(*local);
-    }
+    take(std::move(client), on_proxy_port);
+  }
+}
+
+void Server::take(sys::Fd client, bool on_proxy_port) {
+  const auto local = originalTarget(client.get(), !on_proxy_port && sockets_.redirected);
+  std::string_view refusal;
+  if (!local) refusal = "the connection has no target";
+  if (connections_.size() >= settings.max_connections) refusal = "network.max_connections are open";
+  if (overByteLimit()) refusal = "network.max_bytes is used up";
+  if (!refusal.empty()) {
+    Request request;
+    request.operation = "connect";
+    request.host = local ? local->address.text() : "";
+    request.port = local ? local->port : std::uint16_t{0};
+    request.rule = refusal;
+    report(std::move(request));
+    return resetOnClose(client.get());
+  }
+  connections_.push_back(std::make_unique<Connection>(*this, std::move(client), *local));
+  // The listeners accept on every address of the sandbox; only loopback is the proxy.
+  if (on_proxy_port && blockedRange(local->address) == "loopback") {
+    connections_.back()->beginProxy();
+  } else {
+    connections_.back()->beginCaptured(*local);
   }
 }
 

@@ -36,6 +36,7 @@ struct SandboxSockets {
   /// Listeners for the proxy and for DNS by UDP and TCP; `log`: blocked packets (PacketLog), or invalid.
   sys::Fd proxy, dns, dns_stream, log;
   std::vector<sys::Fd> capture;  ///< listeners for captured connections
+  sys::Fd handed;                ///< instead of all others: connections to the proxy arrive here, one per message
 };
 
 class Server final : public Watcher {
@@ -133,6 +134,10 @@ class Server final : public Watcher {
   /// Accepts waiting connections; resets and reports those over a limit. `on_proxy_port`: from the proxy's listener,
   /// where only connections to loopback are for the proxy; others were captured.
   void accept(int listener, bool on_proxy_port);
+  /// Receives the connections that the supervisor made (Settings::handed_connections).
+  void acceptHanded();
+  /// Serves an accepted connection, or resets it if a limit is reached.
+  void take(sys::Fd client, bool on_proxy_port);
   /// Gives the user's answer about one host and port to the connections that wait for it.
   Result<void> answerQuestion(const Change& change);
   /// Handles one packet of the supervisor: a request for totals, a confirmation of records, or a Change. Ends run() if

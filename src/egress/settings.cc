@@ -19,9 +19,10 @@ bool readNumbers(const std::vector<std::string>& texts, Settings& s) {
   const auto idle = numberIn(texts[3]);
   const auto abi = numberIn(texts[7], std::numeric_limits<int>::max());
   const auto missing_sni = flagIn(texts[4]), encrypted_hello = flagIn(texts[5]);
-  const auto for_session = flagIn(texts[8]), ask = flagIn(texts[9]);
+  const auto for_session = flagIn(texts[8]), ask = flagIn(texts[9]), handed = flagIn(texts[11]);
   if (!connections || !bytes || !queries || !idle || !abi) return false;
-  if (!missing_sni || !encrypted_hello || !for_session || !ask) return false;
+  if (!missing_sni || !encrypted_hello || !for_session || !ask || !handed) return false;
+  s.handed_connections = *handed;
   if (!texts[6].empty()) {
     const auto user = numberIn(texts[6], std::numeric_limits<uid_t>::max());
     if (!user) return false;
@@ -76,7 +77,7 @@ std::string encode(const Settings& s) {
        pack({std::to_string(s.max_connections), std::to_string(s.max_bytes), std::to_string(s.dns_queries_per_minute),
              std::to_string(s.idle_seconds), s.allow_missing_sni ? "1" : "0", s.allow_encrypted_hello ? "1" : "0",
              s.become ? std::to_string(*s.become) : "", std::to_string(s.landlock_abi), s.for_session ? "1" : "0",
-             s.ask ? "1" : "0", s.upstream_proxy})});
+             s.ask ? "1" : "0", s.upstream_proxy, s.handed_connections ? "1" : "0"})});
 }
 
 std::optional<Settings> decodeSettings(std::string_view packet) {
@@ -95,8 +96,8 @@ std::optional<Settings> decodeSettings(std::string_view packet) {
     if (!list) return std::nullopt;
     *lists[i] = std::move(*list);
   }
-  const auto numbers = unpack((*parts)[7], 11);
-  if (!numbers || numbers->size() != 11) return std::nullopt;
+  const auto numbers = unpack((*parts)[7], 12);
+  if (!numbers || numbers->size() != 12) return std::nullopt;
   if (!readNumbers(*numbers, s)) return std::nullopt;
   return s;
 }

@@ -27,7 +27,9 @@ struct Settings {
   bool allow_encrypted_hello = false;  ///< TLS hellos with an encrypted server name
   std::optional<uid_t> become;         ///< if the caller is root, the egress runs as this user and group
   int landlock_abi = 0;
-  bool ask = false;          ///< the user can be prompted for hosts that the policy does not list
+  bool ask = false;  ///< the user can be prompted for hosts that the policy does not list
+  /// The supervisor makes the connections and sends one end of each, since there is no network namespace.
+  bool handed_connections = false;
   bool for_session = false;  ///< accepts changes from clients, and exits also when pid 1 of the sandbox does
 
   bool operator==(const Settings&) const = default;

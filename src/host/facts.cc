@@ -3,8 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <linux/capability.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -18,6 +16,7 @@
 
 #include "approval/owner.h"
 #include "host/executables.h"
+#include "host/root_ids.h"
 #include "host/state_disk.h"
 #include "host/subordinate_ids.h"
 #include "host/toolchains.h"
@@ -107,36 +106,6 @@ void observeSystem(const std::string& root, HostFacts& facts) {
     const std::string target = linkTarget(root + std::string(link));
     if (!target.empty()) facts.etc_links[std::string(link)] = target;
   }
-}
-
-/// Whether this process may map other ids: root with the necessary capabilities, in a user namespace that has the ids
-/// it would use.
-bool mayMapOtherIds() {
-  if (::geteuid() != 0) return false;
-  const sys::Fd fd(::open("/proc/self/uid_map", O_RDONLY | O_CLOEXEC));
-  char text[256] = {};
-  if (!fd || ::read(fd.get(), text, sizeof(text) - 1) <= 0) return false;
-  unsigned long inside = 0, outside = 0, count = 0;
-  if (std::sscanf(text, "%lu %lu %lu", &inside, &outside, &count) != 3) return false;
-  struct {
-    std::uint32_t version;
-    int pid;
-  } header{sys::kCapabilityVersion3, 0};
-  struct {
-    std::uint32_t effective, permitted, inheritable;
-  } data[2] = {};
-  if (::syscall(SYS_capget, &header, data) != 0) return false;
-  const std::uint32_t needed = (1U << CAP_SETUID) | (1U << CAP_SETGID) | (1U << CAP_SYS_ADMIN);
-  return inside == 0 && count > 0x70000000 && (data[0].effective & needed) == needed;
-}
-
-/// Draws a random id for the payload of a root caller, above the ranges of users and of systemd's containers. Two
-/// sandboxes rarely share one, since they would share per-user limits and counts.
-uid_t drawPayloadId() {
-  constexpr uid_t kFirst = 0x70000000;
-  std::uint16_t offset = 0;
-  if (::getrandom(&offset, sizeof(offset), 0) != sizeof(offset)) offset = static_cast<std::uint16_t>(::getpid());
-  return kFirst + offset;
 }
 
 /// The caller's home directories by their real names: /home may be a link, and HOME may be missing or wrong.
@@ -291,8 +260,7 @@ void observeIdentity(const policy::Policy& policy, HostFacts& facts) {
           std::count_if(list.begin(), list.end(), [&](gid_t group) { return group != facts.gid; }));
     }
   }
-  facts.may_map_other_ids = mayMapOtherIds();
-  if (facts.may_map_other_ids) facts.payload_id = drawPayloadId();
+  observeRoot(readRootFacts(), facts);
   if (policy.isolation.separate_user && !facts.may_map_other_ids) {
     facts.subordinate = observeSubordinateIds(facts.uid, facts.gid);
   }
@@ -431,8 +399,7 @@ plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope, sys::
   observeMachine(facts);
   observePaths(policy, facts);
   observeSystem("", facts);
-  if (policy.filesystem.toolchains == policy::Toolchains::automatic && policy.isolation.level == policy::Level::full &&
-      policy.isolation.tier == policy::Tier::namespaces) {
+  if (policy.filesystem.toolchains == policy::Toolchains::automatic && policy.isolation.level == policy::Level::full) {
     facts.toolchains = findToolchains(facts.homes, callerVariables({"PATH", "RUSTUP_TOOLCHAIN", "PYENV_VERSION"}));
   }
   facts.executables = observeExecutables(policy, facts.toolchains);

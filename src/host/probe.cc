@@ -70,6 +70,15 @@ std::vector<std::string> containerSigns() {
   for (const char* file : {"/.dockerenv", "/run/.containerenv"}) {
     if (exists(file)) signs.emplace_back(file);
   }
+  if (std::getenv("KUBERNETES_SERVICE_HOST") != nullptr) signs.emplace_back("KUBERNETES_SERVICE_HOST");
+  // A cgroup namespace hides the engine's names in /proc/1/cgroup; the container's root file system still has them.
+  const std::string mounts = readKernelFile("/proc/self/mountinfo");
+  const std::size_t root = mounts.find(" / / ");
+  const std::string line = root == std::string::npos ? "" : mounts.substr(root, mounts.find('\n', root) - root);
+  for (const char* word : {"/docker/", "/containers/storage/", "containerd"}) {
+    if (line.find(word) != std::string::npos) signs.push_back(std::string("root file system below ") + word);
+  }
+  if (std::getenv("CAISSON") != nullptr && exists("/home/sandbox")) signs.emplace_back("CAISSON: a caisson sandbox");
   const std::string cgroup = readKernelFile("/proc/1/cgroup");
   for (const char* word : {"docker", "kubepods", "libpod", "containerd", "lxc"}) {
     if (cgroup.find(word) != std::string::npos) signs.push_back(std::string("cgroup of process 1 names ") + word);
@@ -99,6 +108,45 @@ std::string fileSystemName(std::uint32_t magic) {
 }
 
 }  // namespace
+
+std::string_view name(Engine engine) {
+  switch (engine) {
+    case Engine::none: return "none";
+    case Engine::docker: return "Docker";
+    case Engine::podman: return "Podman";
+    case Engine::kubernetes: return "Kubernetes";
+    case Engine::containerd: return "containerd";
+    case Engine::nspawn: return "systemd-nspawn";
+    case Engine::lxc: return "LXC";
+    case Engine::caisson: return "a caisson sandbox";
+    case Engine::other: return "unknown";
+  }
+  return "unknown";
+}
+
+Engine engineOf(const std::vector<std::string>& signs) {
+  struct Sign {
+    std::string_view word;
+    Engine engine;
+  };
+  // The first that matches: a pod's containers also have the signs of containerd, and Docker's root file system may.
+  static constexpr Sign kSigns[] = {{"caisson", Engine::caisson},
+                                    {"KUBERNETES", Engine::kubernetes},
+                                    {"kubepods", Engine::kubernetes},
+                                    {"containerenv", Engine::podman},
+                                    {"libpod", Engine::podman},
+                                    {"podman", Engine::podman},
+                                    {"containers/storage", Engine::podman},
+                                    {"docker", Engine::docker},
+                                    {"containerd", Engine::containerd},
+                                    {"nspawn", Engine::nspawn},
+                                    {"lxc", Engine::lxc}};
+  for (const Sign& sign : kSigns) {
+    if (std::ranges::any_of(signs, [&](const std::string& one) { return one.find(sign.word) != std::string::npos; }))
+      return sign.engine;
+  }
+  return signs.empty() ? Engine::none : Engine::other;
+}
 
 void runInChild(void (*body)(void* result), void* result, std::size_t size) {
   std::array<int, 2> ends{};
@@ -224,6 +272,7 @@ DiskProbe probeDisk(const std::string& path) {
   }
   if (::fstatvfs(directory.get(), &space) == 0) {
     probe.free_bytes = std::uint64_t{space.f_bavail} * space.f_frsize;
+    probe.total_bytes = std::uint64_t{space.f_blocks} * space.f_frsize;
     probe.free_inodes = space.f_favail;
     probe.counts_inodes = space.f_files != 0;
   }

@@ -43,6 +43,7 @@ struct NamespaceProbe {
   sys::Attempt mount_tmpfs, mount_proc, mount_overlay, pivot_root;  ///< in the new namespaces
   sys::Attempt tmpfs_user_xattr;                              ///< Linux 6.6: opaque directories of an overlay on tmpfs
   sys::Attempt fsopen, open_tree, mount_setattr, move_mount;  ///< the new mount API
+  sys::Attempt hostname;                                      ///< setting it in the new namespace
 };
 
 struct SeccompProbe {
@@ -54,6 +55,13 @@ struct SeccompProbe {
 struct SyscallProbe {
   sys::Attempt openat2, clone3, pidfd_open, close_range;
 };
+
+/// What runs the container that this process is in, by its signs.
+enum class Engine : std::uint8_t { none, docker, podman, kubernetes, containerd, nspawn, lxc, caisson, other };
+/// "Docker", "a caisson sandbox", ...
+std::string_view name(Engine engine);
+/// The engine that leaves these signs (Obstacles::container_signs).
+Engine engineOf(const std::vector<std::string>& signs);
 
 struct Obstacles {
   std::optional<std::int64_t> max_user_namespaces;                    ///< user.max_user_namespaces
@@ -74,6 +82,7 @@ struct DiskProbe {
   std::uint64_t free_bytes = 0;
   std::uint64_t free_inodes = 0;
   bool counts_inodes = false;  ///< false on btrfs and others
+  std::uint64_t total_bytes = 0;
 };
 
 struct Probes {

@@ -27,8 +27,12 @@ using sys::attempt, sys::Attempt;
 // Everything below runs after fork: system calls and the stack only.
 
 constexpr unsigned kOpenTreeClone = 1;
+constexpr unsigned kFsconfigSetFlag = 0;
+constexpr unsigned kFsconfigSetString = 1;
 constexpr unsigned kFsconfigCmdCreate = 6;
+constexpr unsigned kMoveMountFromEmptyPath = 4;
 constexpr __u64 kMountAttrReadOnly = 1;
+constexpr __u64 kMountAttrSafe = 2 | 4 | 8;  // nosuid, nodev, noexec
 
 struct MountAttr {
   __u64 set, clear, propagation, user_namespace;
@@ -53,6 +57,29 @@ Attempt writeIdMaps(uid_t uid, gid_t gid) {
   return writeTo("/proc/self/gid_map", gid_map.data());
 }
 
+struct MountOption {
+  const char* name;
+  const char* value;  ///< null: a flag
+};
+
+/// Mounts a new file system with the calls that launches use, which a filter may refuse although it allows mount(2).
+template <std::size_t kCount>
+Attempt mountNew(const char* type, const MountOption (&options)[kCount], const char* target) {
+  const int context = static_cast<int>(::syscall(SYS_fsopen, type, 1 /* FSOPEN_CLOEXEC */));
+  if (context < 0) return {errno};
+  for (const MountOption& option : options) {
+    const unsigned command = option.value == nullptr ? kFsconfigSetFlag : kFsconfigSetString;
+    if (::syscall(SYS_fsconfig, context, command, option.name, option.value, 0) != 0) return {errno};
+  }
+  if (::syscall(SYS_fsconfig, context, kFsconfigCmdCreate, nullptr, nullptr, 0) != 0) return {errno};
+  const long mount = ::syscall(SYS_fsmount, context, 1 /* FSMOUNT_CLOEXEC */, kMountAttrSafe);
+  if (mount < 0) return {errno};
+  const Attempt moved = attempt(::syscall(SYS_move_mount, mount, "", AT_FDCWD, target, kMoveMountFromEmptyPath));
+  ::close(static_cast<int>(mount));
+  ::close(context);
+  return moved;
+}
+
 Attempt tryFsopen() {
   const long context = ::syscall(SYS_fsopen, "tmpfs", 1 /* FSOPEN_CLOEXEC */);
   if (context < 0) return {errno};
@@ -74,9 +101,9 @@ void tryOpenTree(NamespaceProbe& probe) {
 /// Mounts a tmpfs on a directory that every system has; only this child sees it.
 const char* mountScratch(NamespaceProbe& probe) {
   for (const char* place : {"/tmp", "/run", "/var", "/mnt"}) {
-    probe.mount_tmpfs = attempt(::mount("tmpfs", place, "tmpfs", MS_NOSUID | MS_NODEV, "size=1m"));
+    probe.mount_tmpfs = mountNew("tmpfs", {{"size", "1m"}}, place);
     if (probe.mount_tmpfs.ok()) return place;
-    if (errno != ENOENT && errno != ENOTDIR) return nullptr;
+    if (probe.mount_tmpfs.sys_errno != ENOENT && probe.mount_tmpfs.sys_errno != ENOTDIR) return nullptr;
   }
   return nullptr;
 }
@@ -88,14 +115,15 @@ void tryOnScratch(NamespaceProbe& probe, const char* scratch) {
     if (::mkdir(name, 0700) != 0) return;
   }
   probe.tmpfs_user_xattr = attempt(::setxattr("u", "user.caisson.probe", "1", 1, 0));
-  probe.mount_overlay = attempt(::mount("overlay", "m", "overlay", 0, "userxattr,lowerdir=l,upperdir=u,workdir=w"));
+  probe.mount_overlay =
+      mountNew("overlay", {{"lowerdir", "l"}, {"upperdir", "u"}, {"workdir", "w"}, {"userxattr", nullptr}}, "m");
 }
 
 /// Tries to mount /proc and then pivot_root. Runs as pid 1 of the new PID namespace, which a fresh /proc needs.
 void tryAsInit(void* result) {
   auto* probe = static_cast<NamespaceProbe*>(result);
-  probe->mount_proc = attempt(::mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr));
-  probe->pivot_root = attempt(::mount("root", "root", "tmpfs", MS_NOSUID | MS_NODEV, "size=64k"));
+  probe->mount_proc = mountNew("proc", {{"hidepid", "invisible"}}, "proc");
+  probe->pivot_root = mountNew("tmpfs", {{"size", "64k"}}, "root");
   if (!probe->pivot_root.ok()) return;
   probe->pivot_root = attempt(::chdir("root"));
   if (probe->pivot_root.ok()) probe->pivot_root = attempt(::syscall(SYS_pivot_root, ".", "."));
@@ -118,13 +146,14 @@ void tryNamespaces(void* result) {
   probe.cgroup = attempt(::unshare(CLONE_NEWCGROUP));
   probe.pid = attempt(::unshare(CLONE_NEWPID));
   const char* scratch = nullptr;
-  if (probe.mount.ok() && ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0) {
+  if (probe.mount.ok()) {  // a mount namespace of another user namespace: nothing in it reaches the host
     probe.fsopen = tryFsopen();
     scratch = mountScratch(probe);
     if (scratch != nullptr) tryOnScratch(probe, scratch);
   }
   if (probe.pid.ok() && scratch != nullptr) runInChild(tryAsInit, &probe, sizeof probe);
   // Last: later children would be created in it, which no other probe wants.
+  if (probe.uts.ok()) probe.hostname = attempt(::sethostname("sandbox", 7));
   probe.time = attempt(::unshare(static_cast<int>(sys::kCloneNewTime)));
 }
 

@@ -15,6 +15,8 @@
 namespace caisson::host {
 namespace {
 
+constexpr unsigned kOverlayMagic = 0x794c7630U;
+
 /// With less free space a run would end at once: a reserve is kept for the host (supervise/limits/disk_watch.h).
 constexpr std::uint64_t kLeastFree = 64ULL << 20;
 constexpr std::uint64_t kLeastFreeInodes = 1000;
@@ -35,7 +37,8 @@ std::string whyNotWritable(const std::string& path, int directory) {
 
 bool mayUseStateDisk(const policy::Policy& policy) {
   const policy::Filesystem& filesystem = policy.filesystem;
-  return filesystem.overlay_store == policy::OverlayStore::prefer_disk ||
+  return policy.isolation.tier == policy::Tier::landlock ||
+         filesystem.overlay_store == policy::OverlayStore::prefer_disk ||
          std::ranges::any_of(filesystem.tmpfs,
                              [](const policy::Tmpfs& one) { return one.store != policy::DirectoryStore::memory; });
 }
@@ -59,15 +62,19 @@ plan::StateDisk probeStateDisk(const std::string& home) {
   return disk;
 }
 
+bool liesOnOverlay(int directory) {
+  struct statfs system{};
+  return ::fstatfs(directory, &system) == 0 && static_cast<unsigned>(system.f_type) == kOverlayMagic;
+}
+
 std::string whyNoOverlay(int directory) {
   constexpr std::pair<unsigned, const char*> kForeign[] = {
       {0x6969U, "NFS"},    {0x65735546U, "FUSE"}, {0xff534d42U, "CIFS"}, {0xfe534d42U, "SMB"},
       {0x01021997U, "9P"}, {0x00c36400U, "Ceph"}, {0x5346414fU, "AFS"}};
-  constexpr unsigned kOverlay = 0x794c7630U;
   struct statfs system{};
   if (::fstatfs(directory, &system) != 0) return errnoName(errno);
   const auto type = static_cast<unsigned>(system.f_type);
-  if (type == kOverlay) return "it lies on an overlay, which cannot hold another one's changes";
+  if (type == kOverlayMagic) return "it lies on an overlay, which cannot hold another one's changes";
   for (const auto& [number, name] : kForeign) {
     // Names on a network file system may change on the server, and are looked up each time.
     if (type != number) continue;

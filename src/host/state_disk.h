@@ -18,4 +18,7 @@ plan::StateDisk probeStateDisk(const std::string& home);
 /// the attribute check.
 std::string whyNoOverlay(int directory);
 
+/// Whether a directory lies on an overlay, as the root of most containers.
+bool liesOnOverlay(int directory);
+
 }  // namespace caisson::host

@@ -44,6 +44,8 @@ enum StepFlag : std::uint32_t {
   kFile = 1U << 11,             ///< the source is a file
   kMaskOthers = 1U << 15,       ///< proc: mask entries that are not in `names`
   kReadOnlyOverlay = 1U << 14,  ///< overlay without an upper layer
+  kMayBeSubset = 1U << 16,      ///< proc: with processes only, if the kernel refuses a whole one
+  kMayBeBound = 1U << 17,       ///< proc: or the caller's
   kKept = 1U << 13,             ///< an overlay whose store outlives this sandbox: masks may already exist
 };
 
@@ -134,8 +136,9 @@ struct Block {
 
   // namespaces and identity
   bool own_user_namespace, parent_writes_maps, change_user, own_mounts, own_root, own_network, loopback, own_uts,
-      own_time, require_time;
-  bool subreaper;  ///< without a pid namespace: adopt the payload's orphans here
+      own_time, require_time, may_keep_hostname;
+  bool open_sources_first;  ///< before the change of user: the payload's may not reach the caller's directories
+  bool subreaper;           ///< without a pid namespace: adopt the payload's orphans here
   uid_t inside_uid;
   gid_t inside_gid;
   const char* uid_map;
@@ -195,7 +198,8 @@ struct Block {
 
   InitProgram init_program;
 
-  const char* children_path;  ///< file from which a subreaper reads its orphans' pids
+  const char* supervisor_environment;  ///< its file in the caller's /proc, if that may be bound, for the self-test
+  const char* children_path;           ///< file from which a subreaper reads its orphans' pids
   char* init_stack_top;
   char* payload_stack_top;
 };
@@ -222,6 +226,9 @@ enum class MessageKind : std::uint32_t {
   socket        ///< the reply, with a descriptor or `error`
 };
 
+/// Which /proc a sandbox got; see plan::MountProc.
+enum class ProcRung : std::uint8_t { fresh, subset, bound };
+
 inline constexpr std::uint8_t kFetch = 1U << 7;  ///< in Message::descriptors: see Message::to_fetch
 /// Descriptors in `prepared`: the overlay's upper directory, the pty, and size-limited directories up to this many.
 inline constexpr std::uint32_t kMaxSized = 12;
@@ -241,15 +248,17 @@ struct Message {
   std::int32_t listener;             ///< in `started` of a session: descriptor of pid 1 to fetch; negative: none
   std::uint32_t listeners_per_port;  ///< in `host_ports`: 1, or 2 with IPv6
   bool time_namespace;               ///< in `prepared`: there is one
+  ProcRung proc;                     ///< in `prepared`
   std::uint8_t stage;                ///< caisson::Stage
   std::uint8_t code;                 ///< caisson::ErrorCode
   std::uint8_t descriptors;          ///< sent with it: bit 0: the overlay's upper directory, bit 1: the pty master
-  std::int32_t to_fetch[2];  ///< in `prepared` with bit 7 of `descriptors`: fetch these descriptors of pid 1 instead
-  std::int32_t quota_error;  ///< in `prepared`: why some kernel quotas could not be written; 0: all were
-  std::uint32_t sized;       ///< in `prepared`: bit mask of the plan's tmpfs steps that follow as descriptors
-  std::uint64_t ipc_bytes;   ///< in `measured`: memory of System V objects, which belongs to no process
-  bool alone;                ///< in `finished`: no process is left but pid 1, and `used` is valid
-  rusage used[2];            ///< of pid 1 itself, and of the children it waited for
+  std::int32_t to_fetch[2];     ///< in `prepared` with bit 7 of `descriptors`: fetch these descriptors of pid 1 instead
+  std::int32_t quota_error;     ///< in `prepared`: why some kernel quotas could not be written; 0: all were
+  std::int32_t hostname_error;  ///< in `prepared`: why the caller's host name was kept; 0: it was set
+  std::uint32_t sized;          ///< in `prepared`: bit mask of the plan's tmpfs steps that follow as descriptors
+  std::uint64_t ipc_bytes;      ///< in `measured`: memory of System V objects, which belongs to no process
+  bool alone;                   ///< in `finished`: no process is left but pid 1, and `used` is valid
+  rusage used[2];               ///< of pid 1 itself, and of the children it waited for
   char call[kCallBytes];
   char object[kObjectBytes];
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/keyctl.h>
+#include <linux/mount.h>
 #include <linux/prctl.h>
 #include <sched.h>
 #include <signal.h>
@@ -116,10 +117,12 @@ std::size_t describeOffsets(char* text) {
   return static_cast<std::size_t>(at - text);
 }
 
-void sendPrepared(const Block& block, const BuiltTree& tree, int master, bool time) {
+void sendPrepared(const Block& block, const BuiltTree& tree, int master, bool time, int hostname_error) {
   Message message{};
   message.kind = MessageKind::prepared;
   message.quota_error = tree.quota_error;
+  message.proc = tree.proc;
+  message.hostname_error = hostname_error;
   message.time_namespace = time;
   int descriptors[kMaxSent];
   std::size_t count = 0;
@@ -279,15 +282,42 @@ void closeUnneeded(const Block& block, int terminal) {
   closeAllBut(keep, 5 + block.passed_count);
 }
 
-void setHostName(const Block& block) {
-  must(block, Stage::namespaces, "sethostname", block.hostname,
-       raw(SYS_sethostname, block.hostname, length(block.hostname)));
+/// Returns why the caller's host name was kept, or 0. Filters of container engines refuse sethostname (EPERM) although
+/// the namespace is our own; ENOSYS is what others answer.
+int setHostName(const Block& block) {
+  const long set = raw(SYS_sethostname, block.hostname, length(block.hostname));
+  const bool refused = set == -EPERM || set == -ENOSYS;
+  if (!refused || !block.may_keep_hostname) {
+    must(block, Stage::namespaces, "sethostname", block.hostname, set, ErrorCode::hostname_refused);
+  }
   raw(SYS_setdomainname, "", 0);
+  return static_cast<int>(-set);
+}
+
+/// Makes a bound /proc read-only: a payload with the caller's uid could change attributes of the caller's processes,
+/// such as oom_score_adj. Not earlier, since the offsets of the time namespace are written there.
+void protectBoundProc(const Block& block) {
+  mount_attr attributes{};
+  attributes.attr_set = MOUNT_ATTR_RDONLY;
+  constexpr unsigned kRecursive = 0x8000;
+  must(block, Stage::mounts, "mount_setattr", "/proc",
+       raw(SYS_mount_setattr, AT_FDCWD, "/proc", kRecursive | AT_SYMLINK_NOFOLLOW, &attributes, sizeof(attributes)));
+}
+
+/// A descriptor that reports SIGCHLD, above the numbers that the payload's process sets up in the descriptor table that
+/// both share until exec.
+int openChildSignals(const Block& block) {
+  const std::uint64_t child = 1ULL << (SIGCHLD - 1);
+  const long lowest = must(block, Stage::launch, "signalfd4", "", raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC));
+  const int above = block.passed_count > 0 ? kMaxPassed + 1 : 3;
+  const long signals = must(block, Stage::launch, "fcntl", "signalfd", raw(SYS_fcntl, lowest, F_DUPFD_CLOEXEC, above));
+  closeFd(static_cast<int>(lowest));
+  return static_cast<int>(signals);
 }
 
 }  // namespace
 
-void runChild(const Block& block) {
+void runChild(Block& block) {
   closeFd(block.supervisor_end);
   if (block.raise_descriptor_limit) sys::raiseDescriptorLimit();  // before the helper sends the sockets to the egress
   Helper helper(block);
@@ -299,10 +329,11 @@ void runChild(const Block& block) {
   } else if (block.own_user_namespace) {
     writeIdMaps(block);
   }
+  if (block.own_mounts && block.open_sources_first) openSources(block, helper);
   becomeInsideUser(block);
   if (block.new_keyring) raw(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   if (block.new_session) must(block, Stage::namespaces, "setsid", "", raw(SYS_setsid));
-  if (block.own_uts) setHostName(block);
+  const int hostname_error = block.own_uts ? setHostName(block) : 0;
   BuiltTree tree;
   if (block.own_mounts) tree = buildTree(block, helper);
   helper.joinNetwork();
@@ -310,8 +341,9 @@ void runChild(const Block& block) {
   int master = -1, terminal = -1;
   if (block.wants_terminal) terminal = openTerminal(block, &master);
   const bool time = enterTimeNamespace(block);
+  if (tree.protect_proc) protectBoundProc(block);
   waitForRelease(block);
-  sendPrepared(block, tree, master, time);
+  sendPrepared(block, tree, master, time, hostname_error);
   if (block.init_program.program >= 0) {
     helper.waitForEnd();  // exec would kill it in the middle of its work
     becomeInitProgram(block);
@@ -319,7 +351,7 @@ void runChild(const Block& block) {
 
   if (block.passed_count > 0) {
     helper.waitForEnd();
-    moveAbovePassed(const_cast<Block&>(block), terminal);
+    moveAbovePassed(block, terminal);
   }
   if (block.close_descriptors) closeUnneeded(block, terminal);
   if (block.subreaper) raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
@@ -327,14 +359,7 @@ void runChild(const Block& block) {
   // not even see it. Must follow writing the id maps, since a non-dumpable process may not write its own /proc files.
   raw(SYS_prctl, PR_SET_DUMPABLE, block.hide_init ? 0 : 1, 0, 0, 0);
 
-  // Before the payload exists: nothing that pid 1 needs may fail later.
-  const std::uint64_t child = 1ULL << (SIGCHLD - 1);
-  const long lowest = must(block, Stage::launch, "signalfd4", "", raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC));
-  // Above the numbers that the payload's process sets up in the descriptor table that both share until exec.
-  const int above = block.passed_count > 0 ? kMaxPassed + 1 : 3;
-  const int signals =
-      static_cast<int>(must(block, Stage::launch, "fcntl", "signalfd", raw(SYS_fcntl, lowest, F_DUPFD_CLOEXEC, above)));
-  closeFd(static_cast<int>(lowest));
+  const int signals = openChildSignals(block);  // before the payload exists: nothing that pid 1 needs may fail later
   Listening listening;
   const int payload = startPayload(block, helper, terminal, time, listening);
   handOverListener(block, listening);

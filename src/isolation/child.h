@@ -75,8 +75,12 @@ struct BuiltTree {
   int upper = -1;                ///< the overlay's upper directory, or -1 without overlay
   int sized[kMaxSized] = {};     ///< size-limited directories
   std::uint32_t sized_mask = 0;  ///< bit mask of the tmpfs steps they belong to, lowest bit first
-  int quota_error = 0;           ///< why some kernel quotas could not be written; 0: all were
+  ProcRung proc = ProcRung::fresh;
+  bool protect_proc = false;  ///< it must become read-only before the payload starts
+  int quota_error = 0;        ///< why some kernel quotas could not be written; 0: all were
 };
+/// Opens the host paths of the block's steps, with the rights of the caller, as detached mounts for buildTree().
+void openSources(Block& block, Helper& helper);
 /// Applies the block's steps. Afterwards the process is inside the new root, if it has one.
 BuiltTree buildTree(const Block& block, Helper& helper);
 /// Makes a time namespace for later children, whose clocks start at zero. Returns whether there is one; exits if the
@@ -130,6 +134,6 @@ struct PayloadHooks {
 
 /// Entry of the process that clone made: sets up the sandbox, then starts the payload and becomes pid 1, or executes
 /// the session's init program.
-[[noreturn]] void runChild(const Block& block);
+[[noreturn]] void runChild(Block& block);
 
 }  // namespace caisson::isolation

@@ -1,10 +1,12 @@
 #include "isolation/compile.h"
 
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <variant>
 
 #include "isolation/compile_parts.h"
 #include "plan/syscalls.h"
@@ -92,10 +94,12 @@ void fillNamespaces(const plan::Plan& plan, Arena& arena, Block& block) {
   block.own_cgroup_namespace = plan.namespaces.cgroup;
   block.own_time = plan.namespaces.time;
   block.require_time = plan.require_time_namespace;
+  block.may_keep_hostname = plan.may_keep_hostname;
   block.loopback = plan.loopback;
   block.subreaper = !plan.namespaces.pid;
   block.parent_writes_maps = plan.namespaces.user && (plan.identity.parent_writes_maps || plan.identity.subordinate());
   block.change_user = plan.identity.change_user || plan.identity.subordinate();
+  block.open_sources_first = plan.identity.change_user && !plan.identity.maps_files;
   block.inside_uid = plan.namespaces.user ? plan.identity.inside_uid : plan.identity.outside_uid;
   block.inside_gid = plan.namespaces.user ? plan.identity.inside_gid : plan.identity.outside_gid;
   block.uid_map =
@@ -103,6 +107,11 @@ void fillNamespaces(const plan::Plan& plan, Arena& arena, Block& block) {
   block.gid_map =
       arena.text(std::to_string(plan.identity.inside_gid) + " " + std::to_string(plan.identity.outside_gid) + " 1");
   block.hostname = arena.text(plan.hostname);
+  for (const plan::Step& step : plan.steps) {
+    const auto* proc = std::get_if<plan::MountProc>(&step);
+    if (proc == nullptr || !proc->may_be_bound) continue;
+    block.supervisor_environment = arena.text("/proc/" + std::to_string(::getpid()) + "/environ");
+  }
   block.children_path = arena.text("/proc/thread-self/children");
 }
 

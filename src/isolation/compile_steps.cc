@@ -93,7 +93,8 @@ struct Flatten {
                 (step.on_disk ? kOnDisk : 0U);
   }
   void operator()(const plan::MountProc& step) {
-    out.flags = (ours ? kOurs : 0U) | (step.mask ? kMaskOthers : 0U);
+    out.flags = (ours ? kOurs : 0U) | (step.mask ? kMaskOthers : 0U) | (step.may_be_subset ? kMayBeSubset : 0U) |
+                (step.may_be_bound ? kMayBeBound : 0U) | (step.protect_bound ? 0U : kWritable);
     out.kind = StepKind::proc;
     out.target = relative(arena, step.target);
     out.names = arena.texts(step.shown);

@@ -31,8 +31,7 @@ std::uint64_t attributesOf(const FlatStep& step) {
 
 }  // namespace
 
-int TreeBuilder::newFilesystem(const char* type, const char* const* options, const char* object,
-                               std::uint64_t attributes) {
+int TreeBuilder::newContext(const char* type, const char* const* options, const char* object) {
   const int context = must("fsopen", type, raw(SYS_fsopen, type, FSOPEN_CLOEXEC));
   for (; options[0] != nullptr; options += 2) {
     const unsigned command = options[1] == nullptr ? FSCONFIG_SET_FLAG : FSCONFIG_SET_STRING;
@@ -40,6 +39,12 @@ int TreeBuilder::newFilesystem(const char* type, const char* const* options, con
   }
   must("fsconfig create", object, raw(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0),
        ErrorCode::file_system_refused);
+  return context;
+}
+
+int TreeBuilder::newFilesystem(const char* type, const char* const* options, const char* object,
+                               std::uint64_t attributes) {
+  const int context = newContext(type, options, object);
   const int mount = must("fsmount", object, raw(SYS_fsmount, context, FSMOUNT_CLOEXEC, attributes));
   closeFd(context);
   return mount;
@@ -327,6 +332,28 @@ BuiltTree TreeBuilder::build() {
   if (block_.own_root) enterRoot();
   return built_;
 }
+
+void TreeBuilder::openSources(Block& block) {
+  auto* steps = const_cast<FlatStep*>(block.steps);  // in the child's own copy of the mapping
+  for (std::uint32_t i = 0; i < block.step_count; ++i) {
+    FlatStep& step = steps[i];
+    const bool directory = step.kind == StepKind::tmpfs && (step.flags & kOnDisk) != 0;
+    const bool overlay = step.kind == StepKind::overlay;
+    if (step.mount_fd >= 0 || (step.flags & kInside) != 0) continue;
+    if (step.kind != StepKind::bind && !directory && !overlay) continue;
+    FlatStep source = step;
+    if (directory || overlay) source.flags = kCanonical;
+    step.mount_fd = openSource(source);
+    if (!overlay || (step.flags & kOnDisk) == 0 || block.store_mount >= 0) continue;
+    FlatStep store{};
+    store.source = block.store_path;
+    store.flags = kCanonical;
+    store.mount_fd = -1;
+    block.store_mount = openSource(store);
+  }
+}
+
+void openSources(Block& block, Helper& helper) { TreeBuilder(block, helper).openSources(block); }
 
 BuiltTree buildTree(const Block& block, Helper& helper) { return TreeBuilder(block, helper).build(); }
 

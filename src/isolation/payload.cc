@@ -90,26 +90,20 @@ void applyLimits(const Block& block) {
   }
 }
 
-void applyAppArmor(const Block& block) {
-  if (block.exec.apparmor_profile == nullptr) return;
-  const char* path = "/proc/self/attr/apparmor/exec";
-  const long fd = must(block, Stage::identity, "open", path, raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0),
-                       ErrorCode::no_apparmor);
-  must(block, Stage::identity, "write", path,
-       raw(SYS_write, fd, block.exec.apparmor_profile, length(block.exec.apparmor_profile)),
-       ErrorCode::apparmor_refused);
+/// Sets an attribute of a security module that takes effect at exec; the module's own policy decides if it is allowed.
+void setExecAttribute(const Block& block, const char* path, const char* value, ErrorCode absent, ErrorCode refused) {
+  if (value == nullptr) return;
+  const long fd =
+      must(block, Stage::identity, "open", path, raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0), absent);
+  must(block, Stage::identity, "write", path, raw(SYS_write, fd, value, length(value)), refused);
   closeFd(static_cast<int>(fd));
 }
 
-/// Takes effect at exec; SELinux's own policy decides if the transition is allowed.
-void applySelinux(const Block& block) {
-  if (block.exec.selinux_label == nullptr) return;
-  const char* path = "/proc/self/attr/exec";
-  const long fd = must(block, Stage::identity, "open", path, raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0),
-                       ErrorCode::selinux_refused);
-  must(block, Stage::identity, "write", path,
-       raw(SYS_write, fd, block.exec.selinux_label, length(block.exec.selinux_label)), ErrorCode::selinux_refused);
-  closeFd(static_cast<int>(fd));
+void setSecurityLabels(const Block& block) {
+  setExecAttribute(block, "/proc/self/attr/apparmor/exec", block.exec.apparmor_profile, ErrorCode::no_apparmor,
+                   ErrorCode::apparmor_refused);
+  setExecAttribute(block, "/proc/self/attr/exec", block.exec.selinux_label, ErrorCode::selinux_refused,
+                   ErrorCode::selinux_refused);
 }
 
 void forbidNewPrivileges(const Block& block) {
@@ -156,8 +150,7 @@ void becomePayload(const Block& block, const Helper& helper, int terminal, Liste
   raw(SYS_umask, 022);
   must(block, Stage::exec, "chdir", block.exec.working_directory, raw(SYS_chdir, block.exec.working_directory),
        ErrorCode::no_working_directory);
-  applyAppArmor(block);
-  applySelinux(block);
+  setSecurityLabels(block);
   applyLimits(block);
   // Landlock, then no_new_privs; without a user namespace, the kernel requires no_new_privs first.
   if (!block.own_user_namespace) forbidNewPrivileges(block);

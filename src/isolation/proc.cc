@@ -1,7 +1,9 @@
 // The sandbox's proc: entries outside a list are masked, files with the sandbox's values cover others.
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/mount.h>
+#include <sys/vfs.h>
 
 #include <cerrno>
 
@@ -17,6 +19,8 @@ bool contains(const char* const* names, const char* name) {
   return false;
 }
 
+constexpr std::uint64_t kProcAttributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
+
 struct DirectoryEntry {  // struct linux_dirent64
   std::uint64_t inode;
   std::int64_t next;
@@ -27,11 +31,41 @@ struct DirectoryEntry {  // struct linux_dirent64
 
 }  // namespace
 
-void TreeBuilder::proc(const FlatStep& step) {
+long TreeBuilder::freshProc(const FlatStep& step, bool subset) {
   // hidepid: pid 1 and whatever else the payload may not trace does not even show.
-  const char* options[] = {"hidepid", block_.hide_processes ? "invisible" : "off", nullptr};
-  const int mount =
-      newFilesystem("proc", options, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  const char* options[] = {"hidepid", block_.hide_processes ? "invisible" : "off", subset ? "subset" : nullptr, "pid",
+                           nullptr};
+  const int context = newContext("proc", options, step.target);
+  const long mount = raw(SYS_fsmount, context, FSMOUNT_CLOEXEC, kProcAttributes);
+  closeFd(context);
+  return mount;
+}
+
+int TreeBuilder::boundProc() {
+  const int tree = cloneTree(AT_FDCWD, "/proc", "/proc");
+  struct statfs status;
+  must("fstatfs", "/proc", raw(SYS_fstatfs, tree, &status));
+  if (status.f_type != PROC_SUPER_MAGIC) fail("fstatfs", "/proc", ENODEV);  // something else covers the caller's
+  setAttributes(tree, "/proc", kProcAttributes);                            // read-only later: protectBoundProc()
+  return tree;
+}
+
+int TreeBuilder::openProc(const FlatStep& step) {
+  long mount = freshProc(step, false);
+  if (mount == -EPERM && (step.flags & kMayBeSubset) != 0) {
+    mount = freshProc(step, true);
+    if (mount >= 0) built_.proc = ProcRung::subset;
+  }
+  if (mount == -EPERM && (step.flags & kMayBeBound) != 0) {
+    mount = boundProc();
+    built_.proc = ProcRung::bound;
+    built_.protect_proc = (step.flags & kWritable) == 0;
+  }
+  return must("fsmount", step.target, mount, mount == -EPERM ? ErrorCode::masked_proc : ErrorCode::other);
+}
+
+void TreeBuilder::proc(const FlatStep& step) {
+  const int mount = openProc(step);
   makeMountPoint(step, true);
   attach(mount, step);
   if ((step.flags & kMaskOthers) != 0) maskOthers(mount, step);

@@ -21,6 +21,7 @@ void replaceNotifications(const sock_fprog& program) {
     step.k = error != 0 ? SECCOMP_RET_ERRNO | error : SECCOMP_RET_KILL_PROCESS;
     // The call was only to be reported, or the supervisor was to give the result: the kernel handles it instead.
     if (error == plan::kObserve.error || error == plan::kAnswer.error) step.k = SECCOMP_RET_ALLOW;
+    if (error == plan::kServe.error) step.k = SECCOMP_RET_ERRNO | EPERM;
   }
 }
 

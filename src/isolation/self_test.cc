@@ -18,6 +18,15 @@ constexpr const char* kForbiddenFile = "/caisson-self-test";
   reportAndExit(block, Stage::self_test, "self-test", what, EPERM);
 }
 
+/// Whether /proc is one of another pid namespace: the caller's.
+bool isProcBound() {
+  char number[16] = {};
+  const long bytes = raw(SYS_readlinkat, AT_FDCWD, "/proc/self", number, sizeof(number) - 1);
+  long shown = 0;
+  for (long at = 0; at < bytes; ++at) shown = shown * 10 + (number[at] - '0');
+  return bytes > 0 && shown != raw(SYS_getpid);
+}
+
 }  // namespace
 
 void selfTest(const Block& block) {
@@ -32,6 +41,10 @@ void selfTest(const Block& block) {
   if (block.landlock_is_the_wall) {
     const long root = raw(SYS_openat, AT_FDCWD, "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
     if (root >= 0) notProtected(block, "the host's root can be listed");
+  }
+  if (block.supervisor_environment != nullptr && isProcBound() &&
+      raw(SYS_openat, AT_FDCWD, block.supervisor_environment, O_RDONLY | O_CLOEXEC, 0) >= 0) {
+    notProtected(block, "the environment of a process outside can be read");
   }
   if (block.network_none) {
     // Connecting a datagram socket only looks up a route: it sends nothing even if the protection is missing.

@@ -33,6 +33,8 @@ class TreeBuilder {
 
   /// Applies all steps in order and enters the new root, if the block has one. Exits on failure.
   BuiltTree build();
+  /// Opens what build() would open on the host; see openSources() in child.h.
+  void openSources(Block& block);
 
  private:
   [[noreturn]] void fail(const char* call, const char* object, long error, ErrorCode code = ErrorCode::other) {
@@ -63,8 +65,15 @@ class TreeBuilder {
   /// A size-limited directory on disk, as a separate mount: it can be noexec, and its attributes are not those of the
   /// host's file system.
   void directoryOnDisk(const FlatStep& step);
-  /// Mounts a proc of the sandbox's pid namespace, with the masks that the step asks for.
+  /// Mounts a proc of the sandbox's pid namespace, or the weaker one that the step allows, with the masks that the step
+  /// asks for.
   void proc(const FlatStep& step);
+  /// The proc as a detached mount; notes in built_ which rung it is.
+  int openProc(const FlatStep& step);
+  /// A new proc; -EPERM: the kernel refuses it, since parts of the caller's are covered.
+  long freshProc(const FlatStep& step, bool subset);
+  /// A copy of the caller's proc, with everything that is mounted on it.
+  int boundProc();
   /// Mounts a new devpts instance.
   void devpts(const FlatStep& step);
   /// Stacks the store, the lower tree and the overlay on one mount point: the overlay is on top, so the payload reaches
@@ -93,6 +102,8 @@ class TreeBuilder {
   /// Creates a detached mount. `options`: pairs of name and value (null: a flag), ended by null; `object` is for
   /// errors.
   int newFilesystem(const char* type, const char* const* options, const char* object, std::uint64_t attributes);
+  /// The file system of such a mount, as a context for fsmount.
+  int newContext(const char* type, const char* const* options, const char* object);
   /// A detached tmpfs; `bytes` and `inodes` are decimal limits.
   int newTmpfs(const char* bytes, const char* inodes, mode_t mode, const char* object, std::uint64_t attributes);
   /// A detached copy of the mount at `path` below `fd` ("": `fd` itself), with the mounts below it.

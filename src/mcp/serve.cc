@@ -18,6 +18,7 @@
 #include "mcp/sandbox/features.h"
 #include "mcp/sandbox/workspace.h"
 #include "mcp/stdio.h"
+#include "policy/profiles/profiles.h"
 
 namespace caisson::mcp {
 namespace {
@@ -46,7 +47,9 @@ void endAnyway() {
 /// The directories open to the server: those named by the user, else the project that the host names, else the current
 /// directory. A home directory or the root is not a project.
 Result<SandboxSettings> settingsFrom(const ServeOptions& options) {
-  SandboxSettings settings{.commit_without_asking = options.allow_commit, .program = options.program};
+  SandboxSettings settings{
+      .commit_without_asking = options.allow_commit, .rungs = options.rungs, .program = options.program};
+  if (auto policy = sandboxPolicy(policy::kDefaultProfile, settings); !policy) return std::unexpected(policy.error());
   std::vector<std::string> wishes = options.workspaces;
   const bool named = !wishes.empty();
   if (const char* project = std::getenv("CLAUDE_PROJECT_DIR"); !named && project != nullptr)

@@ -24,6 +24,7 @@ struct ServeOptions {
   bool allow_commit = false;            ///< changes may be written to the real workspace without approval
   std::vector<std::string> workspaces;  ///< that sandboxes may show, the first by default; empty: the project
   std::string version;                  ///< of caisson
+  std::vector<std::string> rungs;       ///< weaker ones that sandboxes may take (isolation.may_be_missing)
   std::string program;                  ///< the path of the caisson program; empty: the installed one
 };
 

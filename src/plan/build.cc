@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cerrno>
 #include <limits>
 
 #include "plan/build_sandbox.h"
@@ -10,6 +9,7 @@
 #include "plan/filesystem.h"
 #include "plan/kernel_quotas.h"
 #include "plan/landlock.h"
+#include "plan/landlock_tier.h"
 #include "plan/limits.h"
 #include "plan/named_paths.h"
 #include "plan/network.h"
@@ -73,6 +73,8 @@ void planIdentity(const HostFacts& host, Plan& plan) {
   const bool root = host.may_map_other_ids;
   plan.identity.parent_writes_maps = root;
   plan.identity.change_user = root;
+  plan.identity.maps_files = root && host.may_map_mounts;
+  plan.identity.broker_uid = root ? host.payload_id + host.broker_offset : 0;
   plan.identity.outside_uid = root ? host.payload_id : host.uid;
   plan.identity.outside_gid = root ? host.payload_id : host.gid;
 }
@@ -113,11 +115,17 @@ void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
                      .cgroup = full,
                      .time = full};
   plan.loopback = true;
+  plan.may_keep_hostname = mayMiss(policy, OptionalLayer::hostname);
   plan.require_time_namespace = full && !mayMiss(policy, OptionalLayer::time_namespace);
   plan.layers["namespaces"] = full ? "user pid mount network ipc uts cgroup" : "user pid mount network ipc uts";
   if (full) plan.layers["time_namespace"] = "on";
   planIdentity(host, plan);
   planSeparateUser(policy, host, plan);
+  if (host.may_map_other_ids && !host.may_map_mounts) {
+    plan.warnings.emplace_back(
+        "root without CAP_SYS_ADMIN: the program has another user id and files keep their owner: it reads what "
+        "everyone may read, and changes no file of root's");
+  }
   if (!host.may_map_other_ids && !plan.identity.subordinate() && host.supplementary_groups > 0) {
     plan.warnings.push_back(std::to_string(host.supplementary_groups) +
                             " supplementary groups of the caller cannot be dropped without privilege; files that only "
@@ -320,39 +328,6 @@ Result<void> chooseDirectory(const Policy& policy, Plan& plan) {
   return {};
 }
 
-Result<void> planLandlockTier(const Policy& policy, const HostFacts& host, Plan& plan) {
-  if (policy.filesystem.workspace.mode == policy::WorkspaceMode::overlay) {
-    return fail(plainError(Stage::plan, "plan", "filesystem.workspace.mode",
-                           "an overlay needs a mount namespace, which the landlock tier does without",
-                           "use --workspace DIR:ro or DIR:rw"));
-  }
-  if (!policy.filesystem.denied.empty()) {
-    return fail(plainError(Stage::plan, "plan", "filesystem.denied",
-                           "Landlock cannot carve a denial out of an allowed tree",
-                           "allow less instead: name only the directories that are needed"));
-  }
-  if (policy.filesystem.workspace.mode != policy::WorkspaceMode::none && !declineCurrentDirectory(policy, host, plan)) {
-    plan.workspace_shown = true;
-    if (host.workspace.sys_errno != 0 || !host.workspace.directory) {
-      return fail(sysError(Stage::host, "open workspace", host.workspace.requested,
-                           host.workspace.sys_errno != 0 ? host.workspace.sys_errno : ENOTDIR, "give a directory"));
-    }
-    plan.working_directory = plan.workspace_target = host.workspace.path;
-    if (!policy.filesystem.workspace.show_secrets && !host.scan.secrets.empty()) {
-      plan.warnings.push_back("landlock tier: secret files in the workspace are visible");
-    }
-  } else {
-    plan.working_directory = "/";
-  }
-  planIdentity(host, plan);
-  planSeparateUser(policy, host, plan);
-  plan.layers["namespaces"] = "none (landlock tier)";
-  plan.warnings.push_back(
-      "landlock tier: no namespaces. Not protected: the names and attributes of the host's files, its process list, "
-      "signals to your other processes (before Linux 6.12), System V IPC, the host's name, resource use");
-  return {};
-}
-
 /// An error if anything is mounted or created in a cache: other sandboxes may use it at the same time and put links
 /// into it, also while this one mounts there.
 Result<void> checkCaches(const Plan& plan) {
@@ -418,14 +393,15 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
     if (auto chosen = chooseDirectory(policy, plan); !chosen) return fail(chosen.error());
     return plan;
   }
-  if (host.uid == 0 && !host.may_map_other_ids) {
-    return fail(plainError(Stage::host, "plan", "uid 0",
-                           "root without the right to become another user: the program would "
-                           "be root on the host",
-                           "run caisson as an ordinary user, or with CAP_SETUID, CAP_SETGID and CAP_SYS_ADMIN"));
+  if (!host.why_no_other_id.empty()) {
+    return fail(plainError(Stage::host, "plan", "uid 0", host.why_no_other_id,
+                           "run caisson as an ordinary user (containers: --user 1000, runAsUser: 1000), or with "
+                           "CAP_SETUID and CAP_SETGID"));
   }
   Result<void> planned;
   if (plan.tier == Tier::landlock) {
+    planIdentity(host, plan);
+    planSeparateUser(policy, host, plan);
     planned = planLandlockTier(policy, host, plan);
   } else {
     planNamespaces(policy, host, plan);

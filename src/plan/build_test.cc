@@ -7,6 +7,7 @@
 #include "plan/plan_testing.h"
 #include "plan/syscalls.h"
 #include "support/conforms.h"
+#include "sys/kernel_abi.h"
 
 namespace caisson::plan {
 namespace {
@@ -159,17 +160,65 @@ TEST(Plan, OfTheLandlockTierSaysWhatItDoesNotProtect) {
   policy.isolation.tier = Tier::landlock;
   const Plan plan = planned(policy);
   EXPECT_FALSE(plan.namespaces.user || plan.namespaces.pid || plan.namespaces.mount || plan.namespaces.network);
-  EXPECT_TRUE(plan.steps.empty());
+  for (const Step& step : plan.steps) {
+    EXPECT_TRUE(std::get<MountTmpfs>(step).on_disk) << targetOf(step) << ": nothing can be mounted";
+  }
   EXPECT_TRUE(plan.syscalls);
   EXPECT_TRUE(anyContains(plan.warnings, "Not protected"));
   EXPECT_EQ(plan.layers.at("namespaces"), "none (landlock tier)");
   EXPECT_EQ(limitCalled(plan, "nproc"), nullptr) << "it would count all processes of the user";
 }
 
+Policy ofLandlockTier(WorkspaceMode mode) {
+  Policy policy = withWorkspace(mode);
+  policy.isolation.tier = Tier::landlock;
+  return policy;
+}
+
+std::uint64_t rightsOn(const Plan& plan, std::string_view path) {
+  for (const LandlockRule& rule : plan.landlock.rules) {
+    if (rule.path == path) return rule.access;
+  }
+  return 0;
+}
+
+TEST(Plan, OfTheLandlockTierReplacesAnInheritedOverlayByReading) {
+  const Plan plan = planned(ofLandlockTier(WorkspaceMode::overlay));
+  EXPECT_TRUE(plan.workspace_shown);
+  EXPECT_FALSE(plan.workspace_overlay);
+  EXPECT_EQ(plan.layers.at("workspace"), "read-only /home/someone/project");
+  EXPECT_TRUE(anyContains(plan.warnings, "the workspace is read-only"));
+  EXPECT_EQ(rightsOn(plan, "/home/someone/project") & sys::kFsWriteFile, 0U);
+  EXPECT_EQ(rightsOn(planned(ofLandlockTier(WorkspaceMode::rw)), "/home/someone/project") & sys::kFsWriteFile,
+            sys::kFsWriteFile);
+}
+
+TEST(Plan, OfTheLandlockTierHasPrivateDirectories) {
+  const Plan plan = planned(ofLandlockTier(WorkspaceMode::none));
+  for (const std::string_view name : {kPrivateHome, kPrivateTmp}) {
+    ASSERT_NE(stepAt<MountTmpfs>(plan, std::string(name)), nullptr) << name;
+    EXPECT_NE(rightsOn(plan, name) & sys::kFsWriteFile, 0U) << name;
+    EXPECT_TRUE(std::ranges::find(plan.attribute_trees, name) != plan.attribute_trees.end()) << name;
+    EXPECT_NE(plan.layers.at("disk_quota").find(name), std::string::npos) << name;
+  }
+  EXPECT_EQ(plan.working_directory, kPrivateHome);
+  EXPECT_TRUE(std::ranges::find(plan.environment, "HOME=private HOME") != plan.environment.end());
+  EXPECT_TRUE(std::ranges::find(plan.environment, "TMPDIR=private TMPDIR") != plan.environment.end());
+  HostFacts host = someHost();
+  host.state_disk.why_not = "the disk is full";
+  EXPECT_TRUE(anyContains(planned(ofLandlockTier(WorkspaceMode::none), host).warnings, "the disk is full"));
+}
+
+TEST(Plan, OfTheLandlockTierOpensProcForReadingOnly) {
+  const std::uint64_t rights = rightsOn(planned(ofLandlockTier(WorkspaceMode::none)), "/proc");
+  EXPECT_EQ(rights, sys::kFsReadFile | sys::kFsReadDir);
+}
+
 TEST(Plan, OfTheLandlockTierRefusesWhatItCannotEnforce) {
   CONFORMS("R-FILES-14");
   Policy policy = withWorkspace(WorkspaceMode::overlay);
   policy.isolation.tier = Tier::landlock;
+  policy.typed = {"filesystem.workspace.mode"};
   EXPECT_NE(refusal(policy).find("overlay"), std::string::npos);
   policy = withWorkspace(WorkspaceMode::ro);
   policy.isolation.tier = Tier::landlock;
@@ -301,6 +350,25 @@ TEST(OptionalLayers, AreRequiredWhereAPolicyDoesNot) {
   EXPECT_NE(refusal(policy, host).find("scoping"), std::string::npos);
 }
 
+TEST(OptionalLayers, WeakerRungsAreInThePlanOnlyWhenNamed) {
+  Policy policy = profile();
+  const auto procOf = [](const Plan& plan) { return *testing::stepAt<MountProc>(plan, "/proc"); };
+  const Plan usual = planned(policy);
+  EXPECT_TRUE(usual.may_keep_hostname);
+  EXPECT_FALSE(procOf(usual).may_be_subset);
+  EXPECT_FALSE(procOf(usual).may_be_bound);
+  policy.isolation.may_be_missing = {OptionalLayer::cgroup, OptionalLayer::proc_bound};
+  const Plan bound = planned(policy);
+  EXPECT_FALSE(bound.may_keep_hostname);
+  EXPECT_FALSE(procOf(bound).may_be_subset);
+  EXPECT_TRUE(procOf(bound).may_be_bound);
+  EXPECT_TRUE(procOf(bound).protect_bound);
+  EXPECT_NE(describe(bound).find("if refused: the caller's, read-only"), std::string::npos);
+  policy.isolation.may_be_missing = {OptionalLayer::cgroup, OptionalLayer::proc_subset};
+  EXPECT_TRUE(procOf(planned(policy)).may_be_subset);
+  EXPECT_FALSE(procOf(planned(policy)).may_be_bound);
+}
+
 TEST(OptionalLayers, WithoutLandlockOnlyFullGoesOn) {
   HostFacts host = someHost();
   host.landlock_abi = 0;
@@ -332,7 +400,7 @@ TEST(Identity, OfARootCallersPayloadIsNobodyOnTheHost) {
   CONFORMS("R-LEVEL-14");
   HostFacts host = someHost();
   host.uid = host.gid = 0;
-  host.may_map_other_ids = true;
+  host.may_map_other_ids = host.may_map_mounts = true;
   const Plan plan = planned(profile(), host);
   EXPECT_TRUE(plan.identity.parent_writes_maps);
   EXPECT_GE(plan.identity.outside_uid, 0x70000000U);
@@ -340,10 +408,37 @@ TEST(Identity, OfARootCallersPayloadIsNobodyOnTheHost) {
   EXPECT_NE(plan.identity.inside_uid, 0U);
 }
 
+TEST(Identity, OfAContainersRootNeedsNoMappedMounts) {
+  HostFacts host = someHost();
+  host.uid = host.gid = 0;
+  host.may_map_other_ids = true;
+  const Plan plan = planned(profile(), host);
+  EXPECT_TRUE(plan.identity.parent_writes_maps);
+  EXPECT_FALSE(plan.identity.maps_files);
+  EXPECT_EQ(plan.identity.outside_uid, host.payload_id);
+  EXPECT_TRUE(anyContains(plan.warnings, "CAP_SYS_ADMIN"));
+  for (const Step& step : plan.steps) {
+    const auto* bind = std::get_if<Bind>(&step);
+    const auto* overlay = std::get_if<MountOverlay>(&step);
+    EXPECT_FALSE((bind != nullptr && bind->owned) || (overlay != nullptr && overlay->owned));
+  }
+}
+
+TEST(Identity, OfRootThatIsAnotherIdOfTheHostIsTheCallers) {
+  HostFacts host = someHost();
+  host.uid = host.gid = 0;  // rootless podman: 0 is the id of the user outside
+  const Plan plan = planned(profile(), host);
+  EXPECT_EQ(plan.identity.outside_uid, 0U);
+  EXPECT_EQ(plan.identity.inside_uid, 1000U);
+  EXPECT_FALSE(plan.identity.parent_writes_maps);
+  EXPECT_FALSE(plan.identity.change_user);
+}
+
 TEST(Identity, RootThatCannotBecomeSomebodyElseIsRefused) {
   CONFORMS("R-LEVEL-14");
   HostFacts host = someHost();
   host.uid = host.gid = 0;
+  host.why_no_other_id = "root without CAP_SETUID";
   for (const Level level : {Level::process, Level::full}) {
     EXPECT_NE(refusal(withWorkspace(WorkspaceMode::ro, level), host).find("root"), std::string::npos);
   }
@@ -417,7 +512,7 @@ TEST(Identity, GroupsThatCannotBeDroppedAreAWarning) {
   HostFacts host = someHost();
   host.supplementary_groups = 3;
   EXPECT_TRUE(anyContains(planned(profile(), host).warnings, "3 supplementary groups"));
-  host.may_map_other_ids = true;  // root drops them
+  host.may_map_other_ids = host.may_map_mounts = true;  // root drops them
   EXPECT_FALSE(anyContains(planned(profile(), host).warnings, "supplementary"));
 }
 

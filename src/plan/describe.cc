@@ -26,7 +26,11 @@ struct Line {
   std::string operator()(const MountProc& s) const {
     std::string entries;
     for (const std::string& name : s.shown) entries += " " + name;
-    return format("proc       {} (own processes only; of the rest{})", s.target, entries);
+    const char* rungs = s.may_be_subset && s.may_be_bound ? "; if refused: processes only, or the caller's, read-only"
+                        : s.may_be_subset                 ? "; if refused: processes only"
+                        : s.may_be_bound                  ? "; if refused: the caller's, read-only"
+                                                          : "";
+    return format("proc       {} (own processes only; of the rest{}{})", s.target, entries, rungs);
   }
   std::string operator()(const MountDevpts& s) const {
     return format("devpts     {} (own instance, at most {} ptys)", s.target, s.most);
@@ -59,6 +63,7 @@ std::string accessNames(std::uint64_t access) {
 std::string actionText(Action action) {
   if (action == kObserve) return "allow, reported";
   if (action == kAnswer) return "answered by the supervisor";
+  if (action == kServe) return "made by caisson";
   switch (action.kind) {
     case ActionKind::allow: return "allow";
     case ActionKind::refuse: return errnoName(action.error);
@@ -113,7 +118,7 @@ std::string describe(const Plan& plan) {
         partly += " " + name;
       } else if (rule.otherwise.kind == ActionKind::allow) {
         allowed += " " + name;
-      } else if (rule.otherwise == kAnswer) {
+      } else if (rule.otherwise == kAnswer || rule.otherwise == kServe) {
         answered += " " + name;
       } else {
         refused += " " + name;

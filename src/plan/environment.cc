@@ -30,19 +30,22 @@ bool altersLoading(std::string_view name) {
 
 namespace {
 
+bool hasDirectory(const Plan& plan, std::string_view target) {
+  return std::ranges::any_of(plan.steps, [&](const Step& step) {
+    const auto* directory = std::get_if<MountTmpfs>(&step);
+    return directory != nullptr && directory->target == target;
+  });
+}
+
 /// If the plan has a directory /cache, names it to package managers, which would keep their caches in the home
 /// directory. pip, Go's compiler, ccache, uv and others follow XDG_CACHE_HOME.
 void addCacheVariables(const Plan& plan, std::map<std::string, std::string>& values) {
-  constexpr std::string_view kCache = "/cache";
-  const auto is_cache = [&](const Step& step) {
-    const auto* directory = std::get_if<MountTmpfs>(&step);
-    return directory != nullptr && directory->target == kCache;
-  };
-  if (std::ranges::none_of(plan.steps, is_cache)) return;
-  values["XDG_CACHE_HOME"] = kCache;
-  values["npm_config_cache"] = std::string(kCache) + "/npm";
-  values["CARGO_HOME"] = std::string(kCache) + "/cargo";
-  values["GOMODCACHE"] = std::string(kCache) + "/go-mod";
+  const std::string cache(plan.tier == policy::Tier::landlock ? kPrivateCache : "/cache");
+  if (!hasDirectory(plan, cache)) return;
+  values["XDG_CACHE_HOME"] = cache;
+  values["npm_config_cache"] = cache + "/npm";
+  values["CARGO_HOME"] = cache + "/cargo";
+  values["GOMODCACHE"] = cache + "/go-mod";
 }
 
 /// Tells a package manager that it is offline, if the policy lists its registry but has no network: otherwise it waits
@@ -75,6 +78,13 @@ void addStandardVariables(const HostFacts& host, const Plan& plan, bool interact
   values["SHELL"] = "/bin/sh";
   values["LANG"] = "C.UTF-8";
   values["TMPDIR"] = "/tmp";
+  if (plan.tier == policy::Tier::landlock) {
+    // Where these exist they may hold credentials and cannot be read, at which git and pip would fail.
+    values["GIT_CONFIG_NOSYSTEM"] = "1";
+    values["PIP_CONFIG_FILE"] = "/dev/null";
+  }
+  if (hasDirectory(plan, kPrivateTmp)) values["HOME"] = values["TMPDIR"] = kPrivateTmp;
+  if (hasDirectory(plan, kPrivateHome)) values["HOME"] = kPrivateHome;
   values["CAISSON"] = "1";
   if (!interactive) return;
   const auto terminal = host.caller_environment.find("TERM");

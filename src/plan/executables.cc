@@ -119,7 +119,7 @@ Bind executableBind(const Plan& plan, const HostFacts& host, const std::string& 
               .executable = true,
               .canonical = true,
               .type = type,
-              .owned = plan.identity.parent_writes_maps && in_home};
+              .owned = plan.identity.maps_files && in_home};
 }
 
 std::string summary(const policy::Policy& policy, const HostFacts& host) {

@@ -11,6 +11,7 @@
 #include "plan/credentials.h"
 #include "plan/executables.h"
 #include "plan/network.h"
+#include "plan/optional_layers.h"
 #include "plan/proc_files.h"
 #include "plan/system_paths.h"
 #include "plan/toolchains.h"
@@ -96,7 +97,9 @@ void addDevices(Plan& plan) {
 }
 
 void addProc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
-  MountProc proc{"/proc", {std::begin(kShownProc), std::end(kShownProc)}};
+  MountProc proc{.target = "/proc", .shown = {std::begin(kShownProc), std::end(kShownProc)}};
+  proc.may_be_subset = mayMiss(policy, policy::OptionalLayer::proc_subset);
+  proc.may_be_bound = mayMiss(policy, policy::OptionalLayer::proc_bound);
   plan.shown_memory = shownMemory(policy, host);
   std::vector<CoverFile> files = procFiles(policy, host);
   for (const CoverFile& file : files) {
@@ -156,17 +159,6 @@ Result<void> checkDirectoryStores(const policy::Policy& policy, const HostFacts&
     plan.warnings.push_back("kept in memory and limited by resources.memory: " + in_memory + " (" + why_not + ")");
   }
   return {};
-}
-
-/// The name of a cache below CAISSON_HOME/caches, or "" where there is none: none is configured, it is that of a
-/// workspace and none is shown, or the caller is root and the disk can hold no overlay.
-std::string cacheOf(const policy::Policy& policy, const policy::Tmpfs& tmpfs, const HostFacts& host, const Plan& plan) {
-  if (tmpfs.cache.empty() || (plan.identity.parent_writes_maps && !host.state_disk.why_no_overlay.empty())) return "";
-  if (tmpfs.cache != "workspace") return "shared-" + tmpfs.cache;
-  const bool shown = policy.filesystem.workspace.mode != policy::WorkspaceMode::none && !host.workspace.path.empty() &&
-                     !currentDirectoryIsTooBroad(policy, host);
-  if (!shown) return "";
-  return "workspace-" + hex(Sha256().add(host.workspace.path).finish()).substr(0, 32);
 }
 
 MountTmpfs sizedDirectory(const policy::Policy& policy, const policy::Tmpfs& tmpfs, mode_t mode, const HostFacts& host,
@@ -233,6 +225,17 @@ mode_t modeOfRootsHome(const policy::Policy& policy, const HostFacts& host) {
 }
 
 }  // namespace
+
+std::string cacheOf(const policy::Policy& policy, const policy::Tmpfs& tmpfs, const HostFacts& host, const Plan& plan) {
+  const bool other_user = plan.identity.parent_writes_maps;
+  if (tmpfs.cache.empty()) return "";
+  if (other_user && (!plan.identity.maps_files || !host.state_disk.why_no_overlay.empty())) return "";
+  if (tmpfs.cache != "workspace") return "shared-" + tmpfs.cache;
+  const bool shown = policy.filesystem.workspace.mode != policy::WorkspaceMode::none && !host.workspace.path.empty() &&
+                     !currentDirectoryIsTooBroad(policy, host);
+  if (!shown) return "";
+  return "workspace-" + hex(Sha256().add(host.workspace.path).finish()).substr(0, 32);
+}
 
 Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   plan.own_root = true;

@@ -55,7 +55,7 @@ TEST(Workspace, FollowsItsMode) {
 
 TEST(Workspace, OfARootCallerIsShownAsThePayloadsOwn) {
   HostFacts host = someHost();
-  host.may_map_other_ids = true;
+  host.may_map_other_ids = host.may_map_mounts = true;
   for (const WorkspaceMode mode : {WorkspaceMode::ro, WorkspaceMode::rw}) {
     EXPECT_TRUE(stepAt<Bind>(planned(withWorkspace(mode), host), "/workspace")->owned);
     EXPECT_FALSE(stepAt<Bind>(planned(withWorkspace(mode)), "/workspace")->owned);

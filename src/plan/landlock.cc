@@ -112,6 +112,8 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
   const auto add = [&](std::string path, std::uint64_t access) {
     landlock.rules.push_back({std::move(path), access & landlock.handled_fs, true});
   };
+  // The filter leaves connect() to the supervisor; this denies what would get past the filter.
+  if (plan.tier == policy::Tier::landlock && abi >= 4) landlock.handled_net = kNetBindTcp | kNetConnectTcp;
   const bool listed = policy.process.allowed_executables.has_value();
   const bool lists = hasExecutableRules(policy);  // then only steps marked executable are
   for (const auto& [path, link] : host.system_directories) {
@@ -122,11 +124,21 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
   for (const std::string_view device : kDevices) add(std::string(device), deviceRights(abi));
   if (plan.own_root)
     add("/dev/pts", deviceRights(abi) | kFsReadDir);  // a private instance; without one it is the host's
-  // Only private mounts: without a mount namespace, or where the workspace is below it, /tmp is the host's, and /proc
-  // has every process of the same user.
+  // Without a pid namespace /proc is the host's: reading shows names and command lines of all processes. Memory,
+  // environment and descriptors of processes outside the domain stay closed, since Landlock denies tracing them. No
+  // writing: another process's oom_score_adj needs no tracing.
+  if (plan.tier == policy::Tier::landlock) {
+    add("/proc", readRights());
+    for (const std::string_view path : hostEtcPaths()) add(std::string(path), readRights());
+  }
+  for (const Toolchain& toolchain : host.toolchains) {
+    for (const std::string& path : toolchain.shown) add(path, executeRights());
+  }
+  // Only private directories: without a mount namespace, or where the workspace is below it, /tmp is the host's.
   for (const Step& step : plan.steps) {
     if (const auto* tmpfs = std::get_if<MountTmpfs>(&step); tmpfs != nullptr && !tmpfs->optional) {
       add(tmpfs->target, tmpfsRights(*tmpfs, abi));
+      landlock.rules.back().optional = plan.own_root;  // a private directory of the landlock tier must be there
     }
     if (const auto* bind = std::get_if<Bind>(&step); listed && bind != nullptr && bind->executable && !bind->writable) {
       add(bind->target, executeRights());
@@ -136,7 +148,8 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
   const policy::Workspace& workspace = policy.filesystem.workspace;
   if (plan.workspace_shown) {
     const bool exec = policy.filesystem.workspace_exec && !lists;
-    const bool may_write = workspace.mode != policy::WorkspaceMode::ro;
+    const bool overlay = workspace.mode == policy::WorkspaceMode::overlay && plan.namespaces.mount;
+    const bool may_write = overlay || workspace.mode == policy::WorkspaceMode::rw;
     add(host.workspace.path, may_write ? writable(abi, exec) : (exec ? executeRights() : readRights()));
   }
   for (const HostPath& path : host.read_only)

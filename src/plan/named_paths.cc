@@ -8,6 +8,7 @@
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
 #include "policy/rules/home_secrets.h"
+#include "sys/state_home.h"
 
 namespace caisson::plan {
 namespace {
@@ -50,7 +51,7 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
                             .writable = writable,
                             .executable = true,
                             .canonical = true,
-                            .owned = plan.identity.parent_writes_maps});
+                            .owned = plan.identity.maps_files});
   if (const std::string secret = homeSecretOf(host, path.path); !secret.empty()) {
     plan.warnings.push_back(path.path + " is shown to the program, and " + secret + " usually holds keys or passwords");
   }
@@ -90,7 +91,8 @@ std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string&
 
 std::vector<std::string> ownStateIn(const HostFacts& host, const std::string& tree) {
   std::vector<std::string> names;
-  for (const std::string* own : {&host.own_state, &host.own_config}) {
+  const std::string layers = host.own_state.empty() ? "" : sys::memoryStores(host.uid, host.own_state);
+  for (const std::string* own : {&host.own_state, &host.own_config, &layers}) {
     if (auto name = nameBelow(*own, tree)) names.push_back(*std::move(name));
   }
   return names;
@@ -124,8 +126,10 @@ Result<void> checkOwnState(const policy::Policy& policy, const HostFacts& host, 
     // else there is the owner's (log, approvals, tools, tokens).
     const bool made_to_be_shown =
         below(shown, host.own_state + "/sessions") || shown.starts_with(host.own_state + "/verify-");
-    const bool private_part = below(shown, host.own_state) && !made_to_be_shown;
-    const bool cannot_hide = plan.tier == policy::Tier::landlock && below(host.own_state, shown);
+    const std::string layers = sys::memoryStores(host.uid, host.own_state);
+    const bool private_part = (below(shown, host.own_state) && !made_to_be_shown) || below(shown, layers);
+    const bool cannot_hide =
+        plan.tier == policy::Tier::landlock && (below(host.own_state, shown) || below(layers, shown));
     if (!private_part && !cannot_hide) return {};
     return fail(plainError(Stage::host, "plan", shown, "the sandbox would see caisson's own state: " + host.own_state,
                            "show another directory, or set CAISSON_HOME to one outside of it"));

@@ -39,7 +39,7 @@ Result<std::vector<std::uint16_t>> planPortList(std::string_view key, const std:
   std::vector<std::uint16_t> ports = expandPorts(entries, kMaxPorts);
   if (ports.empty()) return ports;
   if (plan.tier == policy::Tier::landlock) {
-    return fail(plainError(Stage::plan, "plan", key, "the landlock tier has no sockets at all",
+    return fail(plainError(Stage::plan, "plan", key, "the landlock tier shares the host's ports, so it offers none",
                            "use level process or full without isolation.tier = \"landlock\""));
   }
   if (ports.size() > kMaxPorts) {
@@ -104,7 +104,8 @@ Result<void> planNetwork(const policy::Policy& policy, Plan& plan) {
   plan.layers["network"] = "none: its own loopback only";
   if (network.mode == policy::NetworkMode::host) {
     if (plan.tier == policy::Tier::landlock) {
-      return fail(plainError(Stage::plan, "plan", "network.mode", "the landlock tier has no sockets at all",
+      return fail(plainError(Stage::plan, "plan", "network.mode",
+                             "without a network namespace the landlock tier can only open no network or the proxy",
                              "use level process or full without isolation.tier = \"landlock\""));
     }
     plan.namespaces.network = false;
@@ -117,10 +118,17 @@ Result<void> planNetwork(const policy::Policy& policy, Plan& plan) {
   }
   if (auto planned = planPorts(policy, plan); !planned) return planned;
   if (network.mode != policy::NetworkMode::proxy) return {};
-  if (plan.level == policy::Level::none || plan.tier != policy::Tier::namespaces) {
+  if (plan.level == policy::Level::none) {
     return fail(plainError(Stage::plan, "plan", "network.mode",
-                           "the egress filter needs a network namespace, which this level and tier do without",
-                           "use level process or full without isolation.tier = \"landlock\""));
+                           "the egress filter needs a network namespace, which this level does without",
+                           "use level process or full"));
+  }
+  const bool shared = plan.tier == policy::Tier::landlock;
+  if (shared && !network.credentials.empty()) {
+    return fail(
+        plainError(Stage::plan, "plan", "network.credentials",
+                   "the certificate of the credential broker needs a mount, which the landlock tier does without",
+                   "remove the key, or use the tier `namespaces`"));
   }
   EgressPlan egress;
   egress.network = network;
@@ -133,6 +141,11 @@ Result<void> planNetwork(const policy::Policy& policy, Plan& plan) {
   plan.egress = std::move(egress);
   plan.layers["network"] = "proxy: " + std::to_string(network.allowed_hosts.size()) +
                            (network.allowed_hosts.size() == 1 ? " host pattern" : " host patterns");
+  if (shared) {
+    plan.layers["network"] += ", only for programs that follow HTTP_PROXY and HTTPS_PROXY";
+    plan.warnings.emplace_back(
+        "landlock tier: only connections to the proxy work; no names, no UDP, no listening sockets, no local servers");
+  }
   if (!network.upstream_proxy.empty()) plan.layers["network"] += ", through " + network.upstream_proxy;
   if (!network.credentials.empty()) {
     plan.layers["credentials"] = std::to_string(network.credentials.size()) + " added by the broker";

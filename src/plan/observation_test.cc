@@ -10,14 +10,14 @@ namespace {
 
 constexpr std::uint32_t kShown = SECCOMP_RET_USER_NOTIF | 0x8000;
 
-Program observed(const Policy& policy, ExecToken token = {}) {
+Filter observed(const Policy& policy, ExecToken token = {}) {
   auto filter = filterForFull(policy, token);
   EXPECT_TRUE(filter);
   observeFiles(*filter);
   observeNetwork(*filter);
   const auto program = compile(*filter);
   EXPECT_TRUE(program);
-  return program ? *program : Program();
+  return program ? *program : Filter();
 }
 
 bool isWatched(int number) {
@@ -37,8 +37,8 @@ TEST(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
                                   06777, 0x10000000, 0x7e020080, 0x5412, 0x541c, ~0ULL};
   for (const std::string profile : {"bash", "strict", "cargo"}) {
     const Policy& policy = *policy::builtin(profile);
-    const Program plain = programFor(policy, {1, 2});
-    const Program shown = observed(policy, {1, 2});
+    const Filter plain = programFor(policy, {1, 2});
+    const Filter shown = observed(policy, {1, 2});
     std::size_t differences = 0;
     for (int number = 0; number < 600; ++number) {
       for (const std::uint64_t first : values) {
@@ -62,12 +62,12 @@ TEST(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
 
 /// The supervisor does not listen yet when the payload's program is started.
 TEST(Observation, DoesNotShowThePayloadsOwnStart) {
-  const Program shown = observed(*policy::builtin("bash"));
+  const Filter shown = observed(*policy::builtin("bash"));
   Arguments own;
   own.values[kOwnExecArgument] = kOwnExecMark;
   EXPECT_EQ(ask(shown, "execve", own), kLet);
   EXPECT_EQ(ask(shown, "execve"), kShown);
-  const Program strict = observed(*policy::builtin("strict"), {7, 8});
+  const Filter strict = observed(*policy::builtin("strict"), {7, 8});
   Arguments token;
   token.values[0] = 7ULL << 32;
   token.values[4] = 8ULL << 32;

@@ -112,6 +112,8 @@ struct HostFacts {
   gid_t gid = 0;
   std::size_t supplementary_groups = 0;  ///< number of the caller's groups besides its primary one
   bool may_map_other_ids = false;        ///< root: the payload gets a separate unprivileged id
+  bool may_map_mounts = false;           ///< ... and mounts that show the caller's files as its own (CAP_SYS_ADMIN)
+  std::string why_no_other_id;           ///< not empty: a payload would be root on the host, or can have no id at all
   /// Directories of / and /var that hold no part of the system: covered at level process, and observed only for it.
   std::vector<std::string> other_directories;
   std::vector<std::string> homes;  ///< of the caller, canonical: from HOME and from the user database
@@ -123,6 +125,7 @@ struct HostFacts {
   std::map<std::string, std::string> denied_real;  ///< denied paths through links, each with its canonical name
   std::vector<std::string> denied_matches;         ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                            ///< the host uid of a root caller's payload, used by no other user
+  uid_t broker_offset = 0x10000;                   ///< from the payload's uid to that of its broker
   SubordinateIds subordinate;                      ///< looked for only when the policy asks for a separate user
   std::vector<Toolchain> toolchains;               ///< in the order of the caller's PATH; only if the policy shows them
   HostPath current_directory;                      ///< only `path` is set
@@ -193,12 +196,23 @@ struct MountTmpfs {
   bool on_disk = false;                                  ///< `bytes` and `inodes` are watched (DiskQuota::directories)
   std::string cache;  ///< with `on_disk`: a directory that outlives the sandbox, below CAISSON_HOME/caches
 };
+/// Targets of directories on disk in the landlock tier, which mounts nothing. The launch replaces them by the paths of
+/// the directories, in the Landlock rules and the environment too (supervise/disk/private_paths.h).
+inline constexpr std::string_view kPrivateHome = "private HOME";
+inline constexpr std::string_view kPrivateTmp = "private TMPDIR";
+inline constexpr std::string_view kPrivateCache = "private cache";
 /// A proc of the sandbox's pid namespace. Top-level entries other than processes that are not in `shown` are masked, on
-/// any kernel.
+/// any kernel. Where the kernel refuses a new proc because parts of the caller's are covered (EPERM from fsmount), the
+/// launch takes the first of these rungs that is allowed and that the kernel grants, and reports it.
 struct MountProc {
   std::string target;
   std::vector<std::string> shown;
-  bool mask = true;  ///< false: mask nothing
+  bool mask = true;            ///< false: mask nothing
+  bool may_be_subset = false;  ///< processes only
+  /// The caller's own proc, read-only. The user namespace and Landlock each deny the memory, environment and
+  /// descriptors of processes outside: both forbid to trace them.
+  bool may_be_bound = false;
+  bool protect_bound = true;  ///< false: a bound one stays writable
 };
 /// Marks in the content of a CoverFile that the launch replaces: the boot time, in seconds since 1970; the uptime at
 /// the sandbox's start, in seconds (60 with a time namespace); a random UUID.
@@ -348,8 +362,10 @@ struct Hardening {
 struct Identity {
   uid_t inside_uid = 1000, outside_uid = 0;
   gid_t inside_gid = 1000, outside_gid = 0;
+  uid_t broker_uid = 0;             ///< of a root caller: not the payload's, which a process that escapes would have
   bool parent_writes_maps = false;  ///< a root caller maps to another id
   bool change_user = false;         ///< the payload's process starts as another user than the sandbox's
+  bool maps_files = false;          ///< the parent prepares mounts that show the caller's files as the payload's
   /// Programs that write the maps, for an ordinary caller whose payload gets a subordinate id. Empty: none are needed.
   std::string uid_helper, gid_helper;
   [[nodiscard]] bool subordinate() const { return !uid_helper.empty(); }
@@ -362,9 +378,10 @@ struct Plan {
   Identity identity;
   Hardening hardening;
   std::string hostname;
-  bool own_root = false;   ///< pivot_root into a private root
-  bool host_view = false;  ///< that root is a read-only view of the host's, restricted by Landlock
-  bool loopback = false;   ///< bring up lo in the new network namespace
+  bool may_keep_hostname = false;  ///< where setting it is refused, keep the caller's, and report it
+  bool own_root = false;           ///< pivot_root into a private root
+  bool host_view = false;          ///< that root is a read-only view of the host's, restricted by Landlock
+  bool loopback = false;           ///< bring up lo in the new network namespace
   std::optional<EgressPlan> egress;
   std::vector<std::uint16_t> host_ports;       ///< of the host's loopback, reachable inside under the same number
   std::vector<std::uint16_t> published_ports;  ///< of the sandbox, reachable at the host's loopback
@@ -380,6 +397,9 @@ struct Plan {
   std::optional<CgroupPlan> cgroup;
   std::uint64_t memory_bytes = 0, max_tasks = 0;  ///< 0: no limit. A task is a process or a thread
   std::optional<TaskLimits> task_limits;
+  /// Landlock tier: directories in which the payload may change modes, owners and times of files. Landlock does not
+  /// cover these calls, so the supervisor makes them (supervise/syscalls/file_attributes.h).
+  std::vector<std::string> attribute_trees;
   std::uint64_t shown_memory = 0;  ///< what the payload is told that the machine has
   std::optional<DiskQuota> disk;
   std::optional<std::uint64_t> max_file_size;

@@ -38,6 +38,9 @@ constexpr Action notify(int error) { return Action{ActionKind::notify, static_ca
 inline constexpr Action kObserve{ActionKind::notify, 0x8000};
 /// The supervisor gives the result instead of the kernel, with the sandbox's values. No errno has this number.
 inline constexpr Action kAnswer{ActionKind::notify, 0x8001};
+/// The supervisor makes the call for the process, on files that the plan names (Plan::attribute_trees). Without a
+/// listener it is denied with EPERM. No errno has this number.
+inline constexpr Action kServe{ActionKind::notify, 0x8002};
 /// The exec that starts the payload carries this in an argument that execve does not have: where execs are reported,
 /// this one is not, since no listener exists yet. The mark is not secret: execs with and without it are allowed.
 inline constexpr std::uint8_t kOwnExecArgument = 5;
@@ -92,7 +95,8 @@ struct SyscallFilter {
   [[nodiscard]] constexpr std::size_t allowed() const {
     std::size_t count = 0;
     for (const SyscallRule& rule : rules) {
-      bool allows = rule.otherwise.kind == ActionKind::allow || rule.otherwise == kAnswer || rule.otherwise == kObserve;
+      bool allows = rule.otherwise.kind == ActionKind::allow || rule.otherwise == kAnswer ||
+                    rule.otherwise == kObserve || rule.otherwise == kServe;
       for (const Branch& branch : rule.branches) allows = allows || branch.action.kind == ActionKind::allow;
       count += allows ? 1 : 0;
     }

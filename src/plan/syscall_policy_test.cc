@@ -1,6 +1,7 @@
 // How a policy's rules about processes and calls change the filter.
 #include <fcntl.h>
 #include <linux/sched.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -15,7 +16,7 @@ TEST(ProcessRules, WithoutForkOnlyThreadsAreMade) {
   CONFORMS("R-PROCESS-5");
   Policy policy;
   policy.process.allow_fork = false;
-  const Program program = programFor(policy);
+  const Filter program = programFor(policy);
   if (here("fork")) {
     EXPECT_EQ(ask(program, "fork"), seen(EPERM));
   }
@@ -34,7 +35,7 @@ TEST(ProcessRules, WithoutExecOnlyTheOneThatKnowsTheTokenIsMade) {
   Policy policy;
   policy.process.allow_exec = false;
   const ExecToken token{0x12345678, 0x9abcdef0};
-  const Program program = programFor(policy, token);
+  const Filter program = programFor(policy, token);
   const std::uint64_t first = (std::uint64_t{token.first} << 32) | static_cast<std::uint32_t>(AT_FDCWD);
   const std::uint64_t second = std::uint64_t{token.second} << 32;
   EXPECT_EQ(ask(program, "execveat", {{first, 0, 0, 0, second}}), kLet);
@@ -50,7 +51,7 @@ TEST(PolicyLists, ANarrowListLeavesOnlyItsNames) {
   CONFORMS("R-SYSCALL-1");
   Policy policy;
   policy.syscalls.names = {"read", "write", "openat", "exit_group", "mmap"};
-  const Program program = programFor(policy);
+  const Filter program = programFor(policy);
   for (const std::string_view name : {"read", "write", "mmap", "exit_group"})
     EXPECT_EQ(ask(program, name), kLet) << name;
   for (const std::string_view name : {"socket", "clone", "getpid", "connect", "ioctl", "mknodat", "seccomp"}) {
@@ -63,7 +64,7 @@ TEST(PolicyLists, ANarrowListLeavesOnlyItsNames) {
 TEST(PolicyLists, ANarrowListDoesNotLoosenWhatDependsOnArguments) {
   Policy policy;
   policy.syscalls.names = {"ioctl", "clone", "socket", "openat", "fchmodat", "mknodat", "prlimit64", "personality"};
-  const Program program = programFor(policy);
+  const Filter program = programFor(policy);
   EXPECT_EQ(ask(program, "ioctl", {{0, 0x5412}}), seen(EPERM));
   EXPECT_EQ(ask(program, "clone", {{CLONE_NEWUSER}}), seen(EPERM));
   EXPECT_EQ(ask(program, "socket", {{AF_PACKET, SOCK_DGRAM}}), seen(EAFNOSUPPORT));
@@ -79,7 +80,7 @@ TEST(PolicyLists, ADenylistTakesAwayFromTheBuiltInOne) {
   Policy policy;
   policy.syscalls.mode = policy::SyscallMode::denylist;
   policy.syscalls.names = {"socket", "getpid"};
-  const Program program = programFor(policy);
+  const Filter program = programFor(policy);
   EXPECT_EQ(ask(program, "socket", {{AF_UNIX, SOCK_STREAM}}), seen(EPERM));
   EXPECT_EQ(ask(program, "getpid"), seen(EPERM));
   EXPECT_EQ(ask(program, "getppid"), kLet);
@@ -160,7 +161,7 @@ TEST(PolicyLists, AnUnlistedCallIsAllowedByName) {
 }
 
 TEST(LandlockTierFilter, HasNoSocketsButPairsOfItsOwn) {
-  const Program program = programForProcess(true);
+  const Filter program = programForProcess(true);
   for (std::uint64_t family = 0; family < 64; ++family) {
     EXPECT_NE(ask(program, "socket", {{family, SOCK_STREAM}}), kLet) << family;
     EXPECT_NE(ask(program, "socket", {{family | (1ULL << 32), SOCK_STREAM}}), kLet) << family;
@@ -169,16 +170,45 @@ TEST(LandlockTierFilter, HasNoSocketsButPairsOfItsOwn) {
   EXPECT_NE(ask(program, "socketpair", {{AF_UNIX, SOCK_DGRAM}}), kLet) << "it can be connected to the host's sockets";
 }
 
-TEST(LandlockTierFilter, ReachesNoAttributesOfFilesByName) {
-  const Program program = programForProcess(true);
-  for (const std::string_view name : {"chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "setxattr",
-                                      "lsetxattr", "removexattr", "utime", "utimes", "truncate"}) {
-    if (here(name)) {
-      EXPECT_EQ(ask(program, name), refused(EPERM)) << name;
+TEST(LandlockTierFilter, HasOnlyTcpThroughTheSupervisorInModeProxy) {
+  Policy policy;
+  policy.network.mode = policy::NetworkMode::proxy;
+  const Filter program = programForProcess(true, policy);
+  for (std::uint64_t family = 0; family < 64; ++family) {
+    for (const std::uint64_t type : {SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET}) {
+      const bool tcp = (family == AF_INET || family == AF_INET6) && type == SOCK_STREAM;
+      EXPECT_EQ(ask(program, "socket", {{family, type}}) == kLet, tcp) << family << " " << type;
     }
   }
-  EXPECT_EQ(ask(program, "utimensat", {{0, 0x7f0000001000ULL}}), refused(EPERM));
-  EXPECT_EQ(ask(program, "utimensat", {{3, 0}}), kLet) << "by descriptor";
+  EXPECT_NE(ask(program, "socket", {{AF_INET, SOCK_STREAM, 262}}), kLet) << "MPTCP";
+  EXPECT_EQ(ask(program, "connect"), SECCOMP_RET_USER_NOTIF | kServe.error);
+  EXPECT_EQ(ask(program, "bind"), seen(EACCES));
+  EXPECT_EQ(ask(program, "listen"), seen(EACCES));
+  EXPECT_EQ(ask(program, "sendto", {{3, 0, 0, MSG_FASTOPEN}}), seen(EOPNOTSUPP));
+  EXPECT_EQ(ask(program, "sendto", {{3, 0, 0, MSG_NOSIGNAL}}), kLet);
+  EXPECT_EQ(ask(program, "sendmsg", {{3, 0, MSG_FASTOPEN}}), seen(EOPNOTSUPP));
+  EXPECT_EQ(ask(program, "sendmmsg", {{3, 0, 1, MSG_FASTOPEN}}), seen(EOPNOTSUPP));
+  for (const std::uint64_t option : {23, 30, 33, 34}) {
+    EXPECT_EQ(ask(program, "setsockopt", {{3, IPPROTO_TCP, option}}), refused(EOPNOTSUPP)) << option;
+  }
+  EXPECT_EQ(ask(program, "setsockopt", {{3, IPPROTO_TCP, 1}}), kLet) << "TCP_NODELAY";
+}
+
+TEST(LandlockTierFilter, LeavesAttributesOfFilesToTheSupervisor) {
+  const Filter program = programForProcess(true);
+  const std::uint32_t served = SECCOMP_RET_USER_NOTIF | kServe.error;
+  for (const std::string_view name : {"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown",
+                                      "fchownat", "utime", "utimes", "futimesat", "utimensat"}) {
+    if (here(name)) {
+      EXPECT_EQ(ask(program, name), served) << name;
+    }
+  }
+  EXPECT_EQ(ask(program, "utimensat", {{3, 0}}), served) << "a descriptor opened for reading is enough";
+  for (const std::string_view name :
+       {"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"}) {
+    EXPECT_EQ(ask(program, name), refused(EOPNOTSUPP)) << name;
+  }
+  EXPECT_EQ(ask(program, "truncate"), refused(EPERM));
   EXPECT_EQ(ask(program, "openat", {{0, 0, O_RDONLY | O_TRUNC}}), refused(EPERM));
   EXPECT_EQ(ask(program, "openat", {{0, 0, O_WRONLY | O_TRUNC}}), kLet);
   EXPECT_EQ(ask(program, "prlimit64", {{2}}), seen(EPERM));
@@ -189,7 +219,7 @@ TEST(WeakerLevels, FollowThePoliciesLists) {
     Policy policy;
     policy.process.allow_fork = false;
     policy.process.allow_exec = false;
-    Program program = programForProcess(without_namespaces, policy);
+    Filter program = programForProcess(without_namespaces, policy);
     EXPECT_EQ(ask(program, "clone", {{17}}), seen(EPERM));
     EXPECT_EQ(ask(program, "execve"), seen(EPERM));
 

@@ -18,32 +18,32 @@
 namespace caisson::plan {
 
 using policy::Policy;
-using Program = std::vector<sock_filter>;
+using Filter = std::vector<sock_filter>;
 
 constexpr std::uint32_t kLet = SECCOMP_RET_ALLOW;
 /// Denied without notification; denied by the supervisor, which is notified.
 constexpr std::uint32_t refused(int error) { return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error); }
 constexpr std::uint32_t seen(int error) { return SECCOMP_RET_USER_NOTIF | static_cast<std::uint32_t>(error); }
 
-inline Program builtin() { return {builtinProgram().begin(), builtinProgram().end()}; }
+inline Filter builtin() { return {builtinProgram().begin(), builtinProgram().end()}; }
 
 /// The compiled filter of `policy` at level full; fails the test if there is none.
-inline Program programFor(const Policy& policy, ExecToken token = {}) {
+inline Filter programFor(const Policy& policy, ExecToken token = {}) {
   const auto filter = filterForFull(policy, token);
   EXPECT_TRUE(filter) << filter.error().message();
   if (!filter) return {};
   const auto program = compile(*filter);
   EXPECT_TRUE(program);
-  return program ? *program : Program();
+  return program ? *program : Filter();
 }
 
-inline Program programForProcess(bool without_namespaces, const Policy& policy = {}) {
+inline Filter programForProcess(bool without_namespaces, const Policy& policy = {}) {
   const auto filter = filterForProcess(policy, without_namespaces);
   EXPECT_TRUE(filter) << filter.error().message();
   if (!filter) return {};
   const auto program = compile(*filter);
   EXPECT_TRUE(program);
-  return program ? *program : Program();
+  return program ? *program : Filter();
 }
 
 struct Arguments {
@@ -51,7 +51,7 @@ struct Arguments {
 };
 
 /// What `program` returns for the call: a SECCOMP_RET_* value.
-inline std::uint32_t ask(const Program& program, std::string_view name, const Arguments& arguments = {}) {
+inline std::uint32_t ask(const Filter& program, std::string_view name, const Arguments& arguments = {}) {
   const auto number = syscallNumber(name);
   EXPECT_TRUE(number) << name;
   return evaluate(program, nativeArchitecture(), number.value_or(-1), arguments.values);
@@ -61,14 +61,14 @@ inline std::uint32_t ask(const Program& program, std::string_view name, const Ar
 inline bool here(std::string_view name) { return syscallNumber(name).has_value(); }
 
 /// All programs in which a rule about a hostile call must hold.
-inline std::vector<std::pair<std::string, Program>> everyProgram() {
+inline std::vector<std::pair<std::string, Filter>> everyProgram() {
   return {{"built-in", builtin()},
           {"strict", programFor(*policy::builtin("strict"), {1, 2})},
           {"process", programForProcess(false)},
           {"landlock tier", programForProcess(true)}};
 }
 
-inline bool sameProgram(const Program& a, const Program& b) {
+inline bool sameProgram(const Filter& a, const Filter& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const sock_filter& x, const sock_filter& y) {
     return x.code == y.code && x.jt == y.jt && x.jf == y.jf && x.k == y.k;
   });

@@ -76,7 +76,8 @@ class Rules {
     const std::optional<int> number = syscall_table::numberOf(name);
     for (const SyscallRule& rule : rules_) {
       if (!number || rule.number != *number) continue;
-      return rule.otherwise.kind == ActionKind::allow || rule.otherwise == kAnswer || !rule.branches.empty();
+      return rule.otherwise.kind == ActionKind::allow || rule.otherwise == kAnswer || rule.otherwise == kServe ||
+             !rule.branches.empty();
     }
     return number && unlisted;
   }

@@ -36,32 +36,66 @@ void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token
   }
 }
 
-/// Denies what Landlock does not cover, for a payload that shares the host's processes and files.
-void addHostRules(Rules& all, bool unlisted_allowed) {
-  // Only narrows: calls that the policy denied stay denied.
-  struct {
-    Rules& rules;
-    bool unlisted_allowed;
-    void set(std::string_view name, Action otherwise, std::vector<Branch> branches = {}) {
-      if (rules.allows(name, unlisted_allowed)) rules.set(name, otherwise, std::move(branches));
-    }
-  } rules{all, unlisted_allowed};
+/// Only narrows: calls that the policy denied stay denied.
+struct NarrowingRules {
+  Rules& rules;
+  bool unlisted_allowed;
+  void set(std::string_view name, Action otherwise, std::vector<Branch> branches = {}) {
+    if (rules.allows(name, unlisted_allowed)) rules.set(name, otherwise, std::move(branches));
+  }
+};
+
+/// Sockets of a payload in the host's network namespace whose only way out is the proxy: TCP, and the supervisor makes
+/// each connection. Nothing may connect or listen in another way, such as TCP Fast Open.
+void addProxySocketRules(NarrowingRules& rules) {
+  constexpr std::uint32_t kFastOpen = MSG_FASTOPEN;
+  const ArgumentTest internet = equals(0, AF_INET, ~static_cast<std::uint32_t>(AF_INET ^ AF_INET6));
+  const ArgumentTest stream = equals(1, SOCK_STREAM, kSocketTypeMask);
+  rules.set("socket", notify(EACCES),
+            {{{internet, stream, equals(2, 0)}, kAllow},
+             {{internet, stream, equals(2, IPPROTO_TCP)}, kAllow},
+             {{internet, equals(2, kMptcp)}, refuse(EPROTONOSUPPORT)}});
+  rules.set("connect", kServe);
+  for (const std::string_view name : {"bind", "listen"}) rules.set(name, notify(EACCES));
+  rules.set("sendto", kAllow, {{{anyBit(3, kFastOpen)}, notify(EOPNOTSUPP)}});
+  rules.set("sendmsg", kAllow, {{{anyBit(2, kFastOpen)}, notify(EOPNOTSUPP)}});
+  rules.set("sendmmsg", kAllow, {{{anyBit(3, kFastOpen)}, notify(EOPNOTSUPP)}});
+  std::vector<Branch> options = {{{equals(1, SOL_SOCKET), equals(2, SO_PEEK_OFF)}, refuse(EOPNOTSUPP)},
+                                 {{equals(1, IPPROTO_TCP), equals(2, kTcpUpperLayer)}, notify(ENOPROTOOPT)}};
+  // TCP_FASTOPEN, TCP_FASTOPEN_CONNECT, TCP_FASTOPEN_KEY, TCP_FASTOPEN_NO_COOKIE
+  for (const std::uint32_t option : {23, 30, 33, 34}) {
+    options.push_back({{equals(1, IPPROTO_TCP), equals(2, option)}, refuse(EOPNOTSUPP)});
+  }
+  rules.set("setsockopt", kAllow, std::move(options));
+}
+
+/// Denies what Landlock does not cover, for a payload that shares the host's processes, files and network.
+void addHostRules(Rules& all, bool unlisted_allowed, bool proxy) {
+  NarrowingRules rules{all, unlisted_allowed};
   // The payload can see the processes that guard it, and has the same uid.
   rules.set("prlimit64", notify(EPERM), {{{equals(0, 0)}, kAllow}});
   // No network, and no path to a service of the host: session bus, container engines, agents.
-  rules.set("socket", notify(EACCES));
+  if (proxy) {
+    addProxySocketRules(rules);
+  } else {
+    rules.set("socket", notify(EACCES));
+  }
   rules.set("socketpair", notify(EACCES),
             {{{equals(0, AF_UNIX), equals(1, SOCK_STREAM, kSocketTypeMask)}, kAllow},
              {{equals(0, AF_UNIX), equals(1, SOCK_SEQPACKET, kSocketTypeMask)}, kAllow}});
-  // Attributes of files named by path; by descriptor only files that Landlock allowed to open can be reached.
+  // Landlock covers no attributes of files, and a descriptor opened for reading is enough to change them.
+  const std::pair<std::string_view, std::uint8_t> modes[] = {
+      {"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}};
+  for (const auto& [name, mode] : modes) rules.set(name, kServe, {{{anyBit(mode, kSetIdBits)}, notify(EPERM)}});
   for (const std::string_view name :
-       {"chmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchownat", "setxattr", "lsetxattr", "removexattr",
-        "lremovexattr", "utime", "utimes", "futimesat", "truncate", "inotify_add_watch"}) {
-    rules.set(name, refuse(EPERM));
+       {"chown", "fchown", "lchown", "fchownat", "utime", "utimes", "futimesat", "utimensat"}) {
+    rules.set(name, kServe);
   }
-  const ArgumentTest null_low{1, Half::low, Kind::equal, 0xffffffff, 0};
-  const ArgumentTest null_high{1, Half::high, Kind::equal, 0xffffffff, 0};
-  rules.set("utimensat", refuse(EPERM), {{{null_low, null_high}, kAllow}});
+  for (const std::string_view name :
+       {"setxattr", "lsetxattr", "fsetxattr", "removexattr", "lremovexattr", "fremovexattr"}) {
+    rules.set(name, refuse(EOPNOTSUPP));
+  }
+  for (const std::string_view name : {"truncate", "inotify_add_watch"}) rules.set(name, refuse(EPERM));
   // Before Landlock ABI 3 a file that may only be read can still be truncated by open.
   rules.set("open", kAllow,
             {{{anyBit(1, O_TRUNC), equals(1, O_RDONLY, O_ACCMODE)}, refuse(EPERM)},
@@ -201,7 +235,9 @@ Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool withou
     }
     listenTo(rules, wish, true);
   }
-  if (without_namespaces) addHostRules(rules, !listed);
+  if (without_namespaces) {
+    addHostRules(rules, !listed, policy.network.mode == policy::NetworkMode::proxy);
+  }
   filter.rules = rules.take();
   return filter;
 }

@@ -38,7 +38,7 @@ TEST(BuiltinFilter, ListsNoCallTwice) {
 TEST(BuiltinFilter, LetsEveryListedCallThrough) {
   // With all arguments 0 these are denied; syscall_arguments_test.cc tests them.
   const std::set<std::string_view> by_argument = {"ioctl", "ioprio_set", "socket", "socketpair"};
-  const Program program = builtin();
+  const Filter program = builtin();
   for (const std::string_view name : allowedSyscalls()) {
     if (!here(name) || by_argument.contains(name)) continue;
     const bool answered = name == "sysinfo";  // by the supervisor, with the sandbox's values
@@ -48,7 +48,7 @@ TEST(BuiltinFilter, LetsEveryListedCallThrough) {
 
 TEST(BuiltinFilter, RefusesObsoleteCalls) {
   CONFORMS("R-SYSCALL-1");
-  const Program program = builtin();
+  const Filter program = builtin();
   for (const std::string_view name :
        {"epoll_ctl_old", "epoll_wait_old", "remap_file_pages", "get_thread_area", "set_thread_area", "get_robust_list",
         "futimesat", "cachestat", "process_mrelease", "set_mempolicy_home_node", "sysfs", "ustat"}) {
@@ -72,7 +72,7 @@ TEST(HostileCalls, AreRefusedInEveryProgram) {
 TEST(HostileCalls, AreAllThatTheSpecificationNames) {
   CONFORMS("R-SYSCALL-2");
   // Call by call: a name missing from the tables would be allowed at level `process`.
-  const Program process = programForProcess(false);
+  const Filter process = programForProcess(false);
   for (const std::string_view name : {"ptrace",
                                       "process_vm_readv",
                                       "process_vm_writev",

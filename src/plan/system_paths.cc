@@ -20,8 +20,18 @@ constexpr SystemPath kEtc[] = {
     {"/etc/java-21-openjdk", SourceType::directory},
 };
 
+/// Absent elsewhere. Programs look them up and expect that they can be read if they exist.
+constexpr std::string_view kHostEtc[] = {
+    "/etc/alpine-release", "/etc/arch-release",   "/etc/bash.bashrc", "/etc/debian_version", "/etc/fedora-release",
+    "/etc/gai.conf",       "/etc/host.conf",      "/etc/inputrc",     "/etc/lsb-release",    "/etc/magic",
+    "/etc/netconfig",      "/etc/profile",        "/etc/python3",     "/etc/python3.11",     "/etc/python3.12",
+    "/etc/python3.13",     "/etc/redhat-release", "/etc/rpc",         "/etc/shells",         "/etc/SuSE-release",
+    "/etc/system-release", "/etc/timezone",       "/etc/xattr.conf",
+};
+
 }  // namespace
 
+std::span<const std::string_view> hostEtcPaths() { return kHostEtc; }
 std::span<const SystemPath> etcPaths() { return kEtc; }
 
 }  // namespace caisson::plan

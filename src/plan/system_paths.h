@@ -20,6 +20,10 @@ inline constexpr std::string_view kSystemDirectories[] = {"/usr",   "/bin",   "/
 /// Files and directories of /etc that programs need to start and that reveal nothing about this host or its users.
 std::span<const SystemPath> etcPaths();
 
+/// Files and directories of /etc that the landlock tier shows as well, since it cannot hide that they exist: they
+/// describe the system's release and its shells, and hold no secrets.
+std::span<const std::string_view> hostEtcPaths();
+
 /// Files of /etc that are generated for the sandbox.
 inline constexpr std::string_view kGeneratedEtc[] = {"/etc/passwd",      "/etc/group",         "/etc/hosts",
                                                      "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/hostname"};

@@ -22,11 +22,8 @@ void addToolchains(const HostFacts& host, Plan& plan) {
   std::string text;
   for (const Toolchain& toolchain : host.toolchains) {
     for (const std::string& path : toolchain.shown) {
-      plan.steps.push_back(Bind{.source = path,
-                                .target = path,
-                                .executable = true,
-                                .canonical = true,
-                                .owned = plan.identity.parent_writes_maps});
+      plan.steps.push_back(Bind{
+          .source = path, .target = path, .executable = true, .canonical = true, .owned = plan.identity.maps_files});
       for (const SecretFile& secret : kSecretFiles) {
         if (path.ends_with(secret.directory)) plan.steps.push_back(MaskPath{path + std::string(secret.file)});
       }

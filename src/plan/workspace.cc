@@ -146,7 +146,7 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
                                     .inodes = policy.filesystem.max_inodes.value_or(kWorkspaceInodes),
                                     .executable = policy.filesystem.workspace_exec,
                                     .on_disk = !memory,
-                                    .owned = plan.identity.parent_writes_maps});
+                                    .owned = plan.identity.maps_files});
   plan.workspace_overlay = true;
   plan.layers["workspace"] = "overlay of " + host.workspace.path + ", changes are discarded at the end";
   return {};
@@ -191,7 +191,7 @@ bool addMasked(const policy::Policy& policy, const HostFacts& host, const std::s
                                     .bytes = kMaskBytes,
                                     .inodes = kMaskInodes,
                                     .executable = policy.filesystem.workspace_exec,
-                                    .owned = plan.identity.parent_writes_maps});
+                                    .owned = plan.identity.maps_files});
   plan.workspace_masked = true;
   plan.layers["workspace"] = "read-only " + host.workspace.path;
   return true;
@@ -205,7 +205,7 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
                             .writable = writable,
                             .executable = policy.filesystem.workspace_exec,
                             .canonical = true,
-                            .owned = plan.identity.parent_writes_maps});
+                            .owned = plan.identity.maps_files});
   if (writable && policy.filesystem.workspace.allow_exec_config) {
     plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
   } else if (writable) {

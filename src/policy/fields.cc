@@ -17,7 +17,8 @@ constexpr std::string_view kQuotaClasses[] = {"any", "hard"};
 constexpr std::string_view kOverlayStores[] = {"automatic", "memory", "disk", "prefer_disk"};
 constexpr std::string_view kToolchains[] = {"none", "auto"};
 constexpr std::string_view kCeilingSets[] = {"standard", "dev"};
-constexpr std::string_view kOptionalLayers[] = {"landlock", "landlock_scoping", "time_namespace", "cgroup"};
+constexpr std::string_view kOptionalLayers[] = {"landlock", "landlock_scoping", "time_namespace", "cgroup",
+                                                "hostname", "proc_subset",      "proc_bound"};
 
 template <class E>
 constexpr std::span<const std::string_view> kChoicesOf;

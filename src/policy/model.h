@@ -47,15 +47,23 @@ inline constexpr std::uint64_t kKiB = 1024;
 inline constexpr std::uint64_t kMiB = 1024 * kKiB;
 inline constexpr std::uint64_t kGiB = 1024 * kMiB;
 
-/// A layer that may be missing where the host lacks it; others are required. `landlock` has no effect: level process
-/// and tier landlock always require Landlock, level full in tier namespaces never does.
-enum class OptionalLayer : std::uint8_t { landlock, landlock_scoping, time_namespace, cgroup };
+/// A layer that may be missing, or a weaker rung that may be taken, where the host refuses the usual one. Everything
+/// that is not listed is required.
+enum class OptionalLayer : std::uint8_t {
+  landlock,  ///< no user namespaces: the Landlock tier instead, as with Tier::landlock
+  landlock_scoping,
+  time_namespace,
+  cgroup,
+  hostname,     ///< the caller's host name is kept
+  proc_subset,  ///< a fresh /proc with processes only (subset=pid)
+  proc_bound,   ///< the caller's own /proc, read-only
+};
 
 struct Isolation {
   Level level = Level::full;
   Tier tier = Tier::namespaces;  ///< `landlock` is the weaker tier without namespaces; never chosen automatically
   std::vector<OptionalLayer> may_be_missing{OptionalLayer::landlock_scoping, OptionalLayer::time_namespace,
-                                            OptionalLayer::cgroup};
+                                            OptionalLayer::cgroup, OptionalLayer::hostname};
   std::string hostname = "sandbox";
   std::string apparmor_profile;  ///< applied if set
   std::string selinux_label;     ///< applied if set

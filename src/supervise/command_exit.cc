@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "supervise/explain_failure.h"
 #include "supervise/syscalls/denials.h"
 #include "supervise/workspace/changes.h"
 
@@ -97,6 +98,7 @@ void classifyLimit(const CommandExit& exit, RunResult& result) {
 
 void setupFailed(Error error, const plan::Plan& plan, RunResult& result) {
   explainFailure(error, plan);
+  if (error.stage != Stage::exec) result.layers.clear();  // none of them was in force
   result.outcome = OutcomeKind::setup_failed;
   result.error = std::move(error);
 }

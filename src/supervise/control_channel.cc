@@ -26,4 +26,12 @@ Channel receive(int control, Arrival& arrival) {
   return Channel::message;
 }
 
+Error causeOf(Error error, int control) {
+  for (;;) {
+    Arrival arrival;
+    if (receive(control, arrival) != Channel::message) return error;
+    if (arrival.message.kind == isolation::MessageKind::failure) return errorOf(arrival.message);
+  }
+}
+
 }  // namespace caisson::supervise

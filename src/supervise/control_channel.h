@@ -25,4 +25,7 @@ Error errorOf(isolation::Message message);
 /// Receives the next message, if there is one. Does not block.
 Channel receive(int control, Arrival& arrival);
 
+/// The failure that pid 1 has reported, if any, else `error`: EPIPE and ESRCH only say that it exited.
+Error causeOf(Error error, int control);
+
 }  // namespace caisson::supervise

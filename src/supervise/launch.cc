@@ -14,6 +14,8 @@
 #include "host/subordinate_ids.h"
 #include "isolation/child.h"
 #include "isolation/compile.h"
+#include "supervise/clone_error.h"
+#include "supervise/control_channel.h"
 #include "supervise/disk/owned_mounts.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
@@ -75,14 +77,6 @@ long cloneProcess(std::uint64_t flags, int cgroup, int* pidfd) {
   if ((result != -ENOSYS && result != -EPERM) || cgroup >= 0) return result;
   const auto old_flags = static_cast<unsigned long>(flags | CLONE_PIDFD);
   return sys::raw(SYS_clone, old_flags, 0, pidfd, 0, 0);
-}
-
-Error cloneError(long error) {
-  const char* hint = "run `caisson doctor`: it names what this host forbids and the remedy";
-  if (error == ENOSPC || error == EUSERS)
-    hint = "the host's limit on user namespaces is reached: sysctl user.max_user_namespaces";
-  if (error == EAGAIN) hint = "the limit on processes of this user is reached: ulimit -u";
-  return sysError(Stage::launch, "clone3", "new namespaces", static_cast<int>(error), hint);
 }
 
 Result<void> writeMap(pid_t pid, const char* file, const char* text) {
@@ -157,7 +151,7 @@ Result<void> makeControl(Block& block, Launched& launched, LaunchDescriptors& he
 /// a copy.
 Result<void> prepareStore(const plan::Plan& plan, const std::string& store, Block& block, LaunchDescriptors& held) {
   block.store_path = store.empty() ? nullptr : store.c_str();
-  if (store.empty() || !plan.identity.parent_writes_maps) return {};
+  if (store.empty() || !plan.identity.maps_files) return {};
   auto mount = detachedMount(store.c_str());
   if (!mount) return fail(mount.error());
   block.store_mount = mount->get();
@@ -177,7 +171,7 @@ Result<void> prepareDirectories(const plan::Plan& plan, const std::vector<std::s
       return fail(plainError(Stage::launch, "launch", directory->target, "no directory on disk was made for it"));
     }
     steps[i].source = directories[used++].c_str();
-    if (!plan.identity.parent_writes_maps) continue;
+    if (!plan.identity.maps_files || !plan.namespaces.mount) continue;
     // A cache belongs to the caller: the payload of a root caller has another id each time.
     auto mount = directory->cache.empty() ? detachedMount(steps[i].source) : ownedMount(steps[i].source, plan.identity);
     if (!mount) return fail(mount.error());
@@ -265,7 +259,7 @@ Result<void> cloneInit(const plan::Plan& plan, const sys::Cgroup& cgroup, Block&
       if (pid == 0) isolation::runChild(block);
     }
   }
-  if (pid < 0) return fail(cloneError(-pid));
+  if (pid < 0) return fail(cloneError("clone3", "new namespaces", -pid, plan.namespaces.user));
   launched.init = static_cast<pid_t>(pid);
   launched.pidfd = Fd(pidfd);
   return {};
@@ -280,7 +274,7 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
   LaunchDescriptors held;
   Launched launched;
   launched.pid_namespace = plan.namespaces.pid;
-  if (auto done = prepareOwnedMounts(plan, block, held.mounts); !done) return fail(done.error());
+  if (auto done = prepareOwnedMounts(plan, block, held.mounts, launched.unmapped); !done) return fail(done.error());
   if (auto done = makeControl(block, launched, held); !done) return fail(done.error());
   if (auto done = prepareStore(plan, options.store, block, held); !done) return fail(done.error());
   if (auto done = prepareDirectories(plan, options.directories, block, held); !done) return fail(done.error());
@@ -299,7 +293,7 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
   if (auto mapped = mapChild(plan.identity, block, launched.init, launched.control.get()); !mapped) {
     ::kill(launched.init, SIGKILL);
     ::waitpid(launched.init, nullptr, __WALL);
-    return fail(mapped.error());
+    return fail(causeOf(mapped.error(), launched.control.get()));
   }
   return launched;
 }

@@ -27,11 +27,12 @@ struct Launched {
   pid_t init = -1;
   sys::Fd pidfd;
   sys::Fd control;
-  sys::Fd input;               ///< write end of standard input, or invalid; non-blocking, like the next two
-  sys::Fd output;              ///< read end of standard output; invalid if that is the pty or the caller's
-  sys::Fd errors;              ///< read end of standard error; invalid if that is the pty or the caller's
-  bool pid_namespace = false;  ///< its exit kills every process of the sandbox
-  bool in_cgroup = false;      ///< cloned into the cgroup
+  sys::Fd input;                      ///< write end of standard input, or invalid; non-blocking, like the next two
+  sys::Fd output;                     ///< read end of standard output; invalid if that is the pty or the caller's
+  sys::Fd errors;                     ///< read end of standard error; invalid if that is the pty or the caller's
+  bool pid_namespace = false;         ///< its exit kills every process of the sandbox
+  bool in_cgroup = false;             ///< cloned into the cgroup
+  std::vector<std::string> unmapped;  ///< of a root caller: shown paths whose files keep their owner
 };
 
 /// A program that becomes pid 1 and outlives its first command; see isolation::InitProgram. No payload is started then,

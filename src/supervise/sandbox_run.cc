@@ -11,6 +11,7 @@
 
 #include "plan/denied_paths.h"
 #include "plan/workspace.h"
+#include "supervise/weaker_rungs.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
@@ -145,16 +146,7 @@ void SandboxRun::onPrepared(Arrival& arrival) {
   const Message& message = arrival.message;
   if ((message.descriptors & isolation::kFetch) != 0) fetch(arrival);
   life_.reach(RunState::initialized);
-  if (plan_.namespaces.time && !message.time_namespace) {
-    result_.layers["time_namespace"] = "missing";
-    result_.warnings.push_back("no time namespace: the host's uptime is visible");
-  }
-  if (message.quota_error != 0) {
-    result_.layers["kernel_quotas"] = "missing: " + errnoName(message.quota_error);
-    result_.warnings.push_back(
-        "kernel quotas cannot be written here (/proc/sys/user: " + errnoName(message.quota_error) +
-        "): the program can use up its caller's inotify instances and watches");
-  }
+  noteRungs(plan_, message, result_.layers, result_.warnings);
   Fd* next = arrival.descriptors;
   if ((message.descriptors & 1) != 0) changes_ = std::move(*next++);
   if (changes_) limits_->addUpper(changes_.get());
@@ -233,6 +225,11 @@ void SandboxRun::onStarted(const Message& message, Fd listener) {
     });
   }
   if (plan_.task_limits) monitor->limitTasks(sandbox_.init);
+  if (attributes_) monitor->changeAttributes(*attributes_);
+  if (connector_) {
+    monitor->makeConnections(
+        [this](const Attempt& attempt, const Listener& caller) { return connector_->connect(attempt, caller); });
+  }
   monitor->listen(std::move(listener));
   runner_.useMonitor(std::move(monitor));
   if (message.error > 0) {

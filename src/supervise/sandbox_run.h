@@ -21,6 +21,7 @@
 #include "supervise/limits/limit_watch.h"
 #include "supervise/network/egress.h"
 #include "supervise/network/host_questions.h"
+#include "supervise/network/proxy_connector.h"
 #include "supervise/network/question_watch.h"
 #include "supervise/network/run_ports.h"
 #include "supervise/processes/signal_relay.h"
@@ -152,13 +153,15 @@ class SandboxRun {
   std::optional<RunStore> store_;     // outlives the sandbox, removed with this object
   Fd changes_;                        // the overlay's upper directory
   std::optional<Observer> observer_;  // of a run that learns
+  std::optional<FileAttributes> attributes_;
+  std::optional<ProxyConnector> connector_;
   host::ScanCache scan_cache_;
   std::optional<SecretWatch> secret_watch_;
   CommandRunner runner_;
   HandedStreams handed_;
   StreamRelay streams_;
   RunPorts ports_;
-  std::optional<plan::Plan> completed_;    // with the parts that only the broker could add
+  std::optional<plan::Plan> completed_;    // with what is known only now: the broker's parts, private directories
   std::optional<broker::Started> broker_;  // holds the credentials' secrets; exits with the egress
   std::optional<egress::Process> egress_;
   std::optional<EgressRecord> egress_record_;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "supervise/disk/kept_logs.h"
+#include "supervise/disk/private_paths.h"
 #include "supervise/escape.h"
 #include "supervise/limits/cgroup.h"
 #include "supervise/network/credentials.h"
@@ -17,6 +18,7 @@
 #include "supervise/sandbox_run.h"
 #include "supervise/streams/terminal.h"
 #include "supervise/syscalls/denials.h"
+#include "supervise/weaker_rungs.h"
 #include "supervise/workspace/changes.h"
 #include "supervise/workspace/exec_config.h"
 #include "sys/raw_syscall.h"
@@ -58,12 +60,13 @@ void SandboxRun::run() {
   if (!started) return setupFailed(started.error(), plan_, result_);
   if (auto released = release(sandbox_, cgroup_); !released) {
     abandon();
-    return setupFailed(released.error(), plan_, result_);
+    return setupFailed(causeOf(released.error(), sandbox_.control.get()), plan_, result_);
   }
   record_.handOver();
   // The sandbox's sockets wait for the egress process, not the other way round.
   if (plan_.egress) {
     if (auto served = startEgress(std::move(link_.egress)); !served) {
+      onMessage();  // if pid 1 failed first, its message has the cause
       runner_.failAndKill(served.error());
     }
   }
@@ -94,7 +97,12 @@ Result<void> SandboxRun::launchHeld() {
     auto store = RunStore::create(result_.sandbox_id, plan_);
     if (!store) return fail(store.error());
     store_.emplace(std::move(*store));
+    if (plan_.tier == policy::Tier::landlock) {
+      completed_.emplace(plan_);
+      namePrivateDirectories(store_->directories().paths, *completed_);
+    }
   }
+  if (!plan_.attribute_trees.empty()) attributes_.emplace(completed_ ? *completed_ : plan_);
   const bool at_birth = plan_.cgroup && plan_.cgroup->at_birth;
   if (at_birth) {
     if (auto made = prepareCgroup(); !made) return made;
@@ -104,8 +112,13 @@ Result<void> SandboxRun::launchHeld() {
     if (!made) return fail(made.error());
     link_ = std::move(*made);
   }
+  if (plan_.egress && !plan_.namespaces.network) {
+    connector_.emplace(std::move(link_.sandbox), plan_.identity, [this](const egress::Report& report) {
+      if (egress_record_) egress_record_->take(report, record_.log(), result_.sandbox_id);
+    });
+  }
   if (plan_.egress && !plan_.egress->network.credentials.empty()) {
-    completed_.emplace(plan_);
+    if (!completed_) completed_.emplace(plan_);
     auto started = startBroker(*completed_, {.program = request_.program, .forget_variables = request_.forget_secrets});
     if (!started) return fail(started.error());
     broker_.emplace(std::move(*started));
@@ -120,6 +133,7 @@ Result<void> SandboxRun::launchHeld() {
   link_.sandbox.reset();
   if (!launched) return fail(launched.error());
   sandbox_ = std::move(*launched);
+  noteUnmapped(sandbox_.unmapped, result_.warnings);
   if (!at_birth) {  // in parallel with building the sandbox
     if (auto made = prepareCgroup(); !made) {
       abandon();
@@ -188,6 +202,7 @@ void SandboxRun::collect(Clock::time_point start) {
   questions_.reset();
   if (secret_watch_) secret_watch_->report(result_.notices, result_.warnings);
   secret_watch_.reset();
+  if (connector_) connector_->finish();
   if (egress_) {
     egress_->finish(
         [&](const egress::Report& report) { egress_record_->take(report, record_.log(), result_.sandbox_id); });

@@ -5,12 +5,12 @@ namespace caisson::sys {
 namespace {
 
 using Kind = CgroupBase::Kind;
-using testing::kMiB;
-using testing::sleepLong;
-using testing::startInside;
-using testing::waitFor;
+using fixtures::kMiB;
+using fixtures::sleepLong;
+using fixtures::startInside;
+using fixtures::waitFor;
 
-class CgroupChild : public testing::CgroupTest {
+class CgroupChild : public fixtures::CgroupTest {
  protected:
   /// Creates a child of `whole`; no cgroup on failure. Tests start processes directly in it: moving them is slow on v2.
   Cgroup child(const Cgroup& whole, std::string_view name = "command-1") {

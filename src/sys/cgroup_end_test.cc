@@ -12,7 +12,7 @@ namespace caisson::sys {
 namespace {
 
 using namespace std::chrono_literals;
-using namespace testing;  // NOLINT: helpers of these tests
+using namespace fixtures;  // NOLINT: helpers of these tests
 
 /// A process that runs `work` and lives until it is killed; `work` returns the pid it started inside, or -1.
 struct Maker {

@@ -26,7 +26,7 @@ namespace {
 
 using Kind = CgroupBase::Kind;
 using namespace std::chrono_literals;
-using namespace testing;  // NOLINT: helpers of these tests
+using namespace fixtures;  // NOLINT: helpers of these tests
 
 std::string readBack(const CgroupBase& base, const Cgroup& cgroup, bool CgroupControllers::* controller,
                      const char* file) {

@@ -14,7 +14,7 @@
 #include "sys/raw_syscall.h"
 #include "sys/remove_tree.h"
 
-namespace caisson::sys::testing {
+namespace caisson::sys::fixtures {
 
 inline constexpr std::uint64_t kMiB = 1 << 20;
 
@@ -88,4 +88,4 @@ class CgroupTest : public ::testing::Test {
   CgroupBase base_ = CgroupBase::find();
 };
 
-}  // namespace caisson::sys::testing
+}  // namespace caisson::sys::fixtures

@@ -13,7 +13,7 @@
 namespace caisson::sys {
 namespace {
 
-constexpr std::size_t kMiB = 1 << 20;
+constexpr std::size_t kMebibyte = 1 << 20;
 
 Fd memfd(std::size_t bytes) {
   Fd file(::memfd_create("in-flight", MFD_CLOEXEC));
@@ -72,18 +72,18 @@ class InFlightTest : public testing::TestWithParam<int> {};
 
 TEST_P(InFlightTest, EveryMessageOfQueueIsSeen) {
   const Pair pair(GetParam());
-  for (std::size_t i = 1; i <= 4; ++i) send(pair, memfd(i * kMiB).get());
+  for (std::size_t i = 1; i <= 4; ++i) send(pair, memfd(i * kMebibyte).get());
   for (int look = 0; look < 3; ++look) {
     const auto files = in(pair);
     EXPECT_EQ(files.size(), 4U);
-    EXPECT_EQ(memoryIn(files), 10 * kMiB);
+    EXPECT_EQ(memoryIn(files), 10 * kMebibyte);
   }
 }
 
 TEST_P(InFlightTest, QueueIsUnchangedAfterwards) {
   const Pair pair(GetParam());
   ASSERT_EQ(::send(pair.from.get(), "ab", 2, 0), 2);
-  send(pair, memfd(kMiB).get());
+  send(pair, memfd(kMebibyte).get());
   EXPECT_EQ(in(pair).size(), 1U);
   char text[8];
   EXPECT_EQ(::recv(pair.to.get(), text, 2, MSG_PEEK), 2);
@@ -96,12 +96,12 @@ TEST_P(InFlightTest, QueueIsUnchangedAfterwards) {
 TEST_P(InFlightTest, SocketInSocketIsSeen) {
   const Pair outer(GetParam());
   Pair inner(GetParam());
-  send(inner, memfd(3 * kMiB).get());
+  send(inner, memfd(3 * kMebibyte).get());
   send(outer, inner.to.get());
   inner.to.reset();
   const auto files = in(outer);
   EXPECT_EQ(files.size(), 2U);
-  EXPECT_EQ(memoryIn(files), 3 * kMiB);
+  EXPECT_EQ(memoryIn(files), 3 * kMebibyte);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, InFlightTest, testing::Values(SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET),
@@ -113,12 +113,12 @@ INSTANTIATE_TEST_SUITE_P(Types, InFlightTest, testing::Values(SOCK_STREAM, SOCK_
 
 TEST(InFlightOf, EmptyDatagramIsSeenOnceAndMissedLater) {
   const Pair pair(SOCK_DGRAM);
-  for (int i = 0; i < 3; ++i) send(pair, memfd(kMiB).get(), 0);
-  EXPECT_EQ(memoryIn(lookInto(pair).files), 3 * kMiB);
-  send(pair, memfd(kMiB).get(), 0);
+  for (int i = 0; i < 3; ++i) send(pair, memfd(kMebibyte).get(), 0);
+  EXPECT_EQ(memoryIn(lookInto(pair).files), 3 * kMebibyte);
+  send(pair, memfd(kMebibyte).get(), 0);
   const InFlight later = lookInto(pair);
-  EXPECT_GE(memoryIn(later.files), kMiB);
-  EXPECT_TRUE(!later.complete || memoryIn(later.files) == 4 * kMiB);
+  EXPECT_GE(memoryIn(later.files), kMebibyte);
+  EXPECT_TRUE(!later.complete || memoryIn(later.files) == 4 * kMebibyte);
 }
 
 TEST(InFlightOf, GoneProcessIsNothing) {

@@ -11,9 +11,9 @@
 namespace caisson::sys {
 namespace {
 
-using testing::Canary;
-using testing::TempDir;
-using testing::writeText;
+using fixtures::Canary;
+using fixtures::TempDir;
+using fixtures::writeText;
 
 class PathReaderTest : public ::testing::Test {
  protected:

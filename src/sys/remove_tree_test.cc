@@ -22,10 +22,10 @@
 namespace caisson::sys {
 namespace {
 
-using testing::exists;
+using fixtures::exists;
 
-class RemoveTree : public testing::HostileTree {};
-INSTANTIATE_TEST_SUITE_P(Resolution, RemoveTree, ::testing::Values(false, true), testing::modeName);
+class RemoveTree : public fixtures::HostileTree {};
+INSTANTIATE_TEST_SUITE_P(Resolution, RemoveTree, ::testing::Values(false, true), fixtures::modeName);
 
 /// Nests `depth` directories below `path`; the bottom is too deep for any path.
 void nest(const std::string& path, unsigned depth) {
@@ -47,9 +47,9 @@ int inOwnMountNamespace(const std::function<int()>& body) {
   const pid_t child = ::fork();
   if (child == 0) {
     if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ::_exit(255);
-    testing::writeText("/proc/self/setgroups", "deny");
-    testing::writeText("/proc/self/uid_map", uid_map);
-    testing::writeText("/proc/self/gid_map", gid_map);
+    fixtures::writeText("/proc/self/setgroups", "deny");
+    fixtures::writeText("/proc/self/uid_map", uid_map);
+    fixtures::writeText("/proc/self/gid_map", gid_map);
     if (::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) ::_exit(255);
     ::_exit(body());
   }

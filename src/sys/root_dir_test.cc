@@ -20,12 +20,12 @@ namespace {
 
 bool escapes(const Error& error) { return error.code == ErrorCode::path_escapes; }
 
-using testing::exists;
-using testing::readText;
-using testing::writeText;
+using fixtures::exists;
+using fixtures::readText;
+using fixtures::writeText;
 
-class RootDirTest : public testing::HostileTree {};
-INSTANTIATE_TEST_SUITE_P(Resolution, RootDirTest, ::testing::Values(false, true), testing::modeName);
+class RootDirTest : public fixtures::HostileTree {};
+INSTANTIATE_TEST_SUITE_P(Resolution, RootDirTest, ::testing::Values(false, true), fixtures::modeName);
 
 TEST_P(RootDirTest, ReadsAndWritesFilesInside) {
   const RootDir dir = root();

@@ -13,7 +13,7 @@
 
 #include "sys/root_dir.h"
 
-namespace caisson::sys::testing {
+namespace caisson::sys::fixtures {
 
 inline void writeText(const std::string& path, const std::string& text) { std::ofstream(path) << text; }
 
@@ -101,4 +101,4 @@ class HostileTree : public ::testing::TestWithParam<bool> {
 
 inline std::string modeName(const ::testing::TestParamInfo<bool>& info) { return info.param ? "ByHand" : "Openat2"; }
 
-}  // namespace caisson::sys::testing
+}  // namespace caisson::sys::fixtures

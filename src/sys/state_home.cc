@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <vector>
 
+#include "base/sha256.h"
+
 namespace caisson::sys {
 namespace {
 
@@ -55,6 +57,10 @@ std::string homeFromPasswd(uid_t uid) {
     begin = end + 1;
   }
   return {};
+}
+
+std::string memoryStores(uid_t uid, const std::string& home) {
+  return "/dev/shm/caisson-" + std::to_string(uid) + "-" + hex(Sha256().add(home).finish()).substr(0, 16);
 }
 
 Result<void> makePrivatePath(const std::string& path) {

@@ -14,6 +14,10 @@ namespace caisson::sys {
 /// user database. Empty if there is none. Ignores variables with a relative path; creates nothing.
 std::string stateHome();
 
+/// Where sessions keep their layers if the state directory `home` (canonical) cannot hold an overlay's: in memory,
+/// below /dev/shm. The name is unique for the user and the state directory.
+std::string memoryStores(uid_t uid, const std::string& home);
+
 /// The home directory of `uid` in /etc/passwd (no other user database is read), or "".
 std::string homeFromPasswd(uid_t uid);
 

@@ -61,10 +61,12 @@ std::string_view levelName(policy::Level level) {
 std::vector<std::string> needsConsent(const Tool& tool) {
   std::vector<std::string> reasons;
   const policy::Isolation& isolation = tool.policy.isolation;
-  const bool below_full = isolation.level != policy::Level::full || isolation.tier == policy::Tier::landlock;
+  const bool may_lack_namespaces = isolation.tier == policy::Tier::landlock ||
+                                   std::ranges::count(isolation.may_be_missing, policy::OptionalLayer::landlock) > 0;
+  const bool below_full = isolation.level != policy::Level::full || may_lack_namespaces;
   if (below_full && canBeShell(tool)) {
     reasons.push_back("it can run a shell below level full (level " + std::string(levelName(isolation.level)) +
-                      (isolation.tier == policy::Tier::landlock ? ", without namespaces)" : ")"));
+                      (may_lack_namespaces ? ", without namespaces)" : ")"));
   }
   const policy::Network& network = tool.policy.network;
   if (network.mode == policy::NetworkMode::host) reasons.emplace_back("it has the host's own network");

@@ -42,10 +42,11 @@ std::string Observed::describe() const {
   return text;
 }
 
-Result<Context> Context::create(Runner runner, std::string helper) {
+Result<Context> Context::create(Runner runner, std::string helper, std::vector<std::string> rungs) {
   Context context;
   context.runner_ = std::move(runner);
   context.helper_ = std::move(helper);
+  context.rungs_ = std::move(rungs);
   const std::string home = sys::stateHome();
   if (home.empty()) {
     return fail(plainError(Stage::state, "verify", "", "neither CAISSON_HOME nor HOME is set",
@@ -93,6 +94,8 @@ Observed Context::run(const CheckRun& what) {
   settings.insert(settings.end(), what.settings.begin(), what.settings.end());
   for (const auto& [key, value] : settings)
     if (const auto set = policy->set(key, value); !set) return refuse(set.error());
+  for (const std::string& rung : rungs_)
+    if (const auto added = policy->append("isolation.may_be_missing", rung); !added) return refuse(added.error());
   if (!what.command.empty() && what.command.front() == helper_)
     if (const auto shown = policy->append("filesystem.read_only", helper_); !shown) return refuse(shown.error());
   Request request{.policy = *std::move(policy), .command = what.command, .program = helper_};

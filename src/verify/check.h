@@ -54,8 +54,9 @@ using Runner = std::function<Result<RunResult>(const Request&)>;
 
 class Context {
  public:
-  /// `helper`: a static caisson binary, available in sandboxes for attempts that a shell cannot make.
-  static Result<Context> create(Runner runner, std::string helper);
+  /// `helper`: a static caisson binary, available in sandboxes for attempts that a shell cannot make. `rungs`: weaker
+  /// ones that every sandbox may take (isolation.may_be_missing).
+  static Result<Context> create(Runner runner, std::string helper, std::vector<std::string> rungs = {});
   Context(Context&&) = default;
   Context& operator=(Context&&) = delete;
   ~Context();
@@ -80,6 +81,7 @@ class Context {
 
   Runner runner_;
   std::string helper_;
+  std::vector<std::string> rungs_;
   std::string base_, name_;  ///< our directory below the state directory
   std::string canary_path_, secret_, workspace_path_;
   sys::Fd leak_;

@@ -81,7 +81,12 @@ constexpr Check kChecks[] = {
     {"escape.devices", Category::escape, "No device can be made",
      [](Context& context) { return contained(context.inside({"device", "/tmp/mem"})); }},
     {"escape.host-name", Category::escape, "The host's name is not the sandbox's",
-     [](Context& context) { return printed(context.script("uname -n"), "sandbox\n"); }},
+     [](Context& context) {
+       const Observed seen = context.script("uname -n");
+       const auto weaker = seen.result.layers.find("hostname");
+       if (weaker != seen.result.layers.end()) return skipped("weaker rung hostname: " + weaker->second);
+       return printed(seen, "sandbox\n");
+     }},
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "broker/start.h"
+#include "policy/model.h"
 #include "sys/state_home.h"
 #include "verify/doctor_remedies.h"
 
@@ -18,7 +19,8 @@ namespace {
 
 constexpr std::uint64_t kMiB = 1024 * 1024;
 constexpr std::uint64_t kLittleSpace = 1024 * kMiB;
-constexpr std::uint64_t kTooLittleSpace = 64 * kMiB;
+constexpr std::uint64_t kTooLittleSpace = 64 * kMiB;  // less: nothing of a payload is kept on that disk
+constexpr std::uint64_t kNoSpace = 2 * kMiB;          // less: not even an audit record
 constexpr std::uint64_t kFewInodes = 10000;
 
 using host::Probes;
@@ -85,6 +87,10 @@ DoctorItem namespaceItem(const Probes& probes) {
     return {"namespaces", ItemState::degraded, "without " + missing,
             "Sandboxes run without them and say so; a distribution kernel of 6.1 or newer has both."};
   }
+  if (!tried.hostname.ok()) {
+    return {"namespaces", ItemState::degraded, "all, but sethostname is refused (" + because(tried.hostname) + ")",
+            "Sandboxes keep this host's name and say so; a seccomp profile that allows sethostname changes that."};
+  }
   return {"namespaces", ItemState::pass, "pid, mount, network, ipc, uts, cgroup, time", {}};
 }
 
@@ -97,6 +103,10 @@ DoctorItem rootItem(const Probes& probes) {
       {{"tmpfs", tried.mount_tmpfs}, {"proc", tried.mount_proc}, {"pivot_root", tried.pivot_root}}};
   const std::string missing = failures(needed);
   if (missing.empty()) return {"own-root", ItemState::pass, "tmpfs, fresh /proc, pivot_root", {}};
+  if (tried.mount_tmpfs.ok() && tried.pivot_root.ok() && tried.mount_proc.sys_errno == EPERM) {
+    return {"own-root", ItemState::fail, "refused: a fresh /proc (EPERM), since parts of the one here are covered",
+            procRemedy(probes)};
+  }
   return {"own-root", ItemState::fail, "refused: " + missing, mountRemedy(probes, firstErrno(needed))};
 }
 
@@ -216,16 +226,22 @@ DoctorItem stateItem(const Probes& probes) {
     return {"state-directory", ItemState::fail, where + " is not writable: " + because(disk.writable), move};
   }
   const bool out_of_inodes = disk.counts_inodes && disk.free_inodes < 100;
-  if (disk.free_bytes < kTooLittleSpace || out_of_inodes) {
+  if (disk.free_bytes < kNoSpace || out_of_inodes) {
     return {"state-directory", ItemState::fail, where + (out_of_inodes ? " has no inodes left" : " is full"),
             "Free some, or remove what crashed runs left:\n$ caisson clean"};
+  }
+  if (disk.free_bytes < kTooLittleSpace) {
+    const bool small = disk.total_bytes < kLittleSpace;
+    return {"state-directory", ItemState::degraded,
+            where + " has " + megabytes(disk.free_bytes) + " free" +
+                (small ? " of " + megabytes(disk.total_bytes) + " in all" : "") +
+                ": directories and changes of sandboxes are kept in memory",
+            small ? move : "Free some, or remove what crashed runs left:\n$ caisson clean"};
   }
   // The kernel accepts neither as the upper layer of an overlay.
   if (disk.file_system == "overlay" || disk.file_system == "nfs") {
     return {"state-directory", ItemState::degraded, where + " can't hold overlay layers: sessions live in memory",
-            insideContainer(probes) ? "Keep the state on a volume:\n"
-                                      "$ docker run -v caisson:/var/lib/caisson -e CAISSON_HOME=/var/lib/caisson IMAGE"
-                                    : move};
+            insideContainer(probes) ? volumeRemedy(probes) : move};
   }
   if (disk.user_xattr.tried() && !disk.user_xattr.ok()) {
     return {"state-directory", ItemState::degraded,
@@ -246,7 +262,10 @@ DoctorItem containerItem(const Probes& probes) {
   if (!insideContainer(probes)) return {"container", ItemState::pass, "not inside one", {}};
   std::string signs;
   for (const std::string& sign : probes.obstacles.container_signs) addTo(signs, sign);
-  return {"container", ItemState::pass, "inside one: " + signs, {}};
+  return {"container",
+          ItemState::pass,
+          std::string(name(host::engineOf(probes.obstacles.container_signs))) + ": " + signs,
+          {}};
 }
 
 /// The availability of a level that needs all of `names`.
@@ -317,8 +336,73 @@ static DoctorItem brokerItem(const std::string& program) {
           "Install caisson-broker beside caisson; building it needs OpenSSL 3 (libssl-dev)."};
 }
 
-DoctorReport diagnose(const std::string& program) {
+/// "without hostname (kept: EPERM)": what a started sandbox lacks.
+static std::string weakerLayers(const Trial& trial) {
+  std::string list;
+  for (const char* layer : {"hostname", "proc"}) {
+    if (const auto found = trial.layers.find(layer); found != trial.layers.end()) {
+      addTo(list, found->first + " (" + found->second + ")");
+    }
+  }
+  return list;
+}
+
+/// The error of a run: what failed in the first line, its hint as the remedy.
+static DoctorItem launchItem(const Trial& full) {
+  const std::string weaker = weakerLayers(full);
+  if (full.started && full.rungs.empty()) {
+    if (weaker.empty()) return {"launch", ItemState::pass, "`caisson run` starts a sandbox at level full", {}};
+    return {"launch", ItemState::degraded, "`caisson run` starts a sandbox at level full with weaker " + weaker,
+            "Nothing needs doing: every result says so. See docs/containers.md for what the host would have to allow."};
+  }
+  Error error = full.error.value_or(Error{});
+  std::string remedy = std::exchange(error.hint, "");
+  if (!full.rungs.empty()) {
+    remedy =
+        "See own-root; or use the weaker rung:\n$ caisson run --allow-weaker " + full.rungs.front() + " -- COMMAND";
+  }
+  if (remedy.empty() || remedy.find("caisson doctor") != std::string::npos) remedy = "See the items above that failed.";
+  std::string found = error.message();
+  std::ranges::replace(found, '\n', ' ');
+  return {"launch", full.started ? ItemState::degraded : ItemState::fail, "`caisson run` is refused: " + found, remedy};
+}
+
+static void applyTrial(const Trial& trial, LevelVerdict& level) {
+  level.available = trial.started && trial.rungs.empty();
+  level.allow_weaker = trial.started ? trial.rungs : std::vector<std::string>();
+  if (level.available) {
+    if (level.reason.starts_with("needs ")) level.reason.clear();
+    return;
+  }
+  Error error = trial.error.value_or(Error{});
+  error.hint.clear();
+  std::string reason = error.message();
+  std::ranges::replace(reason, '\n', ' ');
+  if (!level.reason.starts_with("needs ")) level.reason.clear();
+  level.reason += (level.reason.empty() ? "" : ": ") + reason;
+  if (!level.allow_weaker.empty()) level.reason += "; it starts with --allow-weaker " + level.allow_weaker.front();
+}
+
+void applyTrials(const Trial& full, const Trial& process, const Trial& landlock, DoctorReport& report) {
+  report.items.push_back(launchItem(full));
+  for (LevelVerdict& level : report.levels) {
+    if (level.name == "full") applyTrial(full, level);
+    if (level.name == "process") applyTrial(process, level);
+    if (level.name == "landlock") applyTrial(landlock, level);
+  }
+  report.full_available = full.started && full.rungs.empty();
+}
+
+static Trial tryWith(Policy policy, std::string_view key, std::string_view value) {
+  if (auto set = policy.set(key, value); !set) return {.error = set.error()};
+  if (value == "landlock") policy.model().filesystem.workspace.mode = policy::WorkspaceMode::none;
+  return tryLaunch(policy);
+}
+
+DoctorReport diagnose(const std::string& program, const Policy& policy) {
   DoctorReport report = judge(host::probeHost(sys::stateHome()));
+  applyTrials(tryWith(policy, "isolation.level", "full"), tryWith(policy, "isolation.level", "process"),
+              tryWith(policy, "isolation.tier", "landlock"), report);
   report.items.push_back(brokerItem(program));
   return report;
 }

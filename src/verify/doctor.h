@@ -1,11 +1,12 @@
 // What this host supports, which obstacles exist, and the exact remedy for each.
 //
-//   const verify::DoctorReport report = verify::diagnose("");
+//   const verify::DoctorReport report = verify::diagnose("", policy);
 //   print(verify::renderText(report, isatty(1)));
 //   return report.full_available ? 0 : 1;
 //
-// judge() is a pure function of host::Probes, so that tests can cover every obstacle with recorded probe results.
-// Diagnosing changes nothing on the host.
+// judge() is a pure function of host::Probes, so that tests can cover every obstacle with recorded probe results. It
+// explains; whether a level is available is decided by starting a sandbox, as a run does (trial.h).
+// Diagnosing leaves nothing on the host but the state directory that a run would make.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "api/trial.h"
 #include "host/probe.h"
 
 namespace caisson::verify {
@@ -36,7 +38,8 @@ struct DoctorItem {
 struct LevelVerdict {
   std::string name;  ///< "full", "process", "landlock" (the tier without namespaces), "none"
   bool available = false;
-  std::string reason;  ///< why not, or a note
+  std::string reason;                     ///< why not, or a note
+  std::vector<std::string> allow_weaker;  ///< rungs with which it is available
 };
 
 struct DoctorReport {
@@ -53,9 +56,13 @@ struct DoctorReport {
 /// Turns probe results into the report: states, remedies, available levels. Pure.
 DoctorReport judge(const host::Probes& probes);
 
-/// Probes this host for the caller, with CAISSON_HOME (or its default) as the state directory. `program`: the caisson
-/// program, beside which the broker is looked for; empty: the installed one.
-DoctorReport diagnose(const std::string& program);
+/// Corrects the report by what a run at level full, a run at level process and one in the Landlock tier did. Pure.
+void applyTrials(const Trial& full, const Trial& process, const Trial& landlock, DoctorReport& report);
+
+/// Probes this host for the caller, with CAISSON_HOME (or its default) as the state directory, and starts a sandbox at
+/// each level with `policy`. `program`: the caisson program, beside which the broker is looked for; empty: the
+/// installed one.
+DoctorReport diagnose(const std::string& program, const Policy& policy);
 
 /// For users, at most `columns` wide. Wraps prose, but never commands.
 std::string renderText(const DoctorReport& report, bool colour, std::size_t columns = 100);

@@ -10,10 +10,7 @@
 namespace caisson::verify {
 namespace {
 
-bool signOf(const host::Probes& probes, std::string_view word) {
-  return std::ranges::any_of(probes.obstacles.container_signs,
-                             [&](const std::string& sign) { return sign.find(word) != std::string::npos; });
-}
+using host::Engine, host::engineOf;
 
 /// Ubuntu 23.10 and later let an unconfined program make a user namespace but remove all its capabilities.
 bool apparmorRestricts(const host::Probes& probes) {
@@ -66,20 +63,82 @@ std::string missingInKernel(const host::KernelVersion& kernel) {
 }
 
 std::string containerRemedy(const host::Probes& probes) {
-  if (signOf(probes, "containerenv") || signOf(probes, "libpod") || signOf(probes, "podman")) {
-    return "Start the container so that it may make namespaces and mount a fresh /proc; caisson still puts its own "
-           "filter on every payload:\n"
-           "$ podman run --security-opt seccomp=unconfined --security-opt unmask=ALL IMAGE";
+  constexpr std::string_view kWhy =
+      "Start the container so that it may create namespaces and mount a fresh /proc; caisson still puts its own filter "
+      "on every payload (docs/containers.md has a narrower seccomp profile):\n";
+  constexpr std::string_view kOr =
+      "\nOr, weaker, use the tier without namespaces:\n"
+      "$ caisson run --allow-weaker landlock -- COMMAND";
+  switch (engineOf(probes.obstacles.container_signs)) {
+    case Engine::podman:
+      return std::string(kWhy)
+          .append("$ podman run --security-opt seccomp=unconfined --security-opt unmask=ALL IMAGE")
+          .append(kOr);
+    case Engine::kubernetes:
+      return "In the container's securityContext set seccompProfile.type and appArmorProfile.type to Unconfined and "
+             "procMount to Unmasked, in the pod hostUsers: false (docs/containers.md has a narrower seccomp profile)." +
+             std::string(kOr);
+    case Engine::containerd:
+      return "Start the container without the engine's seccomp profile and with an open /proc (docs/containers.md has "
+             "a "
+             "narrower profile):\n"
+             "$ nerdctl run --security-opt seccomp=unconfined --security-opt systempaths=unconfined IMAGE" +
+             std::string(kOr);
+    case Engine::nspawn:
+      return "Start the container so that it may create user namespaces:\n"
+             "$ systemd-nspawn --private-users=no --system-call-filter='@mount @privileged' -D DIRECTORY" +
+             std::string(kOr);
+    case Engine::lxc:
+      return "Allow nested containers in its configuration:\n$ lxc config set NAME security.nesting true" +
+             std::string(kOr);
+    case Engine::caisson:
+      return "A sandbox of caisson creates no namespaces inside; what it starts is confined by it already." +
+             std::string(kOr);
+    case Engine::none:
+    case Engine::docker:
+    case Engine::other: break;
   }
-  if (signOf(probes, "kubepods")) {
-    return "In the pod's securityContext set seccompProfile.type and appArmorProfile.type to Unconfined and procMount "
-           "to Unmasked (with hostUsers: false), or let Kubernetes run caisson as a RuntimeClass instead.";
+  return std::string(kWhy)
+      .append(
+          "$ docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined \\\n"
+          "$     --security-opt systempaths=unconfined IMAGE")
+      .append(kOr);
+}
+
+std::string procRemedy(const host::Probes& probes) {
+  constexpr std::string_view kRung =
+      "Or keep them covered, and let programs see the names and command lines of the processes here:\n"
+      "$ caisson run --allow-weaker proc_bound -- COMMAND";
+  switch (engineOf(probes.obstacles.container_signs)) {
+    case Engine::podman:
+      return "Start the container with an open /proc:\n$ podman run --security-opt unmask=ALL IMAGE\n" +
+             std::string(kRung);
+    case Engine::kubernetes:
+      return "Set procMount: Unmasked in the container's securityContext, and hostUsers: false in the pod.\n" +
+             std::string(kRung);
+    case Engine::docker:
+    case Engine::containerd:
+      return "Start the container with an open /proc:\n$ docker run --security-opt systempaths=unconfined IMAGE\n" +
+             std::string(kRung);
+    default: break;
   }
-  return "Start the container so that it may make namespaces and mount a fresh /proc; caisson still puts its own "
-         "filter on every payload:\n"
-         "$ docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined \\\n"
-         "$     --security-opt systempaths=unconfined IMAGE\n"
-         "Or ask for the tier without namespaces by name; it protects less.";
+  return "Unmount what covers parts of /proc here.\n" + std::string(kRung);
+}
+
+std::string volumeRemedy(const host::Probes& probes) {
+  switch (engineOf(probes.obstacles.container_signs)) {
+    case Engine::podman:
+      return "Keep the state on a volume:\n"
+             "$ podman run -v caisson:/var/lib/caisson -e CAISSON_HOME=/var/lib/caisson IMAGE";
+    case Engine::kubernetes:
+      return "Mount a volume (emptyDir, or a claim) and set CAISSON_HOME to a directory of it in the container's env.";
+    case Engine::nspawn:
+      return "Keep the state in a directory of the host:\n"
+             "$ systemd-nspawn --bind=/var/lib/caisson --setenv=CAISSON_HOME=/var/lib/caisson -D DIRECTORY";
+    default: break;
+  }
+  return "Keep the state on a volume:\n"
+         "$ docker run -v caisson:/var/lib/caisson -e CAISSON_HOME=/var/lib/caisson IMAGE";
 }
 
 Diagnosis whyNamespacesFail(const host::Probes& probes, int sys_errno) {
@@ -148,10 +207,18 @@ std::string landlockRemedy(const host::Probes& probes) {
 
 std::string cgroupRemedy(const host::Probes& probes) {
   const sys::CgroupProbe& cgroup = probes.cgroup;
+  const auto refuses = [](const sys::CgroupHierarchy& one) { return one.make_child.sys_errno == EROFS; };
+  const bool read_only = std::ranges::any_of(cgroup.hierarchies, refuses);
+  if (insideContainer(probes) && (read_only || cgroup.layout == sys::CgroupLayout::none)) {
+    // The engine mounts it read-only, or not at all: no command inside the container changes that.
+    const bool podman = engineOf(probes.obstacles.container_signs) == Engine::podman;
+    return std::string(
+               "The container's cgroup cannot be written. Limit the container itself; caisson's own limits rest "
+               "on rlimits and polling:\n$ ") +
+           (podman ? "podman" : "docker") + " run --memory 4g --pids-limit 4096 --cpus 2 IMAGE";
+  }
   if (cgroup.layout == sys::CgroupLayout::none) {
-    return insideContainer(probes) ? "Start the container with its own cgroup file system:\n"
-                                     "$ docker run --cgroupns private IMAGE"
-                                   : "Mount the unified hierarchy:\n$ sudo mount -t cgroup2 cgroup2 /sys/fs/cgroup";
+    return "Mount the unified hierarchy:\n$ sudo mount -t cgroup2 cgroup2 /sys/fs/cgroup";
   }
   if (cgroup.layout != sys::CgroupLayout::v2) {
     return "Give this shell a separate directory in each v1 hierarchy (until the next boot):\n"

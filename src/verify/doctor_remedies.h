@@ -27,6 +27,10 @@ std::string cgroupRemedy(const host::Probes& probes);
 /// How to start the container that caisson runs in: flags for Docker or Podman, settings for Kubernetes. Call it only
 /// if insideContainer().
 std::string containerRemedy(const host::Probes& probes);
+/// How to open the covered parts of /proc, or to do without.
+std::string procRemedy(const host::Probes& probes);
+/// How to give the container a volume for the state.
+std::string volumeRemedy(const host::Probes& probes);
 
 bool insideContainer(const host::Probes& probes);
 

@@ -108,7 +108,9 @@ std::string renderJson(const DoctorReport& report) {
   json.key("levels").beginArray();
   for (const LevelVerdict& level : report.levels) {
     json.beginObject().key("name").string(level.name).key("available").boolean(level.available);
-    json.key("reason").string(level.reason).end();
+    json.key("reason").string(level.reason).key("allow_weaker").beginArray();
+    for (const std::string& rung : level.allow_weaker) json.string(rung);
+    json.end().end();
   }
   json.end().key("items").beginArray();
   for (const DoctorItem& item : report.items) {

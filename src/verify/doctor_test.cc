@@ -25,7 +25,7 @@ Probes goodHost() {
   probes.landlock = kOk;
   probes.landlock_restrict = kOk;
   probes.seccomp = {kOk, kOk, kOk};
-  probes.namespaces = {kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk};
+  probes.namespaces = {kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk, kOk};
   probes.syscalls = {kOk, kOk, kOk, kOk};
   probes.cgroup.layout = sys::CgroupLayout::v2;
   probes.cgroup.hierarchies = {{.v2 = true,
@@ -160,7 +160,71 @@ TEST(Doctor, PodmanAndKubernetesGetTheirOwnWords) {
   probes.obstacles.container_signs = {"/run/.containerenv"};
   EXPECT_TRUE(has(item(judge(probes), "user-namespaces").remedy, "unmask=ALL"));
   probes.obstacles.container_signs = {"cgroup of process 1 names kubepods"};
-  EXPECT_TRUE(has(item(judge(probes), "user-namespaces").remedy, "RuntimeClass"));
+  EXPECT_TRUE(has(item(judge(probes), "user-namespaces").remedy, "procMount"));
+}
+
+TEST(Doctor, KnowsTheEngineByItsSigns) {
+  using host::Engine, host::engineOf;
+  EXPECT_EQ(engineOf({}), Engine::none);
+  EXPECT_EQ(engineOf({"/.dockerenv"}), Engine::docker);
+  EXPECT_EQ(engineOf({"/run/.containerenv", "container=podman"}), Engine::podman);
+  EXPECT_EQ(engineOf({"root file system below containerd"}), Engine::containerd);
+  EXPECT_EQ(engineOf({"/.dockerenv", "KUBERNETES_SERVICE_HOST"}), Engine::kubernetes);
+  EXPECT_EQ(engineOf({"container=systemd-nspawn"}), Engine::nspawn);
+  EXPECT_EQ(engineOf({"CAISSON: a caisson sandbox"}), Engine::caisson);
+  EXPECT_EQ(engineOf({"container=oci"}), Engine::other);
+}
+
+TEST(Doctor, GivesNoCommandForACgroupThatTheEngineMountsReadOnly) {
+  Probes probes = insideDocker();
+  probes.cgroup = goodHost().cgroup;
+  probes.cgroup.hierarchies[0].make_child = {EROFS};
+  probes.cgroup.hierarchies[0].procs_writable = false;
+  const std::string& remedy = item(judge(probes), "cgroup").remedy;
+  EXPECT_FALSE(has(remedy, "sudo")) << remedy;
+  EXPECT_TRUE(has(remedy, "docker run --memory")) << remedy;
+}
+
+TEST(Doctor, ASmallStateDirectoryIsNotFull) {
+  Probes probes = goodHost();
+  probes.home = {"/dev/shm/caisson", "tmpfs", kOk, kOk, 63 << 20, 1000000, true, 64 << 20};
+  const DoctorReport report = judge(probes);
+  const DoctorItem& found = item(report, "state-directory");
+  EXPECT_EQ(found.state, ItemState::degraded);
+  EXPECT_TRUE(has(found.found, "63 MiB free of 64 MiB")) << found.found;
+  EXPECT_FALSE(has(found.found, "full")) << found.found;
+  EXPECT_TRUE(report.full_available);
+}
+
+TEST(Doctor, TheVerdictIsThatOfARun) {
+  Trial refused;
+  refused.error = plainError(Stage::mounts, "fsmount", "/proc", "covered", "unmask it");
+  Trial started;
+  started.started = true;
+  Trial bound = refused;
+  bound.started = true;
+  bound.rungs = {"proc_bound"};
+  DoctorReport report = judge(goodHost());
+  applyTrials(refused, refused, started, report);
+  EXPECT_FALSE(report.full_available) << "whatever the probes found";
+  EXPECT_FALSE(report.level("process")->available);
+  EXPECT_TRUE(report.level("landlock")->available);
+  EXPECT_TRUE(has(report.level("full")->reason, "covered"));
+  EXPECT_EQ(item(report, "launch").state, ItemState::fail);
+  EXPECT_EQ(item(report, "launch").remedy, "unmask it");
+
+  report = judge(insideDocker());
+  applyTrials(bound, bound, started, report);
+  EXPECT_FALSE(report.full_available) << "a run without the rung is refused";
+  EXPECT_EQ(report.level("full")->allow_weaker, std::vector<std::string>{"proc_bound"});
+  EXPECT_TRUE(has(item(report, "launch").remedy, "$ caisson run --allow-weaker proc_bound"));
+
+  report = judge(insideDocker());
+  started.layers["hostname"] = "kept: EPERM";
+  applyTrials(started, started, started, report);
+  EXPECT_TRUE(report.full_available);
+  EXPECT_EQ(item(report, "launch").state, ItemState::degraded);
+  EXPECT_TRUE(has(item(report, "launch").found, "hostname (kept: EPERM)"));
 }
 
 TEST(Doctor, AFilterOutsideAContainerIsNamedAsOne) {
@@ -334,7 +398,7 @@ TEST(Doctor, JsonHoldsItemsAndLevels) {
 }
 
 TEST(Doctor, DiagnosesThisHost) {
-  const DoctorReport report = diagnose("");
+  const DoctorReport report = diagnose("", *Policy::profile("dev"));
   EXPECT_FALSE(report.items.empty());
   EXPECT_EQ(report.levels.size(), 4U);
 }

@@ -84,6 +84,20 @@ std::size_t SuiteReport::count(CheckState state) const {
       results.begin(), results.end(), [&](const CheckResult& result) { return result.verdict.state == state; }));
 }
 
+namespace {
+
+Verdict startSandbox(Context& context) {
+  const Observed observed = context.run({.command = {"true"}});
+  const bool no_program = observed.result.error && observed.result.error->code == ErrorCode::program_not_started;
+  if (observed.ran || no_program) return passed();
+  const std::string hint = observed.result.error ? observed.result.error->hint : "";
+  return failed(observed.describe() + (hint.empty() ? "" : "; try: " + hint));
+}
+
+constexpr Check kStart{"setup.sandbox", Category::functional, "A sandbox can be started", startSandbox};
+
+}  // namespace
+
 SuiteReport runSuite(Context& context, std::optional<Category> category,
                      const std::function<void(std::size_t at, std::size_t of, const Check& check)>& progress) {
   using Clock = std::chrono::steady_clock;
@@ -91,6 +105,11 @@ SuiteReport runSuite(Context& context, std::optional<Category> category,
   report.host = hostName();
   auto checks = allChecks();
   std::erase_if(checks, [&](const Check* check) { return category && check->category != *category; });
+  if (Verdict start = startSandbox(context); start.state != CheckState::passed) {
+    start.detail = plain(start.detail);
+    report.results.push_back({&kStart, std::move(start), 0});
+    return report;
+  }
   for (std::size_t at = 0; at < checks.size(); ++at) {
     if (progress) progress(at, checks.size(), *checks[at]);
     const auto start = Clock::now();

@@ -37,7 +37,8 @@ struct SuiteReport {
   [[nodiscard]] bool good() const { return count(CheckState::failed) == 0; }
 };
 
-/// Runs the checks of `category`, or all. Calls `progress` before each check with its index and the total.
+/// Runs the checks of `category`, or all. If no sandbox can be started, the only result is that. Calls `progress`
+/// before each check with its index and the total.
 SuiteReport runSuite(Context& context, std::optional<Category> category,
                      const std::function<void(std::size_t at, std::size_t of, const Check& check)>& progress = {});
 

@@ -54,7 +54,7 @@ RunOutput caissonWithout(const std::string& missing, const std::vector<std::stri
   if (!missing.empty()) argv = {"/proc/self/exe", kWithoutFlag, missing, "--"};
   argv.push_back(caissonBinary());
   argv.insert(argv.end(), arguments.begin(), arguments.end());
-  how.timeout = std::chrono::seconds(20);
+  if (how.timeout == RunOptions().timeout) how.timeout = std::chrono::seconds(20);
   return runProgram(argv, how);
 }
 

@@ -1,5 +1,8 @@
 // Where namespaces are forbidden there is a weaker tier; it must be requested by name and lists what it does not
 // protect.
+#include <signal.h>
+#include <sys/stat.h>
+
 #include "degraded/degraded.h"
 #include "support/conforms.h"
 
@@ -11,6 +14,17 @@ using LandlockTier = DegradedTest;
 TEST_F(LandlockTier, IsNeverChosenByItself) {
   CONFORMS("R-LEVEL-24");
   expectRefusal(probe("namespaces"), {"caisson doctor"});
+}
+
+TEST_F(LandlockTier, IsTheRungWithoutUserNamespacesWhenNamed) {
+  CONFORMS("R-LEVEL-24");
+  expectRefusal(probe("namespaces", {"--allow-weaker", "proc_bound"}), {"clone"});
+  const Ending rung = probe("namespaces", {"--allow-weaker", "landlock"});
+  const Ending tier = probe("namespaces", {"--tier", "landlock"});
+  EXPECT_TRUE(rung.ran) << rung.describe();
+  EXPECT_EQ(rung.result["layers"], tier.result["layers"]);
+  EXPECT_EQ(rung.warnings(), tier.warnings());
+  expectSameAs(probe("", {"--allow-weaker", "landlock"}), probe());  // where there are namespaces
 }
 
 TEST_F(LandlockTier, RunsWhereNamespacesAreForbiddenAndSaysWhatItDoesNotProtect) {
@@ -41,6 +55,101 @@ TEST_F(LandlockTier, KeepsThePayloadFromWritingOutsideTheWorkspace) {
   EXPECT_FALSE(exists(files / "new"));
 }
 
+TEST_F(LandlockTier, RunsWithoutFurtherOptions) {
+  workspace.write("file", "content\n");
+  workspace.openToAll();
+  const RunOutput output = caissonWithout(
+      "namespaces", {"run", "--json", "--tier", "landlock", "--", "sh", "-c", "id -u; cat file; echo x > new; ls"},
+      {.env = {{"CAISSON_HOME", home.path()}}, .cwd = workspace.path()});
+  const nlohmann::json result = output.json();
+  ASSERT_TRUE(result.is_object()) << output.describe();
+  EXPECT_EQ(result["exit_code"], 0) << output.describe();
+  EXPECT_TRUE(contains(result["stdout"], "content\nfile\n")) << output.describe();
+  EXPECT_FALSE(exists(workspace / "new"));
+  EXPECT_TRUE(contains(result["layers"]["workspace"], "read-only")) << output.describe();
+  EXPECT_TRUE(contains(result["warnings"].dump(), "the workspace is read-only")) << output.describe();
+}
+
+TEST_F(LandlockTier, HasAPrivateHomeAndTmpdirThatAreRemoved) {
+  home.openToAll();
+  const std::vector<std::string> arguments{
+      "run",
+      "--tier",
+      "landlock",
+      "--workspace",
+      ":none",
+      "--",
+      "sh",
+      "-c",
+      "pwd; echo $TMPDIR; ls -A $HOME $TMPDIR | grep -v :; stat -c %a $HOME $TMPDIR; echo kept > $HOME/file; "
+      "mktemp > /dev/null; cp /bin/true $TMPDIR/program && $TMPDIR/program && ln -s / $HOME/root && mkdir -m 0 "
+      "$HOME/d"};
+  std::string directories[2];
+  for (std::string& directory : directories) {
+    const RunOutput output = caissonWithout("namespaces", arguments, {.env = {{"CAISSON_HOME", home.path()}}});
+    EXPECT_EQ(output.exit_status, 0) << output.describe();
+    directory = output.out.substr(0, output.out.find('\n'));
+    EXPECT_TRUE(output.out.ends_with("\n\n\n700\n700\n") || output.out.ends_with("\n\n700\n700\n"))
+        << "not empty or not private: " << output.describe();
+    EXPECT_TRUE(runsAsRoot() || directory.starts_with(home.path())) << output.describe();
+    EXPECT_FALSE(exists(directory)) << directory;
+  }
+  EXPECT_NE(directories[0], directories[1]);
+}
+
+TEST_F(LandlockTier, CleanRemovesThePrivateDirectoriesOfAKilledRun) {
+  RunOptions how;
+  how.env["CAISSON_HOME"] = home.path();
+  std::string directory;
+  {
+    const BackgroundProgram run(
+        {caissonBinary(), "run", "--tier", "landlock", "--workspace", workspace.path() + ":rw", "--", "sh", "-c",
+         "echo x > $HOME/file; echo $HOME > place.new; mv place.new place; "
+         "sleep 60"},
+        how);
+    ASSERT_TRUE(eventually([&] { return exists(workspace / "place"); }));
+    directory = readFile(workspace / "place");
+    directory.pop_back();
+    EXPECT_TRUE(exists(directory + "/file")) << directory;
+    run.signal(SIGKILL);
+  }
+  EXPECT_TRUE(exists(directory)) << "the killed run cannot have removed it";
+  EXPECT_TRUE(eventually([&] {
+    EXPECT_EQ(runCaisson({"clean"}, how).exit_status, 0);
+    return !exists(directory);
+  })) << directory;
+}
+
+TEST_F(LandlockTier, LimitsWhatIsWrittenToPrivateDirectories) {
+  const RunOutput output = caissonWithout(
+      "namespaces", {"run", "--json", "--tier", "landlock", "--workspace", ":none", "--disk", "40M", "--", "sh", "-c",
+                     "for i in 1 2 3 4 5 6 7 8; do head -c 30000000 /dev/zero > $TMPDIR/$i; done; sleep 5; echo end"});
+  EXPECT_EQ(output.json().value("outcome", ""), "limit") << output.describe();
+  EXPECT_EQ(output.json().value("limit", ""), "disk") << output.describe();
+  EXPECT_EQ(output.json().value("stdout", "?"), "") << output.describe();
+}
+
+TEST_F(LandlockTier, ShowsProcButNothingOfProcessesOutside) {
+  const std::string secret = "secret-of-another-process";
+  const BackgroundProgram other({"sleep", "60"}, {.env = {{"SECRET", secret}}});
+  const std::string process = "/proc/" + std::to_string(other.pid());
+  // The same user can read it outside; as root the payload has another uid anyway.
+  ASSERT_TRUE(eventually([&] { return contains(readFile(process + "/environ"), secret); }));
+  const RunOutput output = caissonWithout(
+      "namespaces",
+      {"run", "--tier", "landlock", "--workspace", ":none", "--", "sh", "-c",
+       "cd " + process +
+           "; cat environ maps auxv mem; ls fd cwd/ root/; readlink exe cwd root; "
+           "echo 500 > oom_score_adj; for f in environ maps mem auxv; do cat /proc/$PPID/$f; done; "
+           "echo; echo own:; cat /proc/meminfo /proc/cpuinfo /proc/stat /proc/self/status /proc/self/maps "
+           "/proc/self/environ /proc/self/mounts > /dev/null && ls /proc/self/fd > /dev/null && "
+           "echo readable; (echo through > /dev/stdout) && echo 5 > /proc/sys/kernel/pid_max"});
+  EXPECT_TRUE(output.out.ends_with("\nown:\nreadable\nthrough\n")) << output.describe();
+  EXPECT_FALSE(contains(output.out, secret)) << output.describe();
+  EXPECT_FALSE(contains(output.out, "/")) << "the path of a descriptor or program: " << output.describe();
+  EXPECT_EQ(readFile(process + "/oom_score_adj"), readFile("/proc/self/oom_score_adj"));
+}
+
 TEST_F(LandlockTier, HasNoNetwork) {
   requireOrSkip(hasProgram("python3"), "no python3 here");
   const RunOutput output = caissonWithout(
@@ -56,6 +165,13 @@ TEST_F(LandlockTier, IsRefusedWithoutLandlock) {
   expectRefusal(probe("namespaces,landlock_create_ruleset:ENOSYS", {"--tier", "landlock"}), {"Landlock"});
   expectRefusal(probe("seccomp", {"--tier", "landlock"}), {"seccomp"});
   expectRefusal(probe("close_range", {"--tier", "landlock"}), {"close_range"});
+}
+
+TEST_F(LandlockTier, NamesAnotherUsersDirectoryAsTheCause) {
+  requireOrSkip(runsAsRoot(), "only the program of a root caller has another user id");
+  ASSERT_EQ(::chmod(workspace.path().c_str(), 0700), 0);
+  expectRefusal(probe("namespaces", {"--tier", "landlock"}),
+                {"may not enter this directory of root's", "ordinary user"});
 }
 
 TEST_F(LandlockTier, EndsTheWholeTreeAtATimeOut) {

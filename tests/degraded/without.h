@@ -7,7 +7,9 @@
 // ERRNO is ENOSYS (the default), EPERM or EACCES. Child processes inherit the filter. `namespaces` means clone with a
 // namespace flag and unshare (both EPERM by default) and clone3 (always ENOSYS: its flags are in memory, which a filter
 // can't read). `time_namespace` means unshare of that kind only, by default EINVAL, as on a kernel without it.
-// `seccomp_listener` means a filter with a listener (EBUSY), as where a container engine already listens.
+// `masked_proc` covers the parts of /proc that container engines cover, in a separate mount namespace; the kernel
+// mounts no new proc in a user namespace below it. `seccomp_listener` means a filter with a listener (EBUSY), as where
+// a container engine already listens.
 #pragma once
 
 namespace caisson::test {

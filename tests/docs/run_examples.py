@@ -224,6 +224,7 @@ def run_page(path, caisson, root):
     marks = [(name, silent.group(1).strip())] if silent else []
     failures, ran = [], 0
     directory = Path(tempfile.mkdtemp(prefix="caisson-docs-"))
+    directory.chmod(0o755)  # for programs that root starts, which have another user id
     page = Page(name, caisson, directory)
     try:
         for block in blocks:

@@ -220,6 +220,9 @@ TEST_F(Owner, APolicyFileCannotLowerTheProtectionAlone) {
       {"isolation.level = 'process'\n", "level:process"},
       {"extends = 'files'\nprocess.blocked_executables = []\n", "level:process"},
       {"isolation.tier = 'landlock'\nfilesystem.workspace.mode = 'ro'\n", "tier:landlock"},
+      {"isolation.may_be_missing = ['cgroup', 'proc_subset']\n", "weaker:proc_subset"},
+      {"isolation.may_be_missing = ['cgroup', 'proc-bound']\n", "weaker:proc_bound"},
+      {"isolation.may_be_missing = ['cgroup', 'landlock']\n", "weaker:landlock"},
       {"audit.enabled = false\n", "audit:off"}};
   for (const auto& [text, what] : files) {
     const std::string file = workspace.write("lower.toml", text);

@@ -370,7 +370,7 @@ TEST_F(Levels, TheLandlockTierRefusesToDenyPaths) {
 }
 
 TEST_F(Levels, TheLandlockTierIsNeverAnOverlay) {
-  const RunOutput output = run({"--tier", "landlock"}, {"true"});
+  const RunOutput output = run({"--tier", "landlock", "--workspace", ".:overlay"}, {"true"});
   EXPECT_EQ(output.exit_status, 125) << output.describe();
   EXPECT_TRUE(contains(output.err, "overlay")) << output.describe();
 }

@@ -84,6 +84,7 @@ Settings settingsFrom(FuzzedDataProvider& data) {
   settings.landlock_abi = data.ConsumeIntegralInRange(0, 100);
   settings.ask = data.ConsumeBool();
   settings.for_session = data.ConsumeBool();
+  settings.handed_connections = data.ConsumeBool();
   return settings;
 }
 

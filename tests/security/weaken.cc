@@ -164,6 +164,12 @@ constexpr Weakness kWeaknesses[] = {
          if (auto* proc = std::get_if<plan::MountProc>(&step)) proc->mask = false;
        }
      }},
+    {"bound-proc",
+     [](Plan& plan) {
+       for (plan::Step& step : plan.steps) {
+         if (auto* proc = std::get_if<plan::MountProc>(&step)) proc->protect_bound = false;
+       }
+     }},
     {"proc-values", [](Plan& plan) { removeSteps<plan::CoverFile>(plan); }},
     {"read-only-proc",
      [](Plan& plan) { removeSteps<plan::Bind>(plan, [](const plan::Bind& bind) { return bind.inside; }); }},

@@ -5,7 +5,7 @@
 // supervisor. Never as root: attacks really succeed.
 //
 // Options: --workspace DIR[:MODE]  --ro PATH  --rw PATH  --deny PATH  --level LEVEL  --tier TIER  --profile NAME
-//          --policy FILE
+//          --policy FILE  --allow-weaker RUNG
 //          --swap LINK   after planning and before launch the workspace is moved aside and LINK put in its place
 #include <unistd.h>
 
@@ -67,6 +67,8 @@ std::optional<CommandLine> parse(int argc, char** argv) {
       line.settings.emplace_back("isolation.level", value);
     } else if (option == "--tier") {
       line.settings.emplace_back("isolation.tier", value);
+    } else if (option == "--allow-weaker") {
+      line.settings.emplace_back("isolation.may_be_missing", value);
     } else if (option == "--profile") {
       line.profile = value;
     } else if (option == "--policy") {
@@ -91,7 +93,8 @@ int runWeakened(const CommandLine& line) {
   auto policy = line.file.empty() ? Policy::profile(line.profile) : Policy::load(line.file);
   if (!policy) return complain(policy.error().message());
   for (const auto& [key, value] : line.settings) {
-    const bool list = key == "filesystem.read_only" || key == "filesystem.read_write" || key == "filesystem.denied";
+    const bool list = key == "filesystem.read_only" || key == "filesystem.read_write" || key == "filesystem.denied" ||
+                      key == "isolation.may_be_missing";
     const auto set = list ? policy->append(key, value) : policy->set(key, value);
     if (!set) return complain(set.error().message());
   }

@@ -1,8 +1,11 @@
 // `caisson doctor`: what this machine can enforce, and how to fix the rest.
 #include "verify/doctor.h"
 
+#include "approval/owner.h"
+#include "caisson/policy.h"
 #include "cli/output.h"
 #include "cli/verb.h"
+#include "policy/profiles/profiles.h"
 #include "sys/helper_process.h"
 
 namespace caisson::cli {
@@ -12,8 +15,17 @@ constexpr Option kJson{.name = "json", .help = "Print the findings as JSON."};
 constexpr Option kOptions[] = {kJson};
 constexpr OptionGroup kGroups[] = {{"Output", kOptions}};
 
+/// What `caisson run` uses without a flag and outside of projects.
+Result<Policy> basePolicy() {
+  const auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  return Policy::profile(owner->profile.value_or(std::string(policy::kDefaultProfile)));
+}
+
 int perform(const Arguments& arguments) {
-  const verify::DoctorReport report = verify::diagnose(sys::kOwnProgram);
+  const auto policy = basePolicy();
+  if (!policy) return complain(policy.error());
+  const verify::DoctorReport report = verify::diagnose(sys::kOwnProgram, *policy);
   const std::string text =
       arguments.has(kJson) ? verify::renderJson(report) : verify::renderText(report, wantsColour(1));
   const int failed = print(text.ends_with('\n') ? text : text + "\n");
@@ -26,8 +38,8 @@ constinit const Verb kDoctor{
     .path = "doctor",
     .summary = "Show what this machine can enforce, and how to fix the rest",
     .description =
-        "Checks kernel, namespaces, Landlock, seccomp, cgroups and the like, each with its remedy. The exit "
-        "status is 0 if level `full` is available, else 1.",
+        "Checks kernel, namespaces, Landlock, seccomp, cgroups and the like, each with its remedy, and starts a "
+        "sandbox as `caisson run` does. The exit status is 0 if that starts at level `full`, else 1.",
     .topic = Topic::machine,
     .syntax = {.groups = kGroups},
     .perform = perform,

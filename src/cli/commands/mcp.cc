@@ -9,6 +9,7 @@
 
 #include "cli/commands/mcp_options.h"
 #include "cli/output.h"
+#include "cli/policy_options.h"
 #include "cli/verb.h"
 #include "sys/helper_process.h"
 
@@ -17,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr Option kServerOptions[] = {kMcpWorkspace, kMcpAllowCommit, kMcpHttp, kMcpWithoutToken};
+constexpr Option kServerOptions[] = {kMcpWorkspace, kMcpAllowCommit, kAllowWeaker, kMcpHttp, kMcpWithoutToken};
 constexpr Option kInstallOptions[] = {kMcpYes};
 /// For protocol tests only, so not in the help.
 constexpr Option kConformance{.name = "conformance", .help = "Serve the fixtures of the official conformance suite."};

@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "base/text.h"
 #include "cli/output.h"
+#include "cli/policy_options.h"
 #include "cli/result/file.h"
 #include "cli/verb.h"
 #include "sys/helper_process.h"
@@ -18,7 +20,7 @@ constexpr Option kCategory{.name = "category",
                            .help = "Run only the checks of this category."};
 constexpr Option kJson{.name = "json", .help = "Print the results as JSON."};
 constexpr Option kJUnit{.name = "junit", .value = "FILE", .help = "Also write the results to FILE as JUnit XML."};
-constexpr Option kOptions[] = {kCategory, kJson, kJUnit};
+constexpr Option kOptions[] = {kCategory, kAllowWeaker, kJson, kJUnit};
 constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 
 Result<std::string> ownProgram() {
@@ -26,6 +28,15 @@ Result<std::string> ownProgram() {
   const ssize_t length = ::readlink(sys::kOwnProgram, path, sizeof(path));
   if (length <= 0) return fail(sysError(Stage::usage, "readlink", "/proc/self/exe", errno, "mount /proc"));
   return std::string(path, static_cast<std::size_t>(length));
+}
+
+std::vector<std::string> rungsIn(const Arguments& arguments) {
+  std::vector<std::string> rungs;
+  for (const Given& given : arguments.given) {
+    if (given.option->name != kAllowWeaker.name) continue;
+    for (const std::string_view rung : split(given.value, ',')) rungs.emplace_back(rung);
+  }
+  return rungs;
 }
 
 int perform(const Arguments& arguments) {
@@ -37,7 +48,8 @@ int perform(const Arguments& arguments) {
   }
   const auto helper = ownProgram();
   if (!helper) return complain(helper.error());
-  auto context = verify::Context::create([](const Request& request) { return run(request); }, *helper);
+  auto context =
+      verify::Context::create([](const Request& request) { return run(request); }, *helper, rungsIn(arguments));
   if (!context) return complain(context.error());
   const bool watched = ::isatty(STDERR_FILENO) == 1;
   const auto progress = [&](std::size_t at, std::size_t of, const verify::Check& check) {

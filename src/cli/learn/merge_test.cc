@@ -12,7 +12,7 @@ constexpr std::string_view kLearned =
 
 Proposal lessons(std::vector<Lesson> lessons) { return {.lessons = std::move(lessons)}; }
 
-bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+bool textHas(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 TEST(MergeLessons, RecognisesItsOwnFiles) {
   EXPECT_TRUE(isLearnedPolicy(kLearned));
@@ -37,7 +37,7 @@ TEST(MergeLessons, KeepsEarlierLessonsAndComments) {
   EXPECT_EQ(policy->resources.memory, policy::kGiB) << "the larger limit stays";
   EXPECT_EQ(policy->process.max_processes, 200U);
   EXPECT_EQ(policy->environment.set.at("CI"), "1");
-  EXPECT_TRUE(has(merged->text, "# my own words\n"));
+  EXPECT_TRUE(textHas(merged->text, "# my own words\n"));
   ASSERT_EQ(merged->diff.size(), 3U);
   EXPECT_TRUE(merged->diff[0].starts_with("- filesystem.read_only = [")) << merged->diff[0];
   EXPECT_EQ(merged->diff[1], "+ filesystem.read_only = [\"/a\", \"/b\"]    # asked for");
@@ -86,7 +86,7 @@ TEST(MergeLessons, RefuseWhatTheyCannotChangeInPlace) {
   const auto merged = mergeLessons("p.toml", "filesystem = { read_only = [\"/a\"] }\n",
                                    lessons({{"filesystem.read_only", "[\"/b\"]", "asked for"}}), false);
   ASSERT_FALSE(merged);
-  EXPECT_TRUE(has(merged.error().reason, "nothing was written"));
+  EXPECT_TRUE(textHas(merged.error().reason, "nothing was written"));
 }
 
 }  // namespace

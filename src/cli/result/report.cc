@@ -2,10 +2,13 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "cli/network_offer.h"
 #include "cli/output.h"
@@ -15,6 +18,7 @@
 #include "cli/result/file.h"
 #include "cli/result/json.h"
 #include "cli/result/notices.h"
+#include "plan/landlock_tier.h"
 #include "plan/workspace.h"
 #include "policy/model.h"
 
@@ -47,14 +51,19 @@ bool hasNoWorkspace(const policy::Workspace& workspace) {
   return here == "/" || (home != nullptr && plan::below(home, here));
 }
 
-/// A line to print before the program starts: what an escape attempt could not undo. Empty: nothing.
-std::string warningBefore(const Arguments& arguments, const Request& request) {
+/// Lines to print before the program starts: what is not protected, and what an escape attempt could not undo.
+std::vector<std::string> warningsBefore(const Arguments& arguments, const Request& request) {
   const policy::Policy& policy = request.policy.model();
   const policy::Workspace& workspace = policy.filesystem.workspace;
   const bool direct = workspace.mode == policy::WorkspaceMode::rw && !hasNoWorkspace(workspace) &&
                       policy.isolation.level != policy::Level::none;
-  if (!direct || arguments.has(kResultJson) || arguments.has(kQuiet)) return {};
-  return "warning: " + std::string(plan::kNoRollback);
+  if (arguments.has(kResultJson) || arguments.has(kQuiet)) return {};
+  std::vector<std::string> lines;
+  if (policy.isolation.tier == policy::Tier::landlock && policy.isolation.level != policy::Level::none) {
+    lines.push_back("warning: " + std::string(plan::kLandlockTierLosses));
+  }
+  if (direct) lines.push_back("warning: " + std::string(plan::kNoRollback));
+  return lines;
 }
 
 }  // namespace
@@ -91,8 +100,8 @@ int runAndReport(const Arguments& arguments, const std::function<Result<Request>
   if (request) {
     if (auto offered = offerNetwork(arguments, *request); !offered) request = fail(offered.error());
   }
-  const std::string warned = request ? warningBefore(arguments, *request) : std::string();
-  if (!warned.empty()) tell(warned);
+  const std::vector<std::string> warned = request ? warningsBefore(arguments, *request) : std::vector<std::string>();
+  for (const std::string& line : warned) tell(line);
   const auto ended = execute(arguments, request);
   const RunResult result = ended ? *ended : refusedResult(ended.error());
   int status = ended ? exitStatus(result) : kRefused;
@@ -111,7 +120,7 @@ int runAndReport(const Arguments& arguments, const std::function<Result<Request>
   if (!json && !arguments.has(kQuiet)) {
     const std::string told = request ? networkNoticeAlreadyShown(arguments, *request) : std::string();
     for (const std::string& line : noticesFor(result, ::isatty(STDERR_FILENO) == 1))
-      if (line != told && line != warned) tell(line);
+      if (line != told && std::ranges::find(warned, line) == warned.end()) tell(line);
   }
   if (after && ended) {
     if (const int failed = after(*request, result); failed != 0) status = failed;

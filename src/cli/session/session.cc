@@ -1,5 +1,6 @@
 // `caisson session`: create, list, renew, destroy.
 #include <ctime>
+#include <vector>
 
 #include "base/json_writer.h"
 #include "cli/approval.h"
@@ -9,9 +10,12 @@
 #include "cli/policy_options.h"
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"
+#include "host/state_disk.h"
 #include "policy/model.h"
 #include "policy/units.h"
 #include "supervise/disk/kept_logs.h"
+#include "sys/root_dir.h"
+#include "sys/state_home.h"
 
 namespace caisson::cli {
 namespace {
@@ -38,6 +42,16 @@ std::string workspaceNotice(const Policy& policy, const SessionInfo& info) {
          "empty; name one with --workspace DIR";
 }
 
+/// Why the session's changes are in memory only; or empty.
+std::string memoryNotice() {
+  const std::string home = sys::stateHome();
+  const auto stores = sys::RootDir::open(home + "/stores");
+  const std::string why = stores ? host::whyNoOverlay(stores->descriptor()) : std::string();
+  if (why.empty()) return {};
+  return "the session's changes are in memory and end with the machine or container (" + home + ": " + why +
+         "); to keep them, set CAISSON_HOME to a directory on a volume";
+}
+
 int create(const Arguments& arguments) {
   auto policy = policyFrom(arguments);
   if (!policy) return complain(policy.error());
@@ -60,16 +74,17 @@ int create(const Arguments& arguments) {
   if (!session) return complain(inWordsOfFlags(session.error(), arguments));
   const auto info = session->info();
   if (!info) return complain(info.error());
-  const std::string notice = workspaceNotice(options.policy, *info);
+  std::vector<std::string> notices{workspaceNotice(options.policy, *info), memoryNotice()};
+  std::erase(notices, "");
   if (!arguments.has(kJson)) {
-    if (!notice.empty()) tell(notice);
+    for (const std::string& notice : notices) tell(notice);
     return print(session->id() + "\n");
   }
   JsonWriter json;
   json.beginObject().key("id").string(session->id()).key("name").string(options.name);
   json.key("ttl_seconds").number(options.ttl_seconds).key("workspace").string(info->workspace);
   json.key("notices").beginArray();
-  if (!notice.empty()) json.string(notice);
+  for (const std::string& notice : notices) json.string(notice);
   json.end().end();
   return print(json.text() + "\n");
 }

@@ -1,8 +1,14 @@
 #include "mcp/sandbox/features.h"
 
+#include <mutex>
+#include <utility>
+
+#include "api/trial.h"
 #include "mcp/sandbox/prompts.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/tools.h"
+#include "policy/model.h"
+#include "policy/profiles/profiles.h"
 
 namespace caisson::mcp {
 namespace {
@@ -18,6 +24,22 @@ constexpr std::string_view kInstructions =
     "sandbox_network asks the user for a host. Commands that take long return an exec_id; go on with sandbox_process. "
     "When "
     "something is denied, sandbox_info tells why and what would allow it.";
+
+/// Why no sandbox can be started on this host, as instructions for the model; empty if one can.
+std::string obstacleToSandboxes(const SandboxSettings& settings) {
+  auto policy = sandboxPolicy(policy::kDefaultProfile, settings);
+  if (!policy) return {};
+  policy->model().filesystem.workspace.mode = policy::WorkspaceMode::none;
+  const Trial trial = tryLaunch(*policy);
+  if ((trial.started && trial.rungs.empty()) || !trial.error) return {};
+  Error error = *trial.error;
+  std::string hint = std::exchange(error.hint, "");
+  if (!trial.rungs.empty())
+    hint = "start the server as `caisson mcp --allow-weaker " + trial.rungs.front() + "`; or: " + hint;
+  return "caisson cannot start a sandbox on this host, so every tool that needs one will fail: " + error.message() +
+         ". Tell the user" + (hint.empty() ? "." : ", with the remedy: " + hint) +
+         " `caisson doctor` explains more. Do not run the commands outside of a sandbox instead without asking.";
+}
 
 class SandboxFeatures final : public Features {
  public:
@@ -39,7 +61,10 @@ class SandboxFeatures final : public Features {
     if (era == Era::legacy) all["logging"] = Json::object();
     return all;
   }
-  [[nodiscard]] std::string instructions() const override { return std::string(kInstructions); }
+  [[nodiscard]] std::string instructions() const override {
+    std::call_once(tried_, [this] { obstacle_ = obstacleToSandboxes(sandboxes_.settings()); });
+    return obstacle_.empty() ? std::string(kInstructions) : obstacle_;
+  }
 
   [[nodiscard]] Json tools() override { return tools_; }
   [[nodiscard]] Json prompts() override { return listPrompts(); }
@@ -65,6 +90,8 @@ class SandboxFeatures final : public Features {
   Outcome complete(Call& call) override { return completeArgument(sandboxes_, call); }
 
  private:
+  mutable std::once_flag tried_;
+  mutable std::string obstacle_;  ///< why no sandbox can be started
   Sandboxes& sandboxes_;
   std::string version_;
   Json tools_;

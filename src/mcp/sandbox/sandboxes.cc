@@ -5,6 +5,15 @@
 #include "mcp/log.h"
 
 namespace caisson::mcp {
+
+Result<Policy> sandboxPolicy(std::string_view profile, const SandboxSettings& settings) {
+  auto policy = Policy::profile(profile);
+  for (const std::string& rung : settings.rungs) {
+    if (!policy) break;
+    if (auto added = policy->append("isolation.may_be_missing", rung); !added) return std::unexpected(added.error());
+  }
+  return policy;
+}
 namespace {
 
 constexpr std::size_t kMaxCommands = 256;  ///< at the same time, in all sandboxes

@@ -29,8 +29,12 @@ struct SandboxSettings {
   std::string workspace;                            ///< --workspace: used if a client names none; may be empty
   std::vector<std::string> allowed;                 ///< directories that may be shown without approval
   std::chrono::milliseconds answer_within{45'000};  ///< after this, a running command is returned by its exec_id
+  std::vector<std::string> rungs;                   ///< --allow-weaker
   std::string program;                              ///< the path of the caisson program; empty: the installed one
 };
+
+/// A built-in profile with the rungs of the server's command line.
+Result<Policy> sandboxPolicy(std::string_view profile, const SandboxSettings& settings);
 
 class Sandbox {
  public:

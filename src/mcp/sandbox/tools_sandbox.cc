@@ -58,7 +58,7 @@ void addProfileApprovals(const policy::Policy& policy, const std::string& profil
 Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const std::string profile =
       arguments.has("profile") ? arguments.text("profile") : std::string(policy::kDefaultProfile);
-  auto policy = Policy::profile(profile);
+  auto policy = sandboxPolicy(profile, sandboxes.settings());
   if (!policy) return failure(call, policy.error());
   std::string workspace;
   std::vector<ApprovalRequest> needed;

@@ -103,8 +103,14 @@ Converted<std::string> homeExpanded(const Node& node) {
   return error;
 }
 
+/// Names of layers are also accepted with dashes: "proc-bound".
+Converted<std::string> layerOf(const Field& field, Node node) {
+  std::ranges::replace(node.text, '-', '_');
+  return choiceOf(field, node);
+}
+
 Converted<std::string> elementText(const Field& field, const Node& node) {
-  if (field.kind == Kind::choices) return choiceOf(field, node);
+  if (field.kind == Kind::choices) return layerOf(field, node);
   // Accept a number: most users write ports and descriptors that way.
   const bool numeric = field.syntax == Syntax::port || field.syntax == Syntax::descriptor;
   if (numeric && node.type == Node::Type::integer) return std::to_string(node.integer);

@@ -13,7 +13,7 @@ namespace caisson::policy {
 
 namespace {
 
-struct Case {
+struct WideningCase {
   void (*change)(Policy&);
   const char* key;  ///< that is widened; nullptr: nothing is
 };
@@ -48,7 +48,7 @@ std::pair<Value, Value> twoValues(const Field& field) {
 
 TEST(Widening, IsFoundInBothDirections) {
   CONFORMS("R-POLICY-3");
-  const Case cases[] = {
+  const WideningCase cases[] = {
       {[](Policy& p) { p.resources.memory = kGiB; }, "resources.memory"},
       {[](Policy& p) { p.resources.memory = kMiB; }, nullptr},
       {[](Policy& p) { p.resources.wall_seconds = 121; }, "resources.wall_seconds"},
@@ -73,6 +73,7 @@ TEST(Widening, IsFoundInBothDirections) {
       {[](Policy& p) { p.isolation.separate_user = true; }, nullptr},
       {[](Policy& p) { p.isolation.may_be_missing.clear(); }, nullptr},
       {[](Policy& p) { p.isolation.may_be_missing.push_back(OptionalLayer::landlock); }, "isolation.may_be_missing"},
+      {[](Policy& p) { p.isolation.may_be_missing.push_back(OptionalLayer::proc_bound); }, "isolation.may_be_missing"},
       {[](Policy& p) { p.process.allowed_executables.emplace(); }, nullptr},
       {[](Policy& p) { p.syscalls.allow = {"socket"}; }, "syscalls.allow"},
       {[](Policy& p) { p.syscalls.names = {"read"}; }, "syscalls.names"},
@@ -80,7 +81,7 @@ TEST(Widening, IsFoundInBothDirections) {
       {[](Policy& p) { p.audit.enabled = false; }, "audit.enabled"},
       {[](Policy& p) { p.resources.cpu_affinity = {0}; }, nullptr},
   };
-  for (const Case& each : cases) {
+  for (const WideningCase& each : cases) {
     const Policy base = *builtin("bash");
     Policy policy = base;
     each.change(policy);

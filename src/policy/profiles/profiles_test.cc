@@ -50,6 +50,17 @@ TEST(Profiles, TheCompiledProfileIsTheFile) {
   EXPECT_FALSE(builtin("nonesuch"));
 }
 
+TEST(Profiles, ListNoWeakerRungButTheHostName) {
+  for (const std::string_view name : builtinNames()) {
+    const std::vector<OptionalLayer> listed = builtin(name)->isolation.may_be_missing;
+    const auto lists = [&](OptionalLayer layer) { return std::ranges::count(listed, layer) > 0; };
+    EXPECT_TRUE(lists(OptionalLayer::hostname)) << name;
+    for (const OptionalLayer rung : {OptionalLayer::landlock, OptionalLayer::proc_subset, OptionalLayer::proc_bound}) {
+      EXPECT_FALSE(lists(rung)) << name;
+    }
+  }
+}
+
 TEST(Profiles, BashCanRunWhatItBuilds) {
   const Policy bash = *builtin("bash");
   EXPECT_EQ(bash.isolation.level, Level::full);

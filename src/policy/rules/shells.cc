@@ -34,6 +34,7 @@ bool isShellName(std::string_view program) {
 bool canStartShell(const Policy& policy) {
   const Process& process = policy.process;
   if (policy.isolation.level == Level::none || policy.isolation.tier == Tier::landlock) return true;
+  if (std::ranges::count(policy.isolation.may_be_missing, OptionalLayer::landlock) > 0) return true;
   if (!process.allow_exec) return false;
   if (!process.executable_directories.empty()) return true;
   if (process.allowed_executables) return std::ranges::any_of(*process.allowed_executables, letsShellStart);

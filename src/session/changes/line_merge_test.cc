@@ -86,19 +86,19 @@ std::string joined(const std::vector<std::string>& lines) {
 /// `git merge-file` without any configuration: its output, or nothing when there are conflicts.
 std::optional<std::string> mergedByGit(const std::string& directory, const std::string& base, const std::string& ours,
                                        const std::string& theirs) {
-  sys::testing::writeText(directory + "/base", base);
-  sys::testing::writeText(directory + "/ours", ours);
-  sys::testing::writeText(directory + "/theirs", theirs);
+  sys::fixtures::writeText(directory + "/base", base);
+  sys::fixtures::writeText(directory + "/ours", ours);
+  sys::fixtures::writeText(directory + "/theirs", theirs);
   const std::string command = "cd " + directory + " && GIT_CONFIG_NOSYSTEM=1 HOME=" + directory +
                               " git merge-file -q -p ours base theirs > merged";
   const int status = std::system(command.c_str());
   if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
-  return sys::testing::readText(directory + "/merged");
+  return sys::fixtures::readText(directory + "/merged");
 }
 
 TEST(MergeLines, AgreesWithGitOnRandomEdits) {
   if (std::system("git --version > /dev/null 2>&1") != 0) GTEST_SKIP() << "git is not installed";
-  const sys::testing::TempDir directory;
+  const sys::fixtures::TempDir directory;
   std::mt19937 random(7);
   int clean = 0, conflicts = 0;
   for (int round = 0; round < 120; ++round) {

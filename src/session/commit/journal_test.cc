@@ -14,11 +14,11 @@ class CommitJournal : public testing::Test {
  protected:
   [[nodiscard]] std::string file() const { return directory_.path() + "/" + kJournal; }
 
-  sys::testing::TempDir directory_;
+  sys::fixtures::TempDir directory_;
   sys::RootDir session_ = std::move(*sys::RootDir::open(directory_.path()));
 };
 
-Transaction example() {
+Transaction exampleTransaction() {
   Action file{.path = "src/a b\n.c", .mode = 0644, .size = 5, .sha256 = std::string(64, 'a')};
   file.before = HostIdentity{.type = sys::FileType::regular, .device = 1, .inode = 2, .size = 3, .modified_ns = 4};
   file.device = 7;
@@ -36,10 +36,10 @@ Transaction example() {
 }
 
 TEST_F(CommitJournal, IsReadAsItWasWritten) {
-  ASSERT_TRUE(writeJournal(session_, example()));
+  ASSERT_TRUE(writeJournal(session_, exampleTransaction()));
   const auto read = readJournal(session_);
   ASSERT_TRUE(read && *read);
-  EXPECT_EQ(codec::encode(**read), codec::encode(example()));
+  EXPECT_EQ(codec::encode(**read), codec::encode(exampleTransaction()));
 }
 
 TEST_F(CommitJournal, NoneIsNoError) {
@@ -49,8 +49,8 @@ TEST_F(CommitJournal, NoneIsNoError) {
 }
 
 TEST_F(CommitJournal, DamageAtAnyByteIsAnError) {
-  ASSERT_TRUE(writeJournal(session_, example()));
-  const std::string whole = sys::testing::readText(file());
+  ASSERT_TRUE(writeJournal(session_, exampleTransaction()));
+  const std::string whole = sys::fixtures::readText(file());
   std::fstream stream(file(), std::ios::in | std::ios::out | std::ios::binary);
   const auto put = [&](std::size_t at, char byte) {
     stream.seekp(static_cast<std::streamoff>(at)).put(byte).flush();

@@ -13,13 +13,13 @@ class ResultingTreeTest : public testing::Test {
  protected:
   void SetUp() override {
     std::filesystem::create_directories(directory_.path() + "/src/inner");
-    sys::testing::writeText(directory_.path() + "/src/file", "text");
+    sys::fixtures::writeText(directory_.path() + "/src/file", "text");
     std::filesystem::create_symlink("..", directory_.path() + "/src/up");
   }
 
   bool passes(const std::string& path, std::string_view target) { return tree_.whyHeld(path, target).empty(); }
 
-  sys::testing::TempDir directory_;
+  sys::fixtures::TempDir directory_;
   sys::RootDir root_ = std::move(*sys::RootDir::open(directory_.path()));
   RealTree real_{root_};
   ResultingTree tree_{real_};
@@ -99,7 +99,7 @@ TEST_F(RepositoryShapesTest, PartsOfTheRealDirectoryCount) {
 TEST_F(RepositoryShapesTest, RepositoryOfTheHostTakesDataAndNoConfiguration) {
   std::filesystem::create_directories(directory_.path() + "/bare/objects");
   std::filesystem::create_directories(directory_.path() + "/bare/refs");
-  sys::testing::writeText(directory_.path() + "/bare/HEAD", "ref: refs/heads/main\n");
+  sys::fixtures::writeText(directory_.path() + "/bare/HEAD", "ref: refs/heads/main\n");
   shapes_.addPresent("bare/objects/ab");
   EXPECT_FALSE(shapes_.isHeld("bare/objects/ab/cd"));
   EXPECT_TRUE(shapes_.isHeld("bare/config"));

@@ -16,7 +16,7 @@ class BackgroundFiles : public testing::Test {
     return number ? *number : 0;
   }
 
-  sys::testing::TempDir directory_;
+  sys::fixtures::TempDir directory_;
   sys::RootDir logs_ = std::move(*sys::RootDir::open(directory_.path()));
 };
 
@@ -32,7 +32,7 @@ TEST_F(BackgroundFiles, NumbersAreNotUsedTwice) {
 
 TEST_F(BackgroundFiles, RunningCommandIsDescribed) {
   const std::uint32_t exec = start({"sh", "-c", "echo \"ä\n\""});
-  sys::testing::writeText(directory_.path() + "/1.out", "12345");
+  sys::fixtures::writeText(directory_.path() + "/1.out", "12345");
   const auto info = describeCommand(logs_, exec, true);
   ASSERT_TRUE(info);
   EXPECT_TRUE(info->running);
@@ -87,7 +87,7 @@ TEST_F(BackgroundFiles, BlockedCallsAreReadAsWrittenAndPrintable) {
 
 TEST_F(BackgroundFiles, DamagedEndIsNoEnd) {
   const std::uint32_t exec = start({"a"});
-  sys::testing::writeText(directory_.path() + "/1.end", "short");
+  sys::fixtures::writeText(directory_.path() + "/1.end", "short");
   const auto info = describeCommand(logs_, exec, true);
   ASSERT_TRUE(info);
   EXPECT_TRUE(info->running);

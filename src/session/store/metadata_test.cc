@@ -86,7 +86,7 @@ TEST(SessionTime, AfterARebootTheWallClockCounts) {
 
 class SessionActivity : public testing::Test {
  protected:
-  sys::testing::TempDir directory_;
+  sys::fixtures::TempDir directory_;
   sys::RootDir session_ = std::move(*sys::RootDir::open(directory_.path()));
 };
 
@@ -115,7 +115,7 @@ TEST_F(SessionActivity, SmallGainIsNotWritten) {
   Metadata metadata = example();
   metadata.setTtl(Moment::now(), 3600);
   EXPECT_FALSE(extendByActivity(session_, metadata));
-  EXPECT_FALSE(sys::testing::exists(directory_.path() + "/activity"));
+  EXPECT_FALSE(sys::fixtures::exists(directory_.path() + "/activity"));
 }
 
 TEST(ProcessIdTest, KnowsAReusedPid) {

@@ -1,13 +1,17 @@
 #include "session/store/session_paths.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "host/state_disk.h"
+#include "sys/descriptor_path.h"
 #include "sys/state_home.h"
 
 namespace caisson::session {
@@ -31,6 +35,25 @@ Result<sys::RootDir> openPrivate(const std::string& path) {
                            "chmod 700 it, or set CAISSON_HOME to a directory of your own"));
   }
   return root;
+}
+
+/// The directory for layers in memory. An error if there is no suitable tmpfs (Linux 6.6). /dev/shm is open to
+/// everyone, so the directory may be another user's or a link.
+Result<sys::RootDir> openMemoryStores(const sys::RootDir& sessions) {
+  auto canonical = sys::canonicalPath(sessions.descriptor());
+  if (!canonical) return fail(canonical.error());
+  const std::string home = canonical->substr(0, canonical->rfind('/'));
+  const std::string path = sys::memoryStores(::geteuid(), home);
+  const sys::Fd shared(::open("/dev/shm", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct statfs system{};
+  if (!shared || ::fstatfs(shared.get(), &system) != 0 || system.f_type != TMPFS_MAGIC) {
+    return fail(plainError(Stage::state, "open", "/dev/shm", "it is not a file system in memory", ""));
+  }
+  if (std::string why = host::whyNoOverlay(shared.get()); !why.empty()) {
+    return fail(plainError(Stage::state, "open", "/dev/shm", why, ""));
+  }
+  if (auto checked = sys::openPrivateDirectory(path); !checked) return fail(checked.error());
+  return openPrivate(path);
 }
 
 }  // namespace
@@ -64,7 +87,23 @@ Result<SessionPaths> SessionPaths::open(std::string program) {
   if (!sessions) return fail(sessions.error());
   auto stores = openPrivate(home + "/stores");
   if (!stores) return fail(stores.error());
-  return SessionPaths(home, std::move(program), std::move(*sessions), std::move(*stores));
+  std::string why;  // other unsuitable file systems: checkFeatures() names the obstacle
+  if (host::liesOnOverlay(stores->descriptor())) {
+    why = host::whyNoOverlay(stores->descriptor());
+    auto memory = openMemoryStores(*sessions);
+    if (memory) {
+      stores = std::move(memory);
+    } else {
+      why.clear();
+    }
+  }
+  SessionPaths paths(home, std::move(program), std::move(*sessions), std::move(*stores));
+  if (!why.empty()) paths.why_in_memory_ = home + ": " + why;
+  return paths;
+}
+
+void SessionPaths::removeEmptyMemoryStores() const {
+  if (!why_in_memory_.empty()) ::rmdir(stores_.knownAs().c_str());
 }
 
 Result<sys::Fd> SessionPaths::lockAll() const { return lockFile(sessions_, ".lock", true); }

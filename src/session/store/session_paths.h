@@ -15,7 +15,9 @@
 //                                logs/       background commands
 //                                scratch/    size-limited directories on disk, such as /tmp
 //                                commit.*    a commit that is under way or was interrupted (commit/journal.h)
-//   CAISSON_HOME/stores/FAMILY/  the layers of a session and of all its forks
+//                                in-memory   its layers are in memory (below)
+//   CAISSON_HOME/stores/FAMILY/  the layers of a session and of all its forks; in sys::memoryStores() if CAISSON_HOME
+//                                lies on an overlay, such as a container's root, which cannot hold them
 //
 // All directories are private (0700). Locks are flock(2): the kernel releases them when their holder dies, so a killed
 // process blocks nothing.
@@ -46,6 +48,12 @@ class SessionPaths {
 
   [[nodiscard]] const sys::RootDir& sessions() const { return sessions_; }
   [[nodiscard]] const sys::RootDir& stores() const { return stores_; }
+  /// Why the layers are in memory and not below home(), and so are lost with the machine or container; empty: they are
+  /// on disk.
+  [[nodiscard]] const std::string& whyInMemory() const { return why_in_memory_; }
+  /// Removes the directory of layers in memory if no session uses it; the next open() makes it again. A session that
+  /// is created meanwhile fails.
+  void removeEmptyMemoryStores() const;
   [[nodiscard]] const std::string& home() const { return home_; }
   [[nodiscard]] const std::string& program() const { return program_; }
 
@@ -59,7 +67,7 @@ class SessionPaths {
         sessions_(std::move(sessions)),
         stores_(std::move(stores)) {}
 
-  std::string home_, program_;
+  std::string home_, program_, why_in_memory_;
   sys::RootDir sessions_, stores_;
 };
 

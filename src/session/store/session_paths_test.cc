@@ -39,7 +39,7 @@ TEST(SessionNames, NamesAreSafeAsFileNames) {
 }
 
 TEST(SessionLock, HeldOneIsBusyUntilItIsReleased) {
-  const sys::testing::TempDir directory;
+  const sys::fixtures::TempDir directory;
   const auto root = sys::RootDir::open(directory.path());
   ASSERT_TRUE(root);
   auto held = lockFile(*root, "lock", false);

@@ -53,7 +53,13 @@ Result<void> checkOptions(const SessionOptions& options) {
     return fail(plainError(Stage::usage, "session create", "ttl", "not a usable time",
                            "give a time above zero, such as 30m or 2h"));
   }
-  if (policy.isolation.level == policy::Level::none || policy.isolation.tier == policy::Tier::landlock) {
+  if (policy.isolation.tier == policy::Tier::landlock) {
+    return fail(plainError(Stage::policy, "session create", "isolation.tier",
+                           "a session needs a pid namespace, whose processes the kernel kills together, and an overlay "
+                           "for its changes: the landlock tier has neither",
+                           "run single commands: caisson run --tier landlock --workspace DIR:rw -- COMMAND"));
+  }
+  if (policy.isolation.level == policy::Level::none) {
     return fail(plainError(Stage::policy, "session create", "isolation",
                            "a session needs namespaces: they are what it lives in", "use level full or process"));
   }
@@ -225,6 +231,7 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   const bool workspace = metadata.policy.filesystem.workspace.mode != policy::WorkspaceMode::none &&
                          !plan::declineCurrentDirectory(metadata.policy, facts, scratch);
   if (auto checked = checkHomeHidden(facts, paths_.home(), workspace); !checked) return fail(checked.error());
+  if (auto checked = checkHomeHidden(facts, stores.knownAs(), workspace); !checked) return fail(checked.error());
   metadata.id = newId();
   metadata.name = options.name;
   metadata.auto_checkpoint = options.auto_checkpoint;
@@ -416,6 +423,7 @@ Result<std::vector<std::string>> Store::clean(bool all) {
     }
   }
   emptyTrash();
+  if (all) paths_.removeEmptyMemoryStores();
   if (first) return fail(*first);
   return removed;
 }

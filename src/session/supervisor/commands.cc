@@ -18,6 +18,7 @@
 #include "supervise/processes/proc_text.h"
 #include "supervise/processes/process_tree.h"
 #include "supervise/run_record.h"
+#include "supervise/weaker_rungs.h"
 #include "supervise/workspace/changes.h"
 
 namespace caisson::session {
@@ -142,7 +143,12 @@ void Supervisor::startCommand(int socket, CommandOptions options, std::vector<Fd
     if (!directory) return replyFailed(socket, directory.error());
     plan->working_directory = *std::move(directory);
   }
-  if (!sandbox_->hasTimeNamespace()) plan->layers["time_namespace"] = "missing";
+  supervise::noteRungs(*plan, sandbox_->prepared(), plan->layers, plan->warnings);
+  if (!paths_.whyInMemory().empty()) {
+    plan->warnings.push_back("the session's changes are in memory and end with the machine or container (" +
+                             paths_.whyInMemory() + "); to keep them, set CAISSON_HOME to a directory on a volume");
+  }
+  supervise::noteUnmapped(sandbox_->unmapped(), plan->warnings);
   command->plan = std::make_shared<plan::Plan>(std::move(*plan));
   command->options = std::move(options);
   if (command->background()) {

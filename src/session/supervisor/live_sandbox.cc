@@ -23,6 +23,7 @@
 #include "session/program.h"
 #include "session/sandbox.h"
 #include "supervise/control_channel.h"
+#include "supervise/explain_failure.h"
 #include "supervise/limits/cgroup.h"
 #include "supervise/limits/limit_watch.h"
 #include "supervise/network/credentials.h"
@@ -49,8 +50,28 @@ constexpr auto kPauseTimeout = std::chrono::seconds(10);  // of awaitReply()
 constexpr unsigned kLockPauseUs = 50;
 constexpr auto kSandboxKillTimeout = std::chrono::seconds(10);  // after SIGKILL to pid 1
 
+constexpr const char* kInMemory = "in-memory";
+
+/// An error if the session's layers were in memory and are gone. An empty store in their place would look like the
+/// session without its changes.
+Result<void> checkMemoryStore(const SessionPaths& paths, const Metadata& metadata) {
+  if (paths.whyInMemory().empty()) return {};
+  auto directory = paths.sessions().enter(metadata.id);
+  if (!directory) return fail(directory.error());
+  const bool used = directory->openFile(kInMemory, {.flags = O_RDONLY}).has_value();
+  const bool kept = paths.stores().enter(metadata.family).has_value();
+  if (used && !kept) {
+    return fail(plainError(Stage::state, "session", metadata.id,
+                           "its changes were in memory and are gone: the machine or container was restarted",
+                           "caisson session destroy " + metadata.id +
+                               "; keep sessions by setting CAISSON_HOME to a directory on a volume"));
+  }
+  return directory->writeFileAtomic(kInMemory, "", 0600);
+}
+
 /// Creates the directory of the layers, owned by the sandbox's user if that is not the caller.
 Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& metadata, const plan::Plan& plan) {
+  if (auto checked = checkMemoryStore(paths, metadata); !checked) return fail(checked.error());
   if (auto made = paths.stores().makeDirs(metadata.family, 0700); !made) return fail(made.error());
   auto store = paths.stores().openFile(metadata.family, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
   if (!store) return fail(store.error());
@@ -178,13 +199,13 @@ Result<void> LiveSandbox::awaitReady() {
     if (got == -EAGAIN) continue;
     if (got == static_cast<ssize_t>(sizeof(InitReply))) return {};
     if (got == static_cast<ssize_t>(sizeof(message)) && message.kind == isolation::MessageKind::prepared) {
+      prepared_ = message;
       if ((message.descriptors & isolation::kFetch) != 0) {
         isolation::Message go{};
         go.kind = isolation::MessageKind::go;
         ::send(launched_.control.get(), &go, sizeof(go), MSG_NOSIGNAL);
         continue;
       }
-      time_namespace_ = !plan_.namespaces.time || message.time_namespace;
       Fd* next = arrival.descriptors;
       if ((message.descriptors & 1) != 0) upper_ = std::move(*next++);
       sized_mask_ = message.sized;

@@ -59,8 +59,9 @@ class LiveSandbox {
   [[nodiscard]] supervise::ClosedSizes& closedSizes() const { return *closed_sizes_; }
   /// The size-limited directories on disk, in the order of the plan.
   [[nodiscard]] const std::vector<sys::Fd>& diskDirectories() const { return disk_directories_.descriptors; }
-  /// False: the plan wanted a time namespace and pid 1 could not create it; results report this.
-  [[nodiscard]] bool hasTimeNamespace() const { return time_namespace_; }
+  /// What pid 1 reported when the sandbox was built; results list the weaker rungs in it.
+  [[nodiscard]] const isolation::Message& prepared() const { return prepared_; }
+  [[nodiscard]] const std::vector<std::string>& unmapped() const { return launched_.unmapped; }
   /// The listeners that pid 1 made inside for the plan's host ports, in their order. Call once.
   [[nodiscard]] std::vector<sys::Fd> takeHostListeners() { return std::move(host_listeners_); }
   [[nodiscard]] bool hasEgress() const { return egress_.has_value(); }
@@ -160,7 +161,7 @@ class LiveSandbox {
   std::unique_ptr<supervise::DiskWatch::Pace> disk_pace_ = std::make_unique<supervise::DiskWatch::Pace>();
   std::unique_ptr<supervise::ClosedSizes> closed_sizes_ = std::make_unique<supervise::ClosedSizes>(
       [this](int directory, const supervise::TreeBounds& bounds) { return launcher_.measure(directory, bounds); });
-  bool time_namespace_ = true;
+  isolation::Message prepared_{};
   bool reaped_ = false;  ///< pid 1 was reaped, or left to the caller of killPaused()
 };
 

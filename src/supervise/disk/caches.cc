@@ -39,6 +39,7 @@ Result<RootDir> openCaches() {
 
 /// A different name for each path inside the sandbox, and none that begins like kRemoved.
 std::string nameOfTarget(const std::string& target) {
+  if (target == plan::kPrivateCache) return "cache";  // the same as in a sandbox with mounts, where it is /cache
   std::string name;
   for (const char letter : target.substr(1)) {
     if (letter == '/') {

@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "isolation/child.h"
+#include "supervise/clone_error.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
@@ -41,7 +42,7 @@ Result<void> writeIds(pid_t pid, const char* file, unsigned on_disk, unsigned sh
 Result<Fd> mappingNamespace(uid_t uid, gid_t gid, const plan::Identity& identity) {
   const long parent = sys::raw(SYS_getpid);
   const long pid = sys::raw(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
-  if (pid < 0) return fail(sysError(Stage::launch, "clone", "id-mapping namespace", static_cast<int>(-pid)));
+  if (pid < 0) return fail(cloneError("clone", "id-mapping namespace", -pid, true));
   if (pid == 0) {
     sys::raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (sys::raw(SYS_getppid) != parent)
@@ -74,7 +75,7 @@ Result<Fd> detachedMount(const char* path) {
   return Fd(static_cast<int>(cloned));
 }
 
-Result<Fd> ownedMount(const char* source, const plan::Identity& identity) {
+Result<Fd> ownedMount(const char* source, const plan::Identity& identity, std::vector<std::string>* unmapped) {
   auto tree = detachedMount(source);
   if (!tree) return fail(tree.error());
   struct stat status;
@@ -86,6 +87,10 @@ Result<Fd> ownedMount(const char* source, const plan::Identity& identity) {
   } attributes{MOUNT_ATTR_IDMAP, 0, 0, static_cast<std::uint64_t>(names->get())};
   const long mapped =
       sys::raw(SYS_mount_setattr, tree->get(), "", kAtEmptyPath | kAtRecursive, &attributes, sizeof(attributes));
+  if (mapped == -EINVAL && unmapped != nullptr) {
+    unmapped->emplace_back(source);
+    return tree;
+  }
   if (mapped < 0) {
     const bool lacking = mapped == -EINVAL;
     return fail(sysError(Stage::mounts, "mount_setattr", source, static_cast<int>(-mapped),
@@ -96,13 +101,14 @@ Result<Fd> ownedMount(const char* source, const plan::Identity& identity) {
   return tree;
 }
 
-Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block, std::vector<Fd>& owned) {
+Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block, std::vector<Fd>& owned,
+                                std::vector<std::string>& unmapped) {
   auto* steps = const_cast<isolation::FlatStep*>(block.steps);
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const auto* bind = std::get_if<plan::Bind>(&plan.steps[i]);
     const auto* overlay = std::get_if<plan::MountOverlay>(&plan.steps[i]);
     if ((bind == nullptr || !bind->owned) && (overlay == nullptr || !overlay->owned)) continue;
-    auto mount = ownedMount(steps[i].source, plan.identity);
+    auto mount = ownedMount(steps[i].source, plan.identity, &unmapped);
     if (!mount) return fail(mount.error());
     steps[i].mount_fd = mount->get();
     owned.push_back(std::move(*mount));

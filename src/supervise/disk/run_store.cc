@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <variant>
 
 #include "sys/descriptor_path.h"
@@ -37,6 +38,26 @@ Result<Runs> lockRuns(Result<RootDir> root) {
   if (!making) return fail(sysError(Stage::state, "open", root->knownAs(), errno));
   if (::flock(making.get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", root->knownAs(), errno));
   return Runs{std::move(*root), std::move(making)};
+}
+
+/// Without a mount, a payload reaches its directories by their path. That of a root caller has another user id and
+/// cannot enter CAISSON_HOME, so its stores are here: others may pass through, but not list or write.
+std::string passableStores() { return "/var/tmp/caisson-" + std::to_string(::geteuid()); }
+
+bool needsPassableStore(const plan::Plan& plan) { return !plan.namespaces.mount && plan.identity.change_user; }
+
+Result<RootDir> openStores(const plan::Plan& plan) {
+  const bool passable = needsPassableStore(plan);
+  const std::string home = sys::stateHome();
+  if (home.empty() && !passable) {
+    return fail(plainError(Stage::state, "run store", "", "neither CAISSON_HOME nor HOME is set",
+                           "set CAISSON_HOME to a directory you can write"));
+  }
+  const std::string path = passable ? passableStores() : home + "/runs";
+  auto opened = sys::openPrivateDirectory(path);
+  if (!opened) return fail(opened.error());
+  if (passable && ::fchmod(opened->get(), 0711) != 0) return fail(sysError(Stage::state, "fchmod", path, errno));
+  return RootDir::adopt(std::move(*opened), {.known_as = path});
 }
 
 struct Abandoned {
@@ -101,16 +122,9 @@ RunStore::~RunStore() {
 bool RunStore::needed(const plan::Plan& plan) { return hasOverlayOnDisk(plan) || hasDiskDirectories(plan); }
 
 Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Plan& plan) {
-  const std::string home = sys::stateHome();
-  if (home.empty()) {
-    return fail(plainError(Stage::state, "run store", "", "neither CAISSON_HOME nor HOME is set",
-                           "set CAISSON_HOME to a directory you can write"));
-  }
-  const std::string path = home + "/runs";
-  auto opened = sys::openPrivateDirectory(path);
-  if (!opened) return fail(opened.error());
-  auto runs = lockRuns(RootDir::adopt(std::move(*opened), {.known_as = path}));
+  auto runs = lockRuns(openStores(plan));
   if (!runs) return fail(runs.error());
+  const std::string& path = runs->root.knownAs();
   const std::vector<Abandoned> abandoned = findAbandoned(*runs);
   if (::mkdirat(runs->root.descriptor(), sandbox_id.c_str(), 0700) != 0) {
     return fail(sysError(Stage::state, "mkdir", path + "/" + sandbox_id, errno));
@@ -118,6 +132,9 @@ Result<RunStore> RunStore::create(const std::string& sandbox_id, const plan::Pla
   Fd lock = openStore(runs->root, sandbox_id);
   if (!lock) return fail(sysError(Stage::state, "open", path + "/" + sandbox_id, errno));
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return fail(sysError(Stage::state, "flock", sandbox_id, errno));
+  if (needsPassableStore(plan) && ::fchmod(lock.get(), 0711) != 0) {
+    return fail(sysError(Stage::state, "fchmod", path + "/" + sandbox_id, errno));
+  }
   RunStore store(std::move(runs->root), sandbox_id, std::move(lock));
   runs->making.reset();
   removeStores(*store.runs_, abandoned);
@@ -145,13 +162,19 @@ Result<void> RunStore::fill(const plan::Plan& plan) {
 }
 
 Result<std::vector<std::string>> removeAbandonedStores() {
-  const std::string path = sys::stateHome() + "/runs";
-  auto runs = lockRuns(RootDir::open(path));
-  if (!runs && runs.error().sys_errno == ENOENT) return std::vector<std::string>{};
-  if (!runs) return fail(runs.error());
-  const std::vector<Abandoned> abandoned = findAbandoned(*runs);
-  runs->making.reset();
-  return removeStores(runs->root, abandoned);
+  std::vector<std::string> removed;
+  for (const std::string& path : {sys::stateHome() + "/runs", passableStores()}) {
+    if (::access(path.c_str(), F_OK) != 0) continue;
+    auto opened = sys::openPrivateDirectory(path);
+    if (!opened && path == passableStores()) continue;  // another user can take the name, but has no stores of ours
+    if (!opened) return fail(opened.error());
+    auto runs = lockRuns(RootDir::adopt(std::move(*opened), {.known_as = path}));
+    if (!runs) return fail(runs.error());
+    const std::vector<Abandoned> abandoned = findAbandoned(*runs);
+    runs->making.reset();
+    std::ranges::move(removeStores(runs->root, abandoned), std::back_inserter(removed));
+  }
+  return removed;
 }
 
 }  // namespace caisson::supervise

@@ -22,8 +22,6 @@ using broker::SecretBytes;
 constexpr std::size_t kLongestSecret = 16 * 1024;
 constexpr std::uint64_t kLongestBundle = 8 * 1024 * 1024;
 constexpr std::uint64_t kSlackSeconds = 3600, kWithoutLimit = 7 * 24 * 3600;
-/// Offset between the uids of payloads and those of their brokers (host/facts.cc draws the former).
-constexpr uid_t kBrokerIds = 0x10000;
 
 constexpr const char* kBundles[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
                                     "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"};
@@ -127,8 +125,7 @@ Result<broker::Started> startBroker(plan::Plan& plan, const BrokerOptions& optio
                                   ? static_cast<std::uint64_t>(*plan.wall_seconds) + kSlackSeconds
                                   : kWithoutLimit;
   settings.max_connections = plan.egress->network.max_connections;
-  // Not the payload's uid: a process that escapes as that user must not reach the broker.
-  if (plan.identity.change_user) settings.become = plan.identity.outside_uid + kBrokerIds;
+  if (plan.identity.change_user) settings.become = plan.identity.broker_uid;
   settings.landlock_abi = plan.landlock.abi;
   Held held;
   for (const policy::Credential& one : credentials) {

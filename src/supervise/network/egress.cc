@@ -31,9 +31,9 @@ audit::EventType eventOf(const egress::Request& request) {
 bool record(const egress::Overflow& overflow, audit::Log& log, const std::string& sandbox_id) {
   constexpr std::int64_t kMillisecond = 1'000'000;
   // The egress sends these numbers and may be compromised: they must not overflow.
-  const auto nanoseconds = [](std::uint64_t milliseconds) {
+  const auto nanoseconds = [](std::uint64_t count_ms) {
     constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max() / kMillisecond;
-    return static_cast<std::int64_t>(std::min(milliseconds, kMax)) * kMillisecond;
+    return static_cast<std::int64_t>(std::min(count_ms, kMax)) * kMillisecond;
   };
   audit::Fields fields;
   fields.text("class", name(overflow.category)).flag("allowed", overflow.allowed).number("count", overflow.count);
@@ -69,6 +69,7 @@ egress::Settings egressSettings(const plan::Plan& plan) {
   if (settings.dns_servers.empty()) settings.dns_servers = egress::hostDnsServers();
   if (plan.identity.change_user) settings.become = plan.identity.outside_uid;
   settings.landlock_abi = plan.landlock.abi;
+  settings.handed_connections = !plan.namespaces.network;
   return settings;
 }
 

@@ -93,14 +93,17 @@ bool HostQuestions::ask(const std::string& target) {
   termios raw = before_;
   ::cfmakeraw(&raw);
   terminal_ = std::move(terminal);
-  write(questionAbout(target, wordsOf(span_)));
-  // Discards input that was typed or pasted before the prompt was shown. Nothing here waits for the terminal: a stopped
-  // terminal must not stop the supervisor.
+  const std::string question = questionAbout(target, wordsOf(span_));
+  const std::size_t end = question.rfind('[');
+  write(std::string_view(question).substr(0, end));
   if (::tcsetattr(terminal_.get(), TCSANOW, &raw) != 0) {
     closeTerminal({});
     return false;
   }
+  // Discards input that was typed or pasted before the prompt was shown, but nothing that answers its end. Nothing here
+  // waits for the terminal: a stopped terminal must not stop the supervisor.
   ::tcflush(terminal_.get(), TCIFLUSH);
+  write(std::string_view(question).substr(end));
   ++asked_;
   typed_.clear();
   deadline_ = Clock::now() + kTimeout;

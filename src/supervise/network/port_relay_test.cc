@@ -15,13 +15,13 @@
 namespace caisson::supervise {
 namespace {
 
-struct Listener {
+struct HostListener {
   sys::Fd socket;
   sockaddr_in address{};
 };
 
-Listener listenOnLoopback() {
-  Listener listener{sys::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))};
+HostListener listenOnLoopback() {
+  HostListener listener{sys::Fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0))};
   listener.address.sin_family = AF_INET;
   listener.address.sin_addr.s_addr = ::htonl(INADDR_LOOPBACK);
   auto* address = reinterpret_cast<sockaddr*>(&listener.address);
@@ -43,7 +43,7 @@ sys::Fd connectTo(const sockaddr_in& address) {
 class PortRelayTest : public testing::Test {
  protected:
   PortRelayTest() {
-    Listener front = listenOnLoopback();
+    HostListener front = listenOnLoopback();
     front_ = front.address;
     relay_.listenAt(std::move(front.socket));
   }
@@ -90,7 +90,7 @@ class PortRelayTest : public testing::Test {
     return options;
   }
 
-  Listener back_ = listenOnLoopback();
+  HostListener back_ = listenOnLoopback();
   sockaddr_in front_{};
   bool available_ = true, later_ = false;
   PortRelay::SocketReady requested_;

@@ -155,19 +155,19 @@ Behind behindDescriptors(pid_t pid, Inodes& seen, QueueFinder& queues) {
 }
 
 /// Memory of one process: private with page tables and swap, and mapped shared memory.
-struct Held {
+struct HeldMemory {
   std::uint64_t own = 0, mapped = 0;
 };
 
 /// Memory of a process from /proc/PID/status, in which each process counts shared pages completely.
-Held estimate(pid_t pid) {
+HeldMemory estimate(pid_t pid) {
   const std::string status = readFile(pid, "status");
   return {parseKilobytes(status, "RssAnon") + parseKilobytes(status, "VmPTE") + parseKilobytes(status, "VmSwap"),
           parseKilobytes(status, "RssShmem")};
 }
 
 /// The same from smaps_rollup, with each shared page divided among its processes. `otherwise` if that is not readable.
-Held proportional(pid_t pid, Held otherwise) {
+HeldMemory proportional(pid_t pid, HeldMemory otherwise) {
   const std::string rollup = readFile(pid, "smaps_rollup");
   if (rollup.empty()) return otherwise;
   return {parseKilobytes(rollup, "Pss_Anon") + parseKilobytes(rollup, "SwapPss") +
@@ -254,7 +254,7 @@ TreeUsage ProcessTree::look(std::uint64_t precise_above) {
   std::uint64_t ticks = 0, kernel = 0;
   Inodes seen;
   const std::vector<pid_t> pids = members();
-  std::vector<std::pair<pid_t, Held>> held;
+  std::vector<std::pair<pid_t, HeldMemory>> held;
   QueueFinder queues;
   for (const pid_t pid : pids) {
     const auto times = parseProcessTimes(readFile(pid, "stat"));
@@ -276,7 +276,7 @@ TreeUsage ProcessTree::look(std::uint64_t precise_above) {
   if (usage.memory + usage.mapped + kernel > precise_above) {
     usage.memory = usage.mapped = 0;
     for (const auto& [pid, otherwise] : held) {
-      const Held exact = proportional(pid, otherwise);
+      const HeldMemory exact = proportional(pid, otherwise);
       usage.memory += exact.own;
       usage.mapped += exact.mapped;
     }

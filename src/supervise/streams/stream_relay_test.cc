@@ -10,8 +10,8 @@ namespace {
 using std::chrono::milliseconds;
 using Clock = sys::EventLoop::Clock;
 
-struct Pipe {
-  Pipe() {
+struct RelayPipe {
+  RelayPipe() {
     int ends[2];
     EXPECT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
     read = sys::Fd(ends[0]);
@@ -35,7 +35,7 @@ class StreamRelayTest : public testing::Test {
   }
   sys::EventLoop loop;
   StreamRelay streams{loop, "given", false};
-  Pipe out, err, input;
+  RelayPipe out, err, input;
 };
 
 TEST_F(StreamRelayTest, CapturesBothOutputsAndFeedsTheInput) {
@@ -75,7 +75,7 @@ TEST_F(StreamRelayTest, PausedStreamMovesNothing) {
 
 /// A host prompt opens in the handler of another descriptor, in the same round in which output arrives.
 TEST_F(StreamRelayTest, PauseHoldsForOutputOfTheSameRound) {
-  Pipe egress;
+  RelayPipe egress;
   // The loop serves lower descriptors first: the prompt before the output.
   if (egress.read.get() > out.read.get()) std::swap(egress, out);
   std::string seen;

@@ -75,7 +75,7 @@ Denial explainArguments(const plan::Plan& plan, const Violation& call) {
   if (name == "socket" || name == "socketpair") {
     Denial denial = never(call, "open a socket",
                           plan.tier == policy::Tier::landlock
-                              ? "the landlock tier has no sockets; use the tier `namespaces`"
+                              ? "the landlock tier has at most TCP, through the proxy; use the tier `namespaces`"
                               : "local, TCP and UDP sockets work; raw, packet and kernel sockets do not");
     denial.object = socketName(call);
     return denial;
@@ -123,6 +123,7 @@ bool isUnlisted(const plan::Plan& plan, int number) {
 
 Denial explainCall(const plan::Plan& plan, const Violation& call) {
   const std::string_view name = call.syscall;
+  if (plan.tier == policy::Tier::landlock && name == "socket") return explainArguments(plan, call);
   if (call.architecture != plan::nativeArchitectureName()) {
     return {.rule = "seccomp: own architecture only",
             .object = call.syscall,

@@ -20,6 +20,7 @@ namespace {
 constexpr auto kSlot = std::chrono::milliseconds(10);
 constexpr unsigned kPerSlot = 32;
 constexpr unsigned kShownPerSlot = 400;
+constexpr unsigned kMadePerSlot = 100;  // each takes about a dozen system calls
 
 /// Room for fields of newer kernels; unused bytes must be zero in both directions.
 template <class T>
@@ -43,7 +44,7 @@ void Listener::pause(std::chrono::steady_clock::duration duration) {
 std::optional<Attempt> Listener::next(std::chrono::steady_clock::time_point now) {
   if (now - slot_begin_ >= kSlot) {
     slot_begin_ = now;
-    in_slot_ = shown_in_slot_ = 0;
+    in_slot_ = shown_in_slot_ = made_in_slot_ = 0;
   }
   if (++in_slot_ >= kPerSlot) paused_until_ = slot_begin_ + kSlot;
   Room<seccomp_notif> room;
@@ -86,10 +87,27 @@ void Listener::answer(const Attempt& attempt, std::uint64_t address, std::span<c
   countShown();
 }
 
-void Listener::countShown() {
+void Listener::finishCall(const Attempt& attempt, int error) {
+  respond(attempt, error, 0);
+  countSeparately(made_in_slot_, kMadePerSlot);
+}
+
+int Listener::replaceDescriptor(const Attempt& attempt, int number, int descriptor, bool close_on_exec) const {
+  seccomp_notif_addfd added{};
+  added.id = attempt.id;
+  added.flags = SECCOMP_ADDFD_FLAG_SETFD;
+  added.srcfd = static_cast<std::uint32_t>(descriptor);
+  added.newfd = static_cast<std::uint32_t>(number);
+  added.newfd_flags = close_on_exec ? O_CLOEXEC : 0;
+  return ::ioctl(descriptor_.get(), SECCOMP_IOCTL_NOTIF_ADDFD, &added) >= 0 ? 0 : errno;
+}
+
+void Listener::countShown() { countSeparately(shown_in_slot_, kShownPerSlot); }
+
+void Listener::countSeparately(unsigned& count, unsigned most) {
   if (in_slot_ > 0) --in_slot_;
   if (in_slot_ + 1 < kPerSlot) paused_until_.reset();
-  if (++shown_in_slot_ >= kShownPerSlot) paused_until_ = slot_begin_ + kSlot;
+  if (++count >= most) paused_until_ = slot_begin_ + kSlot;
 }
 
 /// Call after using the pid: it may have been reused, and then the notification is no longer valid.

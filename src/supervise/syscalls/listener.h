@@ -1,8 +1,9 @@
 // The supervisor's end of a filter's notifications about blocked calls.
 //
-// Everything in an Attempt was copied by the kernel when the call was made. No decision reads the payload's memory,
-// which could change before or after; only records do (Observer, ProcessLog). It is written only to answer a call
-// (answer). Only calls that the filter allows anyway and just reports may continue (letGoOn).
+// Everything in an Attempt was copied by the kernel when the call was made. No decision to continue a call reads the
+// payload's memory, which could change before or after; records (Observer, ProcessLog) and calls that the supervisor
+// makes itself (finishCall) do. It is written only to answer a call (answer). Only calls that the filter allows anyway
+// and just reports may continue (letGoOn).
 #pragma once
 
 #include <sys/types.h>
@@ -59,6 +60,13 @@ class Listener {
   /// Where the process is closed to us (undumpable, or of another user) the kernel executes the call instead.
   void answer(const Attempt& attempt, std::uint64_t address, std::span<const std::byte> bytes);
 
+  /// Answers a call that we made for the process: success, or its errno. Under a separate rate limit, since archives
+  /// and builds make many such calls.
+  void finishCall(const Attempt& attempt, int error);
+
+  /// Puts a copy of our `descriptor` in place of the process's descriptor `number`. Returns an errno, 0 after success.
+  [[nodiscard]] int replaceDescriptor(const Attempt& attempt, int number, int descriptor, bool close_on_exec) const;
+
   /// Whether the thread that made the attempt still waits. Check it after each use of Attempt::pid: if false, that pid
   /// may be another thread's by now.
   [[nodiscard]] bool isValid(const Attempt& attempt) const;
@@ -81,10 +89,12 @@ class Listener {
   void respond(const Attempt& attempt, int error, std::uint32_t flags) const;
   /// Counts an attempt that was let through, which has its own rate limit, instead of as a blocked one.
   void countShown();
+  /// Counts the attempt under another limit than that of blocked calls.
+  void countSeparately(unsigned& count, unsigned most);
 
   sys::Fd descriptor_;
   std::chrono::steady_clock::time_point slot_begin_;
-  unsigned in_slot_ = 0, shown_in_slot_ = 0;
+  unsigned in_slot_ = 0, shown_in_slot_ = 0, made_in_slot_ = 0;
   std::optional<std::chrono::steady_clock::time_point> paused_until_;
 };
 

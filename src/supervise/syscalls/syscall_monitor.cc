@@ -1,6 +1,7 @@
 #include "supervise/syscalls/syscall_monitor.h"
 
 #include <poll.h>
+#include <sys/syscall.h>
 
 #include <cerrno>
 #include <utility>
@@ -68,6 +69,7 @@ void SyscallMonitor::judge(Attempt attempt) {
     const struct sysinfo shown = sandboxSysinfo(plan_, attempt.pid);
     return listener_.answer(attempt, attempt.arguments[0], std::as_bytes(std::span(&shown, 1)));
   }
+  if (violations_.isServed(attempt)) return serve(attempt);
   const Verdict verdict = violations_.judge(attempt, Clock::now(), [&] { return listener_.programOf(attempt); });
   if (verdict.end) {
     stop();
@@ -77,6 +79,16 @@ void SyscallMonitor::judge(Attempt attempt) {
   if (verdict.end) return;
   if (verdict.end_process) return listener_.endProcess(attempt);
   listener_.refuse(attempt, verdict.error);
+}
+
+void SyscallMonitor::serve(const Attempt& attempt) {
+  int error = EPERM;
+  if (attempt.number == SYS_connect) {
+    if (connect_) error = connect_(attempt, listener_);
+  } else if (attributes_ != nullptr) {
+    error = attributes_->change(attempt, listener_);
+  }
+  listener_.finishCall(attempt, error);
 }
 
 void SyscallMonitor::report(RunResult& result) {

@@ -8,6 +8,7 @@
 #include "caisson/run.h"
 #include "plan/plan.h"
 #include "supervise/limits/task_limit.h"
+#include "supervise/syscalls/file_attributes.h"
 #include "supervise/syscalls/listener.h"
 #include "supervise/syscalls/observed_calls.h"
 #include "supervise/syscalls/observer.h"
@@ -50,6 +51,11 @@ class SyscallMonitor {
     tasks_.emplace(plan_, init);
     observed_.emplace(plan_);
   }
+  /// Makes calls that change attributes of files for the payload (plan::kServe).
+  void changeAttributes(const FileAttributes& attributes) { attributes_ = &attributes; }
+  /// Makes connect() for the payload (plan::kServe): `connect` returns its errno.
+  using Connect = std::function<int(const Attempt&, const Listener&)>;
+  void makeConnections(Connect connect) { connect_ = std::move(connect); }
   /// How many forks and clones limitTasks() denied.
   [[nodiscard]] std::uint64_t deniedTasks() const { return tasks_ ? tasks_->denied() : 0; }
   /// The sandbox is being killed: attempts are no longer graded or answered; their threads wait until they die.
@@ -70,6 +76,8 @@ class SyscallMonitor {
   void judge(Attempt attempt);
   /// Handles a call that the filter allows and only reports: it continues, unless it is a fork over a limit.
   void judgeObserved(const Attempt& attempt);
+  /// Makes the call for the process.
+  void serve(const Attempt& attempt);
 
   sys::EventLoop& loop_;
   const plan::Plan& plan_;
@@ -80,6 +88,8 @@ class SyscallMonitor {
   Observer* observer_ = nullptr;
   std::optional<ProcessLog> processes_;
   std::optional<TaskLimit> tasks_;
+  const FileAttributes* attributes_ = nullptr;
+  Connect connect_;
   bool stopped_ = false;
   int watched_ = -1;                    ///< the descriptor in the loop
   sys::EventLoop::TimerId resume_ = 0;  ///< while a flood is slowed down

@@ -78,10 +78,14 @@ bool Violations::isAnswered(const Attempt& attempt) {
          evaluate(attempt) == (SECCOMP_RET_USER_NOTIF | plan::kAnswer.error);
 }
 
+bool Violations::isServed(const Attempt& attempt) {
+  return !isForeign(attempt) && evaluate(attempt) == (SECCOMP_RET_USER_NOTIF | plan::kServe.error);
+}
+
 int Violations::answerTo(const Attempt& attempt) {
   const std::uint32_t answer = evaluate(attempt);
   const int error = static_cast<int>(answer & SECCOMP_RET_DATA);
-  return (answer & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF && error != 0 ? error : EPERM;
+  return (answer & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_USER_NOTIF && error != 0 && error < 4096 ? error : EPERM;
 }
 
 Violation& Violations::entryFor(const Attempt& attempt, const std::function<std::string()>& program) {

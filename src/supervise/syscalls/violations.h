@@ -34,6 +34,8 @@ class Violations {
 
   /// Whether the filter leaves the result of this call to the supervisor (plan::kAnswer).
   [[nodiscard]] bool isAnswered(const Attempt& attempt);
+  /// Whether the supervisor makes this call for the process (plan::kServe).
+  [[nodiscard]] bool isServed(const Attempt& attempt);
 
   /// Moves the entries into the result, and one denial per call with them.
   void report(RunResult& result);

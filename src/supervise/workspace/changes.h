@@ -36,7 +36,4 @@ audit::Fields describeChanges(const ChangedFiles& changes);
 void explainMissingNetwork(policy::NetworkMode mode, const std::vector<std::string>& command, std::string_view session,
                            RunResult& result);
 
-/// Adds reason and remedy to a bare errno; leaves an error that has a hint as it is.
-void explainFailure(Error& error, const plan::Plan& plan);
-
 }  // namespace caisson::supervise

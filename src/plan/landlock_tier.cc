@@ -1,0 +1,128 @@
+#include "plan/landlock_tier.h"
+
+#include <algorithm>
+#include <cerrno>
+
+#include "plan/filesystem.h"
+#include "plan/workspace.h"
+
+namespace caisson::plan {
+namespace {
+
+using policy::WorkspaceMode;
+
+/// The workspace's mode here. The built-in profiles say `overlay`, which needs a mount namespace: then nothing is
+/// written to it. An overlay that the user typed is refused.
+Result<WorkspaceMode> workspaceMode(const policy::Policy& policy) {
+  const WorkspaceMode mode = policy.filesystem.workspace.mode;
+  if (mode != WorkspaceMode::overlay) return mode;
+  if (std::ranges::find(policy.typed, "filesystem.workspace.mode") == policy.typed.end()) return WorkspaceMode::ro;
+  return fail(plainError(Stage::plan, "plan", "filesystem.workspace.mode",
+                         "an overlay needs a mount namespace, which the landlock tier does without",
+                         "use --workspace DIR:ro or DIR:rw"));
+}
+
+/// After the run, new files that the host would execute are moved away. Existing ones cannot be protected: Landlock
+/// cannot except a file from a writable directory.
+void guardWorkspace(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  const policy::Workspace& workspace = policy.filesystem.workspace;
+  if (workspace.allow_exec_config) {
+    plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
+    plan.layers["workspace"] += ", with files that the host would execute";
+    return;
+  }
+  if (!host.scan.protected_paths.empty()) {
+    plan.warnings.push_back("landlock tier: the program may change files that the host would execute: " +
+                            host.scan.protected_paths.front().path +
+                            (host.scan.protected_paths.size() > 1 ? " and others" : ""));
+  }
+  if (host.scan.unscanned_count > 0) {
+    // A file that was not seen before the run cannot be told from a new one, and must not be moved.
+    plan.warnings.push_back("new files that the host would execute stay in the workspace; not searched: " +
+                            host.scan.unscanned.front());
+    return;
+  }
+  plan.guarded = {.path = host.workspace.path, .patterns = workspace.protected_files, .before = {}};
+  for (const WorkspaceScan::Protected& one : host.scan.protected_paths) plan.guarded->before.push_back(one.path);
+}
+
+Result<void> addTierWorkspace(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  const auto mode = workspaceMode(policy);
+  if (!mode) return fail(mode.error());
+  plan.layers["workspace"] = "none";
+  if (*mode == WorkspaceMode::none || declineCurrentDirectory(policy, host, plan)) return {};
+  if (host.workspace.sys_errno != 0 || !host.workspace.directory) {
+    return fail(sysError(Stage::host, "open workspace", host.workspace.requested,
+                         host.workspace.sys_errno != 0 ? host.workspace.sys_errno : ENOTDIR, "give a directory"));
+  }
+  plan.workspace_shown = true;
+  plan.working_directory = plan.workspace_target = host.workspace.path;
+  const bool writable = *mode == WorkspaceMode::rw;
+  plan.layers["workspace"] = (writable ? "read-write " : "read-only ") + host.workspace.path;
+  if (writable) {
+    plan.attribute_trees.push_back(host.workspace.path);
+    guardWorkspace(policy, host, plan);
+    plan.warnings.emplace_back(kNoRollback);
+  } else if (policy.filesystem.workspace.mode == WorkspaceMode::overlay) {
+    plan.warnings.push_back(
+        "landlock tier: the workspace is read-only, since an overlay needs a mount namespace; let "
+        "the program change it with --workspace DIR:rw");
+  }
+  if (!policy.filesystem.workspace.show_secrets && (!host.scan.secrets.empty() || !host.scan.redacted.empty())) {
+    plan.warnings.push_back("landlock tier: secret files in the workspace are visible");
+  }
+  return {};
+}
+
+/// The directory that stands for a size-limited directory of the policy; empty if there is none.
+std::string_view privateNameOf(std::string_view path) {
+  if (path == kHome) return kPrivateHome;
+  if (path == "/tmp") return kPrivateTmp;
+  return path == "/cache" ? kPrivateCache : "";
+}
+
+/// Gives the payload private directories in the run's store, for those of the policy that programs find by a
+/// variable. Others, such as /run, would need a mount.
+void addPrivateDirectories(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  if (!host.state_disk.why_not.empty()) {
+    plan.warnings.push_back("landlock tier: no private HOME and TMPDIR (" + host.state_disk.why_not + ")");
+    return;
+  }
+  for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
+    const std::string_view target = privateNameOf(tmpfs.path);
+    // Without a mount, the payload of a root caller has no rights on a cache, which belongs to the caller.
+    if (target.empty() || (target == kPrivateCache && plan.identity.change_user)) continue;
+    plan.steps.push_back(MountTmpfs{.target = std::string(target),
+                                    .bytes = tmpfs.size,
+                                    .inodes = tmpfs.inodes,
+                                    .mode = 0700,
+                                    .executable = tmpfs.exec,
+                                    .access = tmpfs.access,
+                                    .on_disk = true,
+                                    .cache = cacheOf(policy, tmpfs, host, plan)});
+    if (tmpfs.access == policy::TmpfsAccess::rw) plan.attribute_trees.emplace_back(target);
+    if (target == kPrivateHome && !plan.workspace_shown) plan.working_directory = target;
+  }
+}
+
+}  // namespace
+
+Result<void> planLandlockTier(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  if (!policy.filesystem.denied.empty()) {
+    return fail(plainError(Stage::plan, "plan", "filesystem.denied",
+                           "Landlock cannot carve a denial out of an allowed tree",
+                           "allow less instead: name only the directories that are needed"));
+  }
+  plan.working_directory = "/";
+  if (auto added = addTierWorkspace(policy, host, plan); !added) return added;
+  addPrivateDirectories(policy, host, plan);
+  for (const HostPath& path : host.read_write) {
+    if (path.directory) plan.attribute_trees.push_back(path.path);
+  }
+  plan.layers["namespaces"] = "none (landlock tier)";
+  plan.layers["file_attributes"] = "changed by the supervisor, in writable directories only";
+  plan.warnings.emplace_back(kLandlockTierLosses);
+  return {};
+}
+
+}  // namespace caisson::plan

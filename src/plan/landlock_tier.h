@@ -1,0 +1,21 @@
+// The tier without namespaces, for hosts that forbid them: the payload runs in the host's own file tree, and Landlock,
+// the system-call filter and limits are the whole sandbox. A policy or the user must name it.
+#pragma once
+
+#include "plan/plan.h"
+
+namespace caisson::plan {
+
+/// What the tier does not protect: a warning of every plan and result, and printed before the program starts.
+inline constexpr std::string_view kLandlockTierLosses =
+    "landlock tier: no namespaces. Not protected: the names and attributes of the host's files, its process list with "
+    "command lines, its figures in /proc, signals to your other processes (before Linux 6.12), System V IPC, the "
+    "host's "
+    "name, resource use";
+
+/// Plans the workspace and private directories, and warns of everything that the tier does not protect. Fails for
+/// settings that need a mount namespace. The Landlock rules follow in landlockForHostRoot(), the filter in
+/// filterForProcess().
+Result<void> planLandlockTier(const policy::Policy& policy, const HostFacts& host, Plan& plan);
+
+}  // namespace caisson::plan
