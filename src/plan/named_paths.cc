@@ -51,6 +51,7 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
                             .writable = writable,
                             .executable = true,
                             .canonical = true,
+                            .type = path.directory ? SourceType::directory : SourceType::file,
                             .owned = plan.identity.maps_files});
   if (const std::string secret = homeSecretOf(host, path.path); !secret.empty()) {
     plan.warnings.push_back(path.path + " is shown to the program, and " + secret + " usually holds keys or passwords");
