@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <fstream>
 
@@ -12,6 +13,8 @@ namespace caisson::test {
 namespace {
 
 using Clean = AuditTest;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 TEST_F(Clean, AllStopsWhatLivesAndCleanAloneDoesNot) {
   CONFORMS("R-AUDIT-17");
