@@ -46,23 +46,6 @@ void guardWorkspace(const policy::Policy& policy, const HostFacts& host, Plan& p
   for (const WorkspaceScan::Protected& one : host.scan.protected_paths) plan.guarded->before.push_back(one.path);
 }
 
-/// Landlock cannot take a file out of a directory that it opens, so keys and passwords of a home are visible in every
-/// directory that holds them. The user must accept that.
-Result<void> checkHomeSecrets(const policy::Policy& policy, const HostFacts& host, const HostPath& shown, Plan& plan) {
-  const std::vector<std::string> secrets = homeSecretsIn(host, shown.path);
-  if (!shown.directory || (secrets.empty() && !holdsHome(host, shown.path))) return {};
-  const std::string example = secrets.empty() ? ".ssh" : secrets.front();
-  if (policy.filesystem.workspace.show_secrets) {
-    plan.warnings.push_back("landlock tier: keys and passwords in " + shown.path + " are visible, such as " + example);
-    return {};
-  }
-  return fail(plainError(Stage::host, "plan", shown.path,
-                         "it belongs to a home directory, and the landlock tier cannot hide the keys and passwords in "
-                         "it, such as " +
-                             example,
-                         "show a directory below it, or accept that with --show-secrets"));
-}
-
 /// Whether the current directory, which the policy does not name, is closed to the payload; then adds a notice.
 bool declineClosedDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   if (!policy.filesystem.workspace.path.empty() || host.workspace.payload_may_enter) return false;
@@ -132,6 +115,21 @@ void addPrivateDirectories(const policy::Policy& policy, const HostFacts& host, 
 }
 
 }  // namespace
+
+Result<void> checkHomeSecrets(const policy::Policy& policy, const HostFacts& host, const HostPath& shown, Plan& plan) {
+  const std::vector<std::string> secrets = homeSecretsIn(host, shown.path);
+  if (!shown.directory || (secrets.empty() && !holdsHome(host, shown.path))) return {};
+  const std::string example = secrets.empty() ? ".ssh" : secrets.front();
+  if (policy.filesystem.workspace.show_secrets) {
+    plan.warnings.push_back("landlock tier: keys and passwords in " + shown.path + " are visible, such as " + example);
+    return {};
+  }
+  return fail(plainError(Stage::host, "plan", shown.path,
+                         "it belongs to a home directory, and the landlock tier cannot hide the keys and passwords in "
+                         "it, such as " +
+                             example,
+                         "show a directory below it, or accept that with --show-secrets"));
+}
 
 Result<void> planLandlockTier(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   if (!policy.filesystem.denied.empty()) {
