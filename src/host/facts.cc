@@ -17,6 +17,7 @@
 #include "approval/owner.h"
 #include "host/executables.h"
 #include "host/root_ids.h"
+#include "host/root_image.h"
 #include "host/state_disk.h"
 #include "host/subordinate_ids.h"
 #include "host/toolchains.h"
@@ -24,6 +25,7 @@
 #include "isolation/child.h"
 #include "plan/denied_paths.h"
 #include "plan/filesystem.h"
+#include "plan/image_root.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
@@ -219,11 +221,6 @@ std::string escaped(const std::string& path) {
   return text;
 }
 
-bool hasMountsBelow(const std::string& directory) {
-  const std::string mounts = sys::readKernelFile("/proc/self/mountinfo");
-  return mounts.find(" " + escaped(directory) + "/") != std::string::npos;
-}
-
 std::uint64_t numberIn(const char* path) {
   const sys::Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
   char text[32] = {};
@@ -392,6 +389,11 @@ std::map<std::string, std::string> callerVariables(std::initializer_list<const c
 
 }  // namespace
 
+bool hasMountsBelow(const std::string& directory) {
+  const std::string mounts = sys::readKernelFile("/proc/self/mountinfo");
+  return mounts.find(" " + escaped(directory) + "/") != std::string::npos;
+}
+
 std::vector<std::uint32_t> usableProcessors() {
   std::vector<std::uint32_t> cpus;
   unsigned long mask[16] = {};
@@ -412,7 +414,10 @@ plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope, sys::
   observeMachine(facts);
   observePaths(policy, facts);
   observeSystem("", facts);
-  if (policy.filesystem.toolchains == policy::Toolchains::automatic && policy.isolation.level == policy::Level::full) {
+  if (plan::hasOtherRoot(policy)) {
+    observeRootImage(policy, facts);
+  } else if (policy.filesystem.toolchains == policy::Toolchains::automatic &&
+             policy.isolation.level == policy::Level::full) {
     facts.toolchains = findToolchains(facts.homes, callerVariables({"PATH", "RUSTUP_TOOLCHAIN", "PYENV_VERSION"}));
   }
   facts.executables = observeExecutables(policy, facts.toolchains);

@@ -72,9 +72,8 @@ void addStandardVariables(const HostFacts& host, const Plan& plan, bool interact
       values["JAVA_HOME"] = prefix;
   }
   addCacheVariables(plan, values);
-  values["HOME"] = plan.own_root && !plan.host_view ? std::string(kHome) : "/tmp";
-  values["USER"] = "sandbox";
-  values["LOGNAME"] = "sandbox";
+  values["HOME"] = plan.root_writable ? "/root" : plan.own_root && !plan.host_view ? std::string(kHome) : "/tmp";
+  values["USER"] = values["LOGNAME"] = plan.identity.inside_uid == 0 ? "root" : "sandbox";
   values["SHELL"] = "/bin/sh";
   values["LANG"] = "C.UTF-8";
   values["TMPDIR"] = "/tmp";

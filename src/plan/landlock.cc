@@ -61,6 +61,7 @@ void addReading(const Plan& plan, Landlock& landlock) {
         [&](const auto& one) {
           if constexpr (requires { one.target; }) tops.insert(topOf(one.target));
           if constexpr (requires { one.path; }) tops.insert(topOf(one.path));
+          if constexpr (requires { one.names; }) tops.insert(one.names.begin(), one.names.end());
         },
         step);
   }
@@ -95,12 +96,15 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
         add(bind->target, executeRights(), bind->optional);
       }
     } else if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) {
-      if (tmpfs->target != "/") add(tmpfs->target, tmpfsRights(*tmpfs, abi));
+      if (tmpfs->target != "/" && tmpfs->target != kRootChanges) add(tmpfs->target, tmpfsRights(*tmpfs, abi));
     } else if (const auto* overlay = std::get_if<MountOverlay>(&step)) {
       if (!overlay->read_only) add(overlay->target, writable(abi, overlay->executable));
       if (overlay->read_only && overlay->executable) add(overlay->target, executeRights());
     } else if (const auto* proc = std::get_if<MountProc>(&step)) {
       add(proc->target, readRights() | kFsWriteFile);  // a thread's own comm; the kernel guards the rest
+    } else if (const auto* root = std::get_if<MountRoot>(&step)) {
+      // Covers all mounts of the tree. Those that must be read-only or noexec are so by their own attributes.
+      add("/", root->writable ? writable(abi, true) : std::uint64_t{kFsExecute});
     }
   }
   return landlock;

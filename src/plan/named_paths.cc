@@ -63,6 +63,7 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
                             .writable = writable,
                             .executable = true,
                             .canonical = true,
+                            .type = path.directory ? SourceType::directory : SourceType::file,
                             .owned = plan.identity.maps_files});
   for (const std::string& own : ownStateIn(host, path.path)) plan.steps.push_back(MaskPath{path.path + "/" + own});
   if (!policy.filesystem.workspace.show_secrets) {

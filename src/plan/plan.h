@@ -107,6 +107,17 @@ struct StateDisk {
   std::string why_no_overlay;  ///< not empty: it cannot hold the changes of an overlay
 };
 
+/// A root other than the host's, as found: the directory or image that filesystem.root names.
+struct RootFacts {
+  std::string why_not, hint;                     ///< not empty: it cannot be used, and what to do
+  std::vector<std::string> layers;               ///< canonical host directories, uppermost first
+  std::string digest;                            ///< of an image: its manifest; empty for a directory
+  std::map<std::string, std::string> top_level;  ///< its entries: "lib" -> "usr/lib" for a link, "" for all else
+  std::string passwd, group;                     ///< content of these files; empty: absent
+  bool has_apt = false;                          ///< there is a directory /etc/apt/apt.conf.d
+  bool has_git_config = false;                   ///< there is a file /etc/gitconfig
+};
+
 struct HostFacts {
   int kernel_major = 0;
   int kernel_minor = 0;
@@ -138,6 +149,7 @@ struct HostFacts {
   std::vector<HostPath> read_only, read_write;
   /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
   std::map<std::string, std::string> system_directories;
+  RootFacts root;                                ///< only with a root other than the host's
   std::map<std::string, std::string> etc_links;  ///< "/etc/localtime" -> "/usr/share/zoneinfo/..."
   std::map<std::string, std::string> caller_environment;
   ExecutableFacts executables;  ///< only with executable lists
@@ -204,6 +216,8 @@ struct MountTmpfs {
 inline constexpr std::string_view kPrivateHome = "private HOME";
 inline constexpr std::string_view kPrivateTmp = "private TMPDIR";
 inline constexpr std::string_view kPrivateCache = "private cache";
+/// Target of the directory that holds the changes to a writable root. Not a path inside.
+inline constexpr std::string_view kRootChanges = "changes of /";
 /// A proc of the sandbox's pid namespace. Top-level entries other than processes that are not in `shown` are masked, on
 /// any kernel. Where the kernel refuses a new proc because parts of the caller's are covered (EPERM from fsmount), the
 /// launch takes the first of these rungs that is allowed and that the kernel grants, and reports it.
@@ -248,6 +262,19 @@ struct MountOverlay {
   std::vector<std::string> frozen;
   std::string upper;
 };
+/// A layer of the root that MountRoot makes; uppermost first.
+struct RootLayer {
+  std::string source;  ///< canonical host directory
+  bool owned = false;  ///< as in Bind
+};
+/// Replaces the root, so far a tmpfs of ours, by an overlay: what is in that tmpfs on top, the layers below it. Files
+/// of an image are hostile: a link in it must not redirect a mount, so later steps follow none.
+struct MountRoot {
+  std::vector<std::string> hidden;  ///< names of the layers that are not shown, relative
+  std::vector<std::string> names;   ///< top-level entries of the layers, for Landlock rules
+  bool writable = false;            ///< changes go to the directory of the step for kRootChanges
+  bool kept = false;                ///< that directory outlives this sandbox
+};
 /// Covers `target` with an empty, unreadable object of the same type.
 struct MaskPath {
   enum class Absent : std::uint8_t { skip, refuse, create };
@@ -265,7 +292,7 @@ struct SetKernelQuota {
 };
 
 using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs, MountProc, MountDevpts, MountOverlay,
-                          MaskPath, CoverFile, ReadOnlyRoot, SetKernelQuota>;
+                          MaskPath, CoverFile, RootLayer, MountRoot, ReadOnlyRoot, SetKernelQuota>;
 
 /// A workspace that is written directly, with protection of files that the host would execute.
 struct GuardedWorkspace {
@@ -384,6 +411,8 @@ struct Plan {
   bool may_keep_hostname = false;  ///< where setting it is refused, keep the caller's, and report it
   bool own_root = false;           ///< pivot_root into a private root
   bool host_view = false;          ///< that root is a read-only view of the host's, restricted by Landlock
+  bool layered_root = false;       ///< that root is an overlay over a directory or image (MountRoot)
+  bool root_writable = false;      ///< ... with changes kept apart
   bool loopback = false;           ///< bring up lo in the new network namespace
   std::optional<EgressPlan> egress;
   std::vector<std::uint16_t> host_ports;       ///< of the host's loopback, reachable inside under the same number

@@ -35,6 +35,7 @@ constexpr int kKillTimeoutMs = 10'000;
 /// Sets the plan's overlay to the session's layers.
 Result<void> useLayers(const Metadata& metadata, plan::Plan& plan) {
   for (plan::Step& step : plan.steps) {
+    if (auto* root = std::get_if<plan::MountRoot>(&step)) root->kept = true;
     auto* overlay = std::get_if<plan::MountOverlay>(&step);
     if (overlay == nullptr) continue;
     overlay->frozen = metadata.frozen;

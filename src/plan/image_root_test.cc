@@ -1,0 +1,122 @@
+#include "plan/image_root.h"
+
+#include <gtest/gtest.h>
+
+#include "plan/plan_testing.h"
+#include "sys/kernel_abi.h"
+
+namespace caisson::plan {
+namespace {
+
+using namespace testing;
+
+policy::Policy withRoot(bool root_user = false) {
+  policy::Policy policy = profile();
+  policy.filesystem.root = "/srv/debian";
+  if (root_user) policy.isolation.user = policy::InsideUser::root;
+  return policy;
+}
+
+HostFacts hostWithRoot() {
+  HostFacts host = someHost();
+  host.root.layers = {"/srv/debian"};
+  host.root.top_level = {{"bin", "usr/bin"}, {"lib", "usr/lib"}, {"usr", ""}, {"etc", ""}};
+  host.root.passwd = "root:x:0:0::/root:/bin/bash\nowner::1000:1000::/home/owner:/bin/bash\n";
+  host.root.group = "root:x:0:\nowner:x:1000:\n";
+  return host;
+}
+
+template <class Kind>
+int firstOf(const Plan& plan) {
+  for (std::size_t at = 0; at < plan.steps.size(); ++at) {
+    if (std::holds_alternative<Kind>(plan.steps[at])) return static_cast<int>(at);
+  }
+  return -1;
+}
+
+TEST(ImageRoot, EveryMountPointIsMadeBeforeTheRootAndMountedAfterIt) {
+  policy::Policy policy = withRoot();
+  policy.filesystem.read_only = {"/data/one"};
+  HostFacts host = hostWithRoot();
+  host.read_only = {file("/data/one")};
+  const Plan plan = planned(policy, host);
+  const int root = firstOf<MountRoot>(plan);
+  ASSERT_GT(root, 0);
+  for (const std::string path : {"/tmp", "/home/sandbox", "/workspace", "/proc", "/dev/pts"}) {
+    const int made = positionOf<MakeDirectory>(plan, path);
+    EXPECT_TRUE(made >= 0 && made < root) << path;
+  }
+  EXPECT_LT(positionOf<MakeFile>(plan, "/data/one"), root);
+  EXPECT_GE(positionOf<MakeFile>(plan, "/data/one"), 0);
+  EXPECT_GT(positionOf<Bind>(plan, "/data/one"), root);
+  EXPECT_GT(positionOf<MountProc>(plan, "/proc"), root);
+  EXPECT_GT(positionOf<MountOverlay>(plan, "/workspace"), root);
+  EXPECT_EQ(stepAt<Bind>(plan, "/usr"), nullptr) << "nothing of the host's system is shown";
+}
+
+TEST(ImageRoot, IsReadOnlyUnlessTheUserIsRoot) {
+  const Plan plan = planned(withRoot(), hostWithRoot());
+  const auto* root = std::get_if<MountRoot>(&plan.steps[static_cast<std::size_t>(firstOf<MountRoot>(plan))]);
+  EXPECT_FALSE(root->writable);
+  EXPECT_EQ(plan.identity.inside_uid, 1000U);
+  for (const LandlockRule& rule : plan.landlock.rules) {
+    if (rule.path == "/") EXPECT_EQ(rule.access & sys::kFsWriteFile, 0U);
+  }
+  const Plan writable = planned(withRoot(true), hostWithRoot());
+  const int at = firstOf<MountRoot>(writable);
+  EXPECT_TRUE(std::get<MountRoot>(writable.steps[static_cast<std::size_t>(at)]).writable);
+  EXPECT_LT(positionOf<MountTmpfs>(writable, std::string(kRootChanges)), at);
+  EXPECT_EQ(writable.identity.inside_uid, 0U);
+  EXPECT_EQ(writable.identity.outside_uid, 1234U) << "root inside is the caller on the host";
+  EXPECT_TRUE(anyContains(writable.warnings, "root inside"));
+  EXPECT_TRUE(writable.drop_capabilities);
+}
+
+TEST(ImageRoot, AccountsOfTheImageStayWithoutTheSandboxUsersId) {
+  const Plan plan = planned(withRoot(), hostWithRoot());
+  const auto* accounts = stepAt<MakeFile>(plan, "/etc/passwd");
+  ASSERT_NE(accounts, nullptr);
+  EXPECT_EQ(accounts->content, "root:x:0:0::/root:/bin/bash\nsandbox:x:1000:1000:sandbox:/home/sandbox:/bin/sh\n");
+  EXPECT_EQ(stepAt<MakeFile>(planned(withRoot(true), hostWithRoot()), "/etc/passwd"), nullptr);
+}
+
+TEST(ImageRoot, HostPathsBelowItsLinksAreRefused) {
+  policy::Policy policy = withRoot();
+  policy.filesystem.read_only = {"/lib/x"};
+  HostFacts host = hostWithRoot();
+  host.read_only = {directory("/lib/x")};
+  EXPECT_NE(refusal(policy, host).find("a link at /lib"), std::string::npos);
+}
+
+TEST(ImageRoot, IsRefusedWhereItCannotBeEnforced) {
+  policy::Policy process = withRoot();
+  process.isolation.level = policy::Level::process;
+  EXPECT_NE(refusal(process, hostWithRoot()).find("level full"), std::string::npos);
+  policy::Policy listed = withRoot();
+  listed.process.allowed_executables = {"true"};
+  EXPECT_NE(refusal(listed, hostWithRoot()).find("executable lists"), std::string::npos);
+  HostFacts absent = hostWithRoot();
+  absent.root.why_not = "it is not a directory";
+  EXPECT_NE(refusal(withRoot(), absent).find("not a directory"), std::string::npos);
+}
+
+TEST(ImageRoot, DirectoriesThatHoldTheCallersHomeOrStateAreRefused) {
+  for (const std::string path : {"/", "/home", "/home/someone", "/home/someone/.local/state/caisson/x"}) {
+    HostFacts host = hostWithRoot();
+    host.own_state = "/home/someone/.local/state/caisson";
+    host.root.layers = {path};
+    EXPECT_NE(refusal(withRoot(), host).find("filesystem.root"), std::string::npos) << path;
+  }
+}
+
+TEST(ImageRoot, DeniedPathsOfAWritableRootCannotBeMadeLater) {
+  policy::Policy policy = withRoot(true);
+  policy.filesystem.denied = {"/opt/secret"};
+  const Plan plan = planned(policy, hostWithRoot());
+  const auto* mask = stepAt<MaskPath>(plan, "/opt/secret");
+  ASSERT_NE(mask, nullptr);
+  EXPECT_EQ(mask->absent, MaskPath::Absent::create);
+}
+
+}  // namespace
+}  // namespace caisson::plan

@@ -1,0 +1,176 @@
+// A directory as the root file system: a busybox with its libraries.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "functional/sandbox.h"
+#include "functional/tree_state.h"
+
+namespace caisson::test {
+namespace {
+
+constexpr const char* kApplets[] = {"sh",    "cat",   "chmod", "chown", "cp",  "echo", "env",  "id",   "ln",   "ls",
+                                    "mkdir", "mknod", "mount", "mv",    "pwd", "rm",   "stat", "test", "touch"};
+
+class ImageRoot : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    if (!IsSkipped()) requireOrSkip(exists("/bin/busybox"), "no /bin/busybox on this machine");
+  }
+  /// Puts busybox into the root, with the libraries that it needs. `merged`: /bin and /lib are links to /usr.
+  static void install(const TempDir& root, bool merged = false) {
+    for (const std::string name : {"bin", "lib"}) {
+      root.makeDir(merged ? "usr/" + name : name);
+      if (!merged) continue;
+      ASSERT_EQ(::symlink(("usr/" + name).c_str(), (root / name).c_str()), 0);
+    }
+    const RunOutput copied =
+        runProgram({"sh", "-c",
+                    "set -e; cp /bin/busybox \"$0/bin\"; for library in $(ldd /bin/busybox | grep -o '/[^ ]*'); do "
+                    "mkdir -p \"$0${library%/*}\"; cp \"$library\" \"$0$library\"; done",
+                    root.path()});
+    ASSERT_EQ(copied.exit_status, 0) << copied.describe();
+    for (const char* applet : kApplets)
+      ASSERT_EQ(::symlink("busybox", (root / ("bin/" + std::string(applet))).c_str()), 0);
+    root.openToAll();
+  }
+  [[nodiscard]] RunOutput in(const TempDir& root, const std::string& text,
+                             std::vector<std::string> options = {}) const {
+    options.insert(options.begin(), {"--image", root.path()});
+    return run(options, {"sh", "-c", text});
+  }
+  /// A policy for `root` with isolation.user = "root".
+  [[nodiscard]] RunOutput asRoot(const TempDir& root, const std::string& text,
+                                 std::vector<std::string> options = {}) const {
+    const std::string policy = workspace.write(
+        "root.toml", "extends = 'dev'\nisolation.user = 'root'\nfilesystem.root = '" + root.path() + "'\n");
+    options.insert(options.begin(), {"--policy", policy});
+    return run(options, {"sh", "-c", text});
+  }
+};
+
+TEST_F(ImageRoot, ProgramsOfTheDirectoryRunAndNothingOfTheHostIsThere) {
+  const TempDir root;
+  install(root);
+  const RunOutput output = in(root, "id -u; pwd; ls /; test -e /usr || echo no usr; cat /proc/self/comm");
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(output.out.starts_with("1000\n/workspace\n")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "no usr\n")) << output.describe();
+}
+
+TEST_F(ImageRoot, MergedAndUnmergedLayoutsRunAShell) {
+  for (const bool merged : {true, false}) {
+    const TempDir root;
+    install(root, merged);
+    root.write("usr/share/x", "x");
+    EXPECT_EQ(in(root, "echo ran; /bin/echo too").out, "ran\ntoo\n") << merged;
+  }
+}
+
+TEST_F(ImageRoot, IsReadOnlyAndUnchanged) {
+  const TempDir root;
+  install(root);
+  const auto before = treeState(root.path());
+  const RunOutput output =
+      in(root, "touch /new /bin/new; rm /bin/cat; echo x >> /bin/busybox; mkdir /etc/new; echo done");
+  EXPECT_EQ(output.out, "done\n") << output.describe();
+  EXPECT_EQ(differences(before, treeState(root.path())), "");
+  const RunOutput changed = asRoot(root, "touch /new /bin/new && rm /bin/cat && mkdir /opt && ls /bin/new /new");
+  EXPECT_EQ(changed.out, "/bin/new\n/new\n") << changed.describe();
+  EXPECT_EQ(differences(before, treeState(root.path())), "") << "changes are kept apart";
+  EXPECT_EQ(in(root, "ls /bin/cat").out, "/bin/cat\n") << "and discarded";
+}
+
+/// Without layers of ours above it, /proc -> /etc and the like would mount over files of the image or of the host.
+TEST_F(ImageRoot, LinksAtMountPointsLeadNowhere) {
+  const TempDir root, victim;
+  install(root);
+  victim.write("file", "untouched\n");
+  for (const std::string name : {"proc", "dev", "tmp", "workspace", "home", "run", "var", "etc"}) {
+    const bool up = name == "workspace" || name == "var";
+    ASSERT_EQ(::symlink((up ? "../../../.." + victim.path() : victim.path()).c_str(), (root / name).c_str()), 0);
+  }
+  root.openToAll();
+  victim.openToAll();
+  const auto before = treeState(victim.path());
+  workspace.write("mine", "workspace\n");
+  for (const bool root_user : {false, true}) {
+    const std::string text =
+        "cat mine /workspace/mine; echo x > /tmp/x; cat /proc/self/comm; ls /dev/null; "
+        "test -h /etc || echo etc; ls " +
+        victim.path();
+    const RunOutput output = root_user ? asRoot(root, text) : in(root, text);
+    EXPECT_EQ(output.out, "workspace\nworkspace\ncat\n/dev/null\netc\n") << root_user << output.describe();
+    EXPECT_EQ(differences(before, treeState(victim.path())), "") << root_user;
+  }
+}
+
+TEST_F(ImageRoot, DevicesOfTheDirectoryAreNotShown) {
+  const TempDir root;
+  install(root);
+  root.write("dev/sda", "not a device");
+  root.write("dev/null", "not a device either");
+  root.openToAll();
+  const RunOutput output = in(root, "ls /dev/sda; cat /dev/null; echo x > /dev/null && echo null");
+  EXPECT_EQ(output.out, "null\n") << output.describe();
+}
+
+TEST_F(ImageRoot, DeniedPathsAreHiddenThroughItsLinks) {
+  const TempDir root;
+  install(root, true);
+  root.write("usr/lib/secret", "hidden-content\n");
+  root.write("usr/lib/open", "open\n");
+  for (const std::string denied : {"/lib/secret", "/usr/lib/secret"}) {
+    const RunOutput output = in(root, "cat /lib/open /usr/lib/open /lib/secret /usr/lib/secret", {"--deny", denied});
+    EXPECT_EQ(output.out, "open\nopen\n") << denied << output.describe();
+  }
+  const RunOutput made =
+      asRoot(root, "mkdir -p /opt; echo x > /opt/later; cat /opt/later; echo end", {"--deny", "/opt/later"});
+  EXPECT_EQ(made.out, "end\n") << made.describe();
+}
+
+TEST_F(ImageRoot, HostPathsAndSecretsWorkAsWithTheHostsRoot) {
+  const TempDir root, shown;
+  install(root);
+  shown.write("file", "shown\n");
+  shown.openToAll();
+  workspace.write(".env", "TOKEN=hidden-content\n");
+  const RunOutput output = in(root, "cat " + shown / "file" + " .env", {"--ro", shown.path()});
+  EXPECT_EQ(output.out, "shown\n") << output.describe();
+}
+
+TEST_F(ImageRoot, RootInsideHasNoPowerOverTheKernel) {
+  const TempDir root;
+  install(root);
+  const RunOutput output = asRoot(root,
+                                  "id -u; mount -t tmpfs none /tmp || echo no mount; "
+                                  "echo x > /proc/sys/kernel/domainname || echo no setting; "
+                                  "cat /proc/self/status");
+  EXPECT_TRUE(output.out.starts_with("0\nno mount\nno setting\n")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "CapEff:\t0000000000000000")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "CapBnd:\t0000000000000000")) << output.describe();
+}
+
+TEST_F(ImageRoot, WrongRootsAreRefusedWithTheReason) {
+  const TempDir root;
+  install(root);
+  root.write("file", "x");
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"--image", root / "file"}, "not a directory"},
+      {{"--image", root / "absent"}, "cannot be opened"},
+      {{"--image", "/"}, "the whole host"},
+      {{"--image", root.path(), "--level", "process"}, "level full"},
+      {{"--image", "a b"}, "an image such as"},
+  };
+  for (const auto& [options, reason] : cases) {
+    const RunOutput output = run(options, {"sh", "-c", "echo ran"});
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    EXPECT_TRUE(contains(output.err, reason)) << reason << output.describe();
+  }
+}
+
+}  // namespace
+}  // namespace caisson::test
