@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <ctime>
 
+#include "session/sandbox.h"
+
 namespace caisson::session {
 namespace {
 
