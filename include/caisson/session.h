@@ -11,6 +11,10 @@
 // sandbox is gone (reboot, restore), the next command starts it again over the same files; what was in memory
 // (processes, and /tmp and /home/sandbox unless the policy puts them on disk) is lost.
 //
+// In the landlock tier (isolation.tier, or where it replaces missing namespaces) no sandbox is kept: the workspace is a
+// copy, or with mode `rw` the real directory, and each command is a separate run that exec() supervises. Background
+// commands, checkpoints, forks, ports and pools are errors there.
+//
 // Guarantees: no exception is thrown. Several processes and threads may use one store, and one session, at the same
 // time. After a crash at any moment, a session is in its state before or after the operation. Session is a handle:
 // its copies, and handles in other processes, refer to the same session. Not thread-safe: one Session object.
@@ -21,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,7 +42,9 @@ class Store;
 }  // namespace session
 
 struct SessionOptions {
-  Policy policy;     ///< for all its commands; filesystem.workspace must be an overlay, or none (an empty workspace)
+  /// For all its commands; filesystem.workspace must be an overlay or none (an empty workspace), in the landlock tier
+  /// an overlay (which becomes a copy), none or rw.
+  Policy policy;
   std::string name;  ///< display name: letters, digits, `-`, `_`, `.`; unique; may be empty
   /// The session expires after this long without a request: its processes are killed. If it has no uncommitted
   /// changes, it is removed. Otherwise its files are kept for kSessionGraceSeconds more, for diff(), exportTar(),
@@ -65,7 +72,9 @@ struct SessionInfo {
   bool live = false;         ///< the sandbox is running; else the next command starts it
   std::string network;       ///< "none", "proxy" or "host"
   std::vector<std::string> allowed_hosts;
-  std::string problem;  ///< why it cannot be used (unreadable metadata, a newer format), or empty
+  std::string directory;              ///< the workspace as commands see it: /workspace, or a directory of the host
+  std::vector<std::string> warnings;  ///< weaker protection than usual, of the sandbox that was started last
+  std::string problem;                ///< why it cannot be used (unreadable metadata, a newer format), or empty
 };
 
 enum class OutputStreamKind : std::uint8_t { out, err };
@@ -299,6 +308,8 @@ class Session {
   /// Sends SIGTERM to all its processes, and SIGKILL when it has ended or after the grace period. Waits until it has
   /// ended; an error if it survives SIGKILL for 5 s. Not an error if it has already ended.
   Result<void> stop(std::uint32_t exec, double grace_seconds = 2);
+  /// Sends a signal to all its processes. ESRCH if it has ended.
+  Result<void> signal(std::uint32_t exec, int number);
 
   /// Processes that outlived the command that started them.
   Result<std::vector<LeftBehind>> leftBehind();
@@ -313,8 +324,23 @@ class Session {
   Result<FilePiece> read(std::string_view path, std::uint64_t offset = 0, std::uint64_t max_bytes = 64U << 20);
   /// Creates or replaces the file, atomically.
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options = {});
+  /// Like write(), with the bytes that `read` returns until it returns 0. The file appears only when it is complete.
+  /// While this runs, checkpoints of the session wait. Returns the size.
+  Result<std::uint64_t> writeFrom(std::string_view path,
+                                  const std::function<Result<std::size_t>(std::span<char>)>& read,
+                                  const WriteOptions& options = {});
+  /// Opens a regular file for reading and returns the descriptor, which the caller closes.
+  Result<int> openFile(std::string_view path);
   /// The entries of a directory, sorted by name. More than a million are an error.
   Result<std::vector<FileEntry>> listFiles(std::string_view path);
+  /// One file, directory or link itself.
+  Result<FileEntry> statFile(std::string_view path);
+  /// Creates a directory and its missing parents.
+  Result<void> makeDirectory(std::string_view path);
+  /// Renames within the workspace. Without `replace`, EEXIST if `to` exists.
+  Result<void> moveFile(std::string_view from, std::string_view to, bool replace = false);
+  /// Removes a file, link or empty directory; with `recursive`, a whole tree. ENOENT if there is none.
+  Result<void> removeFile(std::string_view path, bool recursive = false);
 
   /// Freezes the current workspace under a name ("" generates one). Takes the same time whatever the workspace's
   /// size, unless there are so many layers that they are merged first. The next command restarts the sandbox: what was

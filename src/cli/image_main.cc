@@ -3,6 +3,8 @@
 // them.
 #include <sys/stat.h>
 
+#include <csignal>
+
 #include "cli/image/actions.h"
 #include "cli/image/verbs.h"
 #include "cli/output.h"
@@ -19,6 +21,7 @@ struct Action {
 
 constexpr Action kActions[] = {{&kImageImport, importAction}, {&kImageInspect, inspectAction},
                                {&kImageList, listAction},     {&kImagePrune, pruneAction},
+                               {&kImagePull, pullAction},     {&kImagePush, pushAction},
                                {&kImageRemove, removeAction}, {&kImageSave, saveAction},
                                {&kImageTag, tagAction},       {&kImageVerify, verifyAction}};
 
@@ -33,7 +36,8 @@ int performImage(std::span<char* const> line) {
     auto arguments = parse(syntax, line.subspan(2));
     if (!arguments) return complain(arguments.error());
     for (char* operand : arguments->command) arguments->operands.emplace_back(operand);
-    ::umask(0022);  // directories that an archive implies get mode 0755, for everybody the same
+    ::signal(SIGPIPE, SIG_IGN);  // a registry may close a connection while we write
+    ::umask(0022);               // directories that an archive implies get mode 0755, for everybody the same
     return action.perform(*arguments);
   }
   return complain(usageError("caisson-image", "start it with `caisson image`"));

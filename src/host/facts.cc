@@ -73,6 +73,16 @@ HostPath observe(const std::string& requested) {
   return result;
 }
 
+/// Whether a user who owns nothing and is in no group may enter the directory at this canonical path: whether all
+/// others may search it and every directory above it.
+bool othersMayEnter(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    struct stat status;
+    if (::lstat(path.substr(0, end).c_str(), &status) != 0 || (status.st_mode & S_IXOTH) == 0) return false;
+    if (end == std::string::npos) return true;
+  }
+}
+
 /// Finds secrets and, for a workspace that is written directly, files that the host would execute.
 plan::WorkspaceScan scan(const policy::Workspace& workspace, const std::string& path) {
   const bool protect = workspace.mode == policy::WorkspaceMode::rw && !workspace.allow_exec_config;
@@ -319,6 +329,9 @@ void observePaths(const policy::Policy& policy, HostFacts& facts) {
   const policy::Workspace& workspace = policy.filesystem.workspace;
   if (workspace.mode != policy::WorkspaceMode::none) {
     facts.workspace = observe(workspace.path.empty() ? "." : workspace.path);
+  }
+  if (policy.isolation.tier == policy::Tier::landlock && facts.may_map_other_ids && facts.workspace.directory) {
+    facts.workspace.payload_may_enter = othersMayEnter(facts.workspace.path);
   }
   facts.homes = observeHomes(facts.uid);
   if (facts.workspace.directory && facts.workspace.sys_errno == 0 && !plan::currentDirectoryIsTooBroad(policy, facts)) {

@@ -4,10 +4,12 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <filesystem>
 
+#include "approval/owner.h"
 #include "base/text.h"
 #include "caisson/run.h"
 #include "sys/helper_process.h"
@@ -16,6 +18,7 @@ namespace caisson::image {
 namespace {
 
 constexpr auto kExitTimeout = std::chrono::seconds(10);
+constexpr double kDecodeSeconds = 600;  // the largest that a policy may have
 constexpr int kPipeBytes = 1 << 20;
 
 /// Beside this program, as it is built and as it is installed.
@@ -34,8 +37,13 @@ Result<std::string> unpackProgram() {
 Result<Policy> decoderPolicy(const std::string& program) {
   auto policy = Policy::profile("strict");
   if (!policy) return policy;
+  // Within what the owner allows to any policy.
+  const auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  const double seconds = std::min(kDecodeSeconds, owner->ceilings.wall_seconds.value_or(kDecodeSeconds));
+  const std::string time = std::to_string(static_cast<long>(seconds));
   const std::pair<std::string_view, std::string> settings[] = {
-      {"resources.cpu_seconds", "600"}, {"resources.wall_seconds", "600s"}, {"resources.memory", "200M"}};
+      {"resources.cpu_seconds", time}, {"resources.wall_seconds", time + "s"}, {"resources.memory", "200M"}};
   for (const auto& [key, value] : settings)
     if (auto set = policy->set(key, value); !set) return fail(set.error());
   if (auto shown = policy->append("filesystem.read_only", program); !shown) return fail(shown.error());
@@ -51,10 +59,8 @@ Result<Decoder> Decoder::start(int blob, DecodeMode mode, std::uint64_t max_byte
   if (::pipe2(errors, O_CLOEXEC) != 0) return fail(sysError(Stage::state, "pipe", "decoder", errno));
   sys::Fd errors_from(errors[0]), errors_to(errors[1]);
   (void)::fcntl(to.get(), F_SETPIPE_SZ, kPipeBytes);  // fewer switches between the two; may fail
-  std::error_code problem;
-  const std::string own = std::filesystem::read_symlink(sys::kOwnProgram, problem).string();
   auto program =
-      sys::HostProgram::start({.arguments = {own, std::string(kDecoderArgument),
+      sys::HostProgram::start({.arguments = {sys::kOwnProgram, std::string(kDecoderArgument),
                                              mode == DecodeMode::data ? "data" : "names", std::to_string(max_bytes)},
                                .inherit_environment = true,
                                .descriptors = {{blob, 0}, {to.get(), 1}, {errors_to.get(), 2}}});

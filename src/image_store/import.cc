@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "image/reference.h"
 #include "image_store/import_sources.h"
+#include "image_store/signature.h"
 
 namespace caisson::image {
 namespace {
@@ -107,6 +108,9 @@ Result<ImportResult> importImage(const Store& store, const ImportOptions& option
     ImportedImage imported{.manifest = image->stored.manifest, .config = image->config};
     imported.names = name.empty() ? offer.names : std::vector{name};
     for (const std::string& one : imported.names) {
+      const auto reference = Reference::parse(one);
+      if (!reference) return fail(reference.error());
+      if (auto allowed = refuseUnsigned(*reference, options.settings); !allowed) return fail(allowed.error());
       image->stored.name = one;
       added.push_back(image->stored);
     }

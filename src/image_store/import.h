@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "approval/owner.h"
 #include "base/error.h"
 #include "image_store/add_image.h"
 #include "image_store/store.h"
@@ -15,6 +16,7 @@ struct ImportOptions {
   std::string name;  ///< empty: the names in the archive, if any
   Platform platform = hostPlatform();
   std::uint64_t quota = 0;
+  approval::ImageSettings settings;
 };
 
 struct ImportedImage {

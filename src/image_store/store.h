@@ -34,7 +34,7 @@ class StoreLock {
 
 inline constexpr std::string_view kUseLock = "lock";          ///< shared: adds blobs; exclusive: removes them
 inline constexpr std::string_view kIndexLock = "index.lock";  ///< exclusive: changes index.json or tmp/
-inline constexpr auto kLockTimeout = std::chrono::seconds(30);
+inline constexpr auto kLockTimeout = std::chrono::seconds(10);
 
 struct Removed {
   std::uint64_t blobs = 0, layers = 0, bytes = 0;

@@ -246,6 +246,10 @@ mode_t modeOfRootsHome(const policy::Policy& policy, const HostFacts& host) {
 
 }  // namespace
 
+std::string workspaceCache(const std::string& path) {
+  return "workspace-" + hex(Sha256().add(path).finish()).substr(0, 32);
+}
+
 std::string cacheOf(const policy::Policy& policy, const policy::Tmpfs& tmpfs, const HostFacts& host, const Plan& plan) {
   const bool other_user = plan.identity.parent_writes_maps;
   if (tmpfs.cache.empty()) return "";
@@ -254,7 +258,7 @@ std::string cacheOf(const policy::Policy& policy, const policy::Tmpfs& tmpfs, co
   const bool shown = policy.filesystem.workspace.mode != policy::WorkspaceMode::none && !host.workspace.path.empty() &&
                      !currentDirectoryIsTooBroad(policy, host);
   if (!shown) return "";
-  return "workspace-" + hex(Sha256().add(host.workspace.path).finish()).substr(0, 32);
+  return workspaceCache(host.workspace.path);
 }
 
 Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan) {

@@ -124,7 +124,9 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
     if (link.empty()) add(path, listed ? readRights() : executeRights());
   }
   for (const SystemPath& path : etcPaths()) add(std::string(path.path), readRights());
-  for (const std::string_view path : kGeneratedEtc) add(std::string(path), readRights());
+  if (plan.own_root) {  // the sandbox's own are mounted over the host's
+    for (const std::string_view path : kGeneratedEtc) add(std::string(path), readRights());
+  }
   for (const std::string_view device : kDevices) add(std::string(device), deviceRights(abi));
   if (plan.own_root)
     add("/dev/pts", deviceRights(abi) | kFsReadDir);  // a private instance; without one it is the host's

@@ -18,4 +18,8 @@ inline constexpr std::string_view kLandlockTierLosses =
 /// filterForProcess().
 Result<void> planLandlockTier(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
+/// Landlock cannot take a file out of a directory that it opens, so keys and passwords of a home are visible in every
+/// directory that holds them: an error unless the policy shows secrets, then a warning.
+Result<void> checkHomeSecrets(const policy::Policy& policy, const HostFacts& host, const HostPath& shown, Plan& plan);
+
 }  // namespace caisson::plan

@@ -31,6 +31,9 @@ struct HostPath {
   bool regular_file = false;
   uid_t uid = 0;
   gid_t gid = 0;
+  /// False: the payload of a root caller, which is another user, may not enter it. Probed for the workspace of the
+  /// landlock tier, where nothing shows it under another owner.
+  bool payload_may_enter = true;
 };
 
 /// A descriptor of the caller that the policy passes to the payload.

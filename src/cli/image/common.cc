@@ -48,7 +48,11 @@ Result<image::Platform> platformFrom(const Arguments& arguments) {
   return *platform;
 }
 
-Result<std::uint64_t> storeQuota() { return kDefaultQuota; }
+Result<std::uint64_t> storeQuota() {
+  const auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  return owner->images.quota.value_or(kDefaultQuota);
+}
 
 void printReport(const image::UnpackReport& report) {
   for (const auto& [what, count] : report.counts()) {

@@ -1,6 +1,7 @@
 // Verbs of `caisson image` that work on the store and on files: import, save, tag, remove, prune.
 #include <algorithm>
 
+#include "approval/owner.h"
 #include "cli/image/actions.h"
 #include "cli/image/common.h"
 #include "cli/image/verbs.h"
@@ -8,6 +9,7 @@
 #include "image/reference.h"
 #include "image_store/import.h"
 #include "image_store/save.h"
+#include "image_store/signature.h"
 
 namespace caisson::cli {
 namespace {
@@ -45,10 +47,14 @@ int importAction(const Arguments& arguments) {
   if (!platform) return complain(platform.error());
   const auto store = Store::open();
   if (!store) return complain(store.error());
+  const auto owner = approval::loadOwner();
+  if (!owner) return complain(owner.error());
   const auto quota = storeQuota();
   if (!quota) return complain(quota.error());
   image::Progress progress(arguments.has(kImageQuiet));
-  image::ImportOptions options{.path = std::string(arguments.operands[0]), .platform = *platform, .quota = *quota};
+  image::ImportOptions options{
+      .path = std::string(arguments.operands[0]), .platform = *platform, .quota = *quota, .settings = owner->images};
+  while (options.path.size() > 1 && options.path.ends_with('/')) options.path.pop_back();
   if (arguments.operands.size() == 2) options.name = arguments.operands[1];
   const auto result = image::importImage(*store, options, progress);
   if (!result) return complain(result.error());
@@ -84,6 +90,9 @@ int tagAction(const Arguments& arguments) {
   const auto name = image::Reference::parse(arguments.operands[1]);
   if (!name) return complain(name.error());
   if (name->digest) return complain(usageError(arguments.operands[1], "a new name has no digest"));
+  const auto owner = approval::loadOwner();
+  if (!owner) return complain(owner.error());
+  if (auto allowed = image::refuseUnsigned(*name, owner->images); !allowed) return complain(allowed.error());
   loaded->stored.name = name->tagged();
   const auto added = store->addNames({loaded->stored});
   return added ? 0 : complain(added.error());

@@ -101,24 +101,26 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   options.keep = arguments.flag("keep");
   auto sandbox = sandboxes.create(options, options.keep);
   if (!sandbox) return failure(call, sandbox.error());
-  return structuredResult(call, {{"sandbox_id", (*sandbox)->id()},
-                                 {"name", options.name},
-                                 {"workspace", workspace},
-                                 {"directory", "/workspace"},
-                                 {"profile", profile},
-                                 {"network", network},
-                                 {"expires_in_seconds", options.ttl_seconds}});
+  const auto info = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
+  if (!info) return failure(call, info.error());
+  Json made{{"sandbox_id", (*sandbox)->id()},
+            {"name", options.name},
+            {"workspace", workspace},
+            {"directory", info->directory},
+            {"profile", profile},
+            {"network", network},
+            {"expires_in_seconds", options.ttl_seconds}};
+  if (!info->warnings.empty()) made["warnings"] = info->warnings;
+  return structuredResult(call, std::move(made));
 }
 
 Json describe(const SessionInfo& info) {
-  Json value{{"sandbox_id", info.id},
-             {"name", info.name},
-             {"workspace", info.workspace},
-             {"created", info.created},
-             {"expires_in_seconds", static_cast<std::int64_t>(info.expires_in)},
-             {"live", info.live},
-             {"network", info.network}};
+  Json value{{"sandbox_id", info.id},       {"name", info.name},
+             {"workspace", info.workspace}, {"directory", info.directory},
+             {"created", info.created},     {"expires_in_seconds", static_cast<std::int64_t>(info.expires_in)},
+             {"live", info.live},           {"network", info.network}};
   if (!info.allowed_hosts.empty()) value["allowed_hosts"] = info.allowed_hosts;
+  if (!info.warnings.empty()) value["warnings"] = info.warnings;
   if (!info.problem.empty()) value["problem"] = info.problem;
   return value;
 }
@@ -198,7 +200,9 @@ constinit const Tool kCreateTool{
     .parameters = kCreateParameters,
     .output = R"("sandbox_id":{"type":"string"},"name":{"type":"string"},
       "workspace":{"type":"string","description":"The host directory it started from; empty: none"},
-      "directory":{"type":"string"},"profile":{"type":"string"},"network":{"type":"string"},
+      "directory":{"type":"string","description":"The workspace in the sandbox"},
+      "warnings":{"type":"array","items":{"type":"string"},"description":"Protections that are weaker than usual"},
+      "profile":{"type":"string"},"network":{"type":"string"},
       "expires_in_seconds":{"type":"number"})",
     .behaviour = {.destructive = false},
     .perform = create,

@@ -13,6 +13,8 @@
 #include "session/client/foreground.h"
 #include "session/client/session_context.h"
 #include "session/store/background_files.h"
+#include "session/tier/tier_command.h"
+#include "session/tier/tier_files.h"
 #include "supervise/processes/signal_relay.h"
 
 namespace caisson::session {
@@ -28,6 +30,11 @@ constexpr auto kFeedTimeout = std::chrono::seconds(30);
 Result<sys::RootDir> SessionContext::logDirectory() { return directory_.enter(kLogDirectory); }
 
 Result<std::uint32_t> SessionContext::start(const ExecRequest& request) {
+  if (inLandlockTier(metadata_.policy)) {
+    return fail(notInTier("session exec", metadata_,
+                          "a background command needs a pid namespace, whose processes the kernel kills together",
+                          "run it in the foreground"));
+  }
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
   if (request.interactive || request.relay_stdin) {
     return fail(plainError(Stage::usage, "session exec", "--background", "a background command has no terminal",
@@ -158,6 +165,18 @@ Result<void> SessionContext::stop(std::uint32_t exec, double grace_seconds) {
   if (!info->running) return {};
   return fail(plainError(Stage::supervise, "session stop", std::to_string(exec), "it survives SIGKILL",
                          "it hangs in the kernel; destroy the session"));
+}
+
+Result<void> SessionContext::signal(std::uint32_t exec, int number) {
+  auto info = status(exec);
+  if (!info) return fail(info.error());
+  if (!info->running) return fail(sysError(Stage::state, "session signal", std::to_string(exec), ESRCH));
+  auto connection = connect();
+  if (!connection) return fail(connection.error());
+  const SignalOptions options{.command = exec, .signal = number, .whole_tree = true};
+  auto sent = (*connection)->ask(MessageType::signal, codec::encode(options), "session signal", std::to_string(exec));
+  if (!sent) return fail(sent.error());
+  return {};
 }
 
 Result<std::vector<LeftBehind>> SessionContext::askAboutLeft(MessageType type, int signal) {

@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "plan/optional_layers.h"
 #include "policy/describe/json.h"
 #include "session/client/session_context.h"
 #include "session/commit/git_base.h"
-#include "session/network/network.h"
 #include "session/store/pool.h"
+#include "session/store/session_info.h"
+#include "session/tier/tier_files.h"
 
 namespace caisson {
 
@@ -30,21 +32,7 @@ const std::string& Session::id() const { return context_->id(); }
 Result<SessionInfo> Session::info() const {
   auto found = context_->store().find("session", id());
   if (!found) return fail(found.error());
-  SessionInfo info;
-  info.id = id();
-  info.name = found->metadata.name;
-  info.workspace = found->metadata.workspace;
-  info.created = found->metadata.began.wall_ns / 1'000'000'000;
-  const session::Moment now = session::Moment::now();
-  info.ttl_seconds = found->metadata.ttl_seconds;
-  info.expires_in = found->metadata.secondsLeft(now);
-  if (info.expires_in <= 0) {
-    info.removed_in = std::max(0.0, kSessionGraceSeconds - found->metadata.secondsSinceEnd(now));
-  }
-  info.live = session::isAlive(found->directory);
-  info.network = session::networkName(found->metadata.policy.network.mode);
-  info.allowed_hosts = found->metadata.policy.network.allowed_hosts;
-  return info;
+  return session::infoOf(context_->store().paths(), found->directory, found->metadata);
 }
 
 Result<std::string> Session::policyJson() const {
@@ -76,6 +64,8 @@ Result<void> Session::feed(std::uint32_t exec, std::string_view data, bool close
 
 Result<void> Session::stop(std::uint32_t exec, double grace_seconds) { return context_->stop(exec, grace_seconds); }
 
+Result<void> Session::signal(std::uint32_t exec, int number) { return context_->signal(exec, number); }
+
 Result<std::vector<LeftBehind>> Session::leftBehind() { return context_->leftBehind(); }
 
 Result<std::vector<LeftBehind>> Session::stopLeftBehind(double grace_seconds) {
@@ -90,7 +80,27 @@ Result<void> Session::write(std::string_view path, std::string_view data, const 
   return context_->write(path, data, options);
 }
 
+Result<std::uint64_t> Session::writeFrom(std::string_view path,
+                                         const std::function<Result<std::size_t>(std::span<char>)>& read,
+                                         const WriteOptions& options) {
+  return context_->writeFrom(path, read, options);
+}
+
+Result<int> Session::openFile(std::string_view path) { return context_->openFile(path); }
+
 Result<std::vector<FileEntry>> Session::listFiles(std::string_view path) { return context_->listFiles(path); }
+
+Result<FileEntry> Session::statFile(std::string_view path) { return context_->statFile(path); }
+
+Result<void> Session::makeDirectory(std::string_view path) { return context_->makeDirectory(path); }
+
+Result<void> Session::moveFile(std::string_view from, std::string_view to, bool replace) {
+  return context_->moveFile(from, to, replace);
+}
+
+Result<void> Session::removeFile(std::string_view path, bool recursive) {
+  return context_->removeFile(path, recursive);
+}
 
 Result<CheckpointInfo> Session::checkpoint(std::string_view name, WhenBusy when_busy) {
   return context_->checkpoint(name, when_busy);
@@ -177,9 +187,16 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
     (void)store_->destroy(handle->id());
     return fail(noted.error());
   }
-  if (auto connected = handle->connect(); !connected) {
+  const bool tier = session::inLandlockTier(options.policy.model());
+  if (auto connected = tier ? Result<const session::SupervisorConnection*>(nullptr) : handle->connect(); !connected) {
     const Error error = connected.error();
     (void)store_->destroy(handle->id());
+    if (error.code == ErrorCode::no_user_namespace &&
+        plan::mayMiss(options.policy.model(), policy::OptionalLayer::landlock)) {
+      SessionOptions weaker = options;
+      weaker.policy.model().isolation.tier = policy::Tier::landlock;
+      return create(weaker);
+    }
     return fail(error);
   }
   session::recordGitBases(handle->directory(), handle->metadata().workspace, handle->metadata().began);
