@@ -8,8 +8,10 @@
 
 #include "host/facts.h"
 #include "host/root_view.h"
+#include "image/lookup.h"
 #include "plan/denied_paths.h"
 #include "plan/filesystem.h"
+#include "plan/image_root.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
 #include "sys/descriptor_path.h"
@@ -39,6 +41,31 @@ void findDirectory(const std::string& path, plan::RootFacts& root) {
   root.layers = {*std::move(real)};
 }
 
+/// The path without links: layers are opened again without following any.
+Result<std::string> canonical(const std::string& path) {
+  const sys::Fd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!directory) return fail(sysError(Stage::host, "open", path, errno));
+  return sys::canonicalPath(directory.get());
+}
+
+void findImage(const std::string& reference, plan::RootFacts& root) {
+  auto image = image::lookup(reference);
+  if (!image) {
+    const Error& error = image.error();
+    return refuse(root, error.reason.empty() ? error.message() : error.reason, error.hint);
+  }
+  for (auto layer = image->layers.rbegin(); layer != image->layers.rend(); ++layer) {
+    auto path = canonical(*layer);
+    if (!path) return refuse(root, path.error().message(), "caisson image verify");
+    root.layers.push_back(*std::move(path));
+  }
+  root.digest = image->manifest.text();
+  root.environment = std::move(image->config.env);
+  root.working_directory = std::move(image->config.working_dir);
+  root.user = std::move(image->config.user);
+  root.in_use = std::make_shared<const std::vector<sys::Fd>>(std::move(image->in_use));
+}
+
 /// Denied paths lead through links of this root, not of the host's, except in trees of the host that are shown.
 void resolveDenied(const policy::Policy& policy, const RootView& view, plan::HostFacts& facts) {
   for (const std::string& entry : policy.filesystem.denied) {
@@ -58,8 +85,11 @@ void resolveDenied(const policy::Policy& policy, const RootView& view, plan::Hos
 
 void observeRootImage(const policy::Policy& policy, plan::HostFacts& facts) {
   plan::RootFacts& root = facts.root;
-  if (!policy.filesystem.root.starts_with('/')) return refuse(root, "images are not in this build", "name a directory");
-  findDirectory(policy.filesystem.root, root);
+  if (policy.filesystem.root.starts_with('/')) {
+    findDirectory(policy.filesystem.root, root);
+  } else {
+    findImage(policy.filesystem.root, root);
+  }
   if (!root.why_not.empty()) return;
   auto view = RootView::open(root.layers);
   if (!view) return refuse(root, view.error().message(), "name a directory that you can enter");
@@ -70,7 +100,19 @@ void observeRootImage(const policy::Policy& policy, plan::HostFacts& facts) {
   root.group = view->readFile("/etc/group", kMaxAccounts).value_or("");
   root.has_apt = view->isDirectory("/etc/apt/apt.conf.d");
   root.has_git_config = view->isFile("/etc/gitconfig");
+  if (!root.working_directory.starts_with('/') || !view->isDirectory(root.working_directory))
+    root.working_directory.clear();
   resolveDenied(policy, *view, facts);
+}
+
+Result<std::vector<std::string>> imageCommand(const policy::Policy& policy) {
+  const std::string& root = policy.filesystem.root;
+  if (!plan::hasOtherRoot(policy) || root.starts_with('/')) return std::vector<std::string>();
+  auto image = image::lookup(root);
+  if (!image) return fail(image.error());
+  std::vector<std::string> command = std::move(image->config.entrypoint);
+  command.insert(command.end(), image->config.cmd.begin(), image->config.cmd.end());
+  return command;
 }
 
 }  // namespace caisson::host

@@ -72,6 +72,7 @@ std::string actionText(Action action) {
     case ActionKind::allow: return "allow";
     case ActionKind::refuse: return errnoName(action.error);
     case ActionKind::notify: return errnoName(action.error) + ", reported";
+    case ActionKind::pretend: return "answered with success, not made";
   }
   return "";
 }
@@ -122,7 +123,7 @@ std::string describe(const Plan& plan) {
         partly += " " + name;
       } else if (rule.otherwise.kind == ActionKind::allow) {
         allowed += " " + name;
-      } else if (rule.otherwise == kAnswer || rule.otherwise == kServe) {
+      } else if (rule.otherwise == kAnswer || rule.otherwise == kServe || rule.otherwise == kPretend) {
         answered += " " + name;
       } else {
         refused += " " + name;

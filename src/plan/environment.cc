@@ -90,6 +90,18 @@ void addStandardVariables(const HostFacts& host, const Plan& plan, bool interact
   values["TERM"] = terminal == host.caller_environment.end() ? "xterm-256color" : terminal->second;
 }
 
+/// The variables of an image: not those that describe the sandbox, and none that makes programs load other code.
+void addImageVariables(const HostFacts& host, std::map<std::string, std::string>& values) {
+  constexpr std::string_view kOurs[] = {"HOME", "USER", "LOGNAME", "TMPDIR", "CAISSON", "TERM"};
+  for (const std::string& variable : host.root.environment) {
+    const std::size_t equals = variable.find('=');
+    const std::string name = variable.substr(0, equals);
+    const bool ours = std::ranges::find(kOurs, name) != std::end(kOurs);
+    if (equals == std::string::npos || name.empty() || ours || altersLoading(name)) continue;
+    values[name] = variable.substr(equals + 1);
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> planEnvironment(const policy::Policy& policy, const HostFacts& host, const Plan& plan,
@@ -107,6 +119,7 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
     }
   };
   if (wish.mode != policy::EnvironmentMode::listed) addStandardVariables(host, plan, interactive, values);
+  if (wish.mode != policy::EnvironmentMode::listed) addImageVariables(host, values);
   if (plan.egress) addProxyVariables(values);
   for (const std::string& name : wish.pass) fromCaller(name);
   dropSecretVariables(policy, values);

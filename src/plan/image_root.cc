@@ -182,6 +182,19 @@ Result<void> arrange(const policy::Policy& policy, const HostFacts& host, Plan& 
   return {};
 }
 
+/// The program is the sandbox's user, or root, whatever the image says.
+void noteUser(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  const std::string user = host.root.user.substr(0, host.root.user.find(':'));
+  if (user.empty()) return;
+  std::string uid = user;
+  for (const std::string_view line : split(host.root.passwd, '\n')) {
+    if (std::ranges::count(line, ':') >= 2 && fieldOf(line, 0) == user) uid = fieldOf(line, 2);
+  }
+  if (uid == std::to_string(plan.identity.inside_uid)) return;
+  plan.notices.push_back("the image's user " + printable(user) + " is not used: the program is " +
+                         (policy.isolation.user == policy::InsideUser::root ? "root" : "sandbox (1000)") + " inside");
+}
+
 /// A directory of the user's that is too much to show: it holds caisson's state, or a whole home.
 Result<void> checkDirectory(const policy::Policy& policy, const HostFacts& host) {
   if (!host.root.digest.empty()) return {};
@@ -229,7 +242,9 @@ Result<void> planImageRoot(const policy::Policy& policy, const HostFacts& host, 
   plan.own_root = true;
   plan.layered_root = true;
   plan.root_writable = policy.isolation.user == policy::InsideUser::root;
-  plan.working_directory = "/";
+  plan.working_directory = host.root.working_directory.empty() ? "/" : host.root.working_directory;
+  plan.root_in_use = host.root.in_use;
+  noteUser(policy, host, plan);
   addEtc(policy, host, plan);
   addDevices(plan);
   addProc(policy, host, plan);

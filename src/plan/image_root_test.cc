@@ -60,7 +60,8 @@ TEST(ImageRoot, IsReadOnlyUnlessTheUserIsRoot) {
   EXPECT_FALSE(root->writable);
   EXPECT_EQ(plan.identity.inside_uid, 1000U);
   for (const LandlockRule& rule : plan.landlock.rules) {
-    if (rule.path == "/") EXPECT_EQ(rule.access & sys::kFsWriteFile, 0U);
+    if (rule.path != "/") continue;
+    EXPECT_EQ(rule.access & sys::kFsWriteFile, 0U);
   }
   const Plan writable = planned(withRoot(true), hostWithRoot());
   const int at = firstOf<MountRoot>(writable);
@@ -78,6 +79,45 @@ TEST(ImageRoot, AccountsOfTheImageStayWithoutTheSandboxUsersId) {
   ASSERT_NE(accounts, nullptr);
   EXPECT_EQ(accounts->content, "root:x:0:0::/root:/bin/bash\nsandbox:x:1000:1000:sandbox:/home/sandbox:/bin/sh\n");
   EXPECT_EQ(stepAt<MakeFile>(planned(withRoot(true), hostWithRoot()), "/etc/passwd"), nullptr);
+}
+
+TEST(ImageRoot, VariablesOfTheImageAreBelowThePolicysRules) {
+  HostFacts host = hostWithRoot();
+  host.root.environment = {"PATH=/opt/bin:/bin", "LANG=de_DE.UTF-8", "LD_PRELOAD=/x.so",
+                           "HOME=/root",         "MODE=image",       "broken"};
+  policy::Policy policy = withRoot();
+  policy.environment.set = {{"MODE", "policy"}};
+  const Plan plan = planned(policy, host);
+  EXPECT_TRUE(anyContains(plan.environment, "PATH=/opt/bin:/bin"));
+  EXPECT_TRUE(anyContains(plan.environment, "LANG=de_DE.UTF-8"));
+  EXPECT_TRUE(anyContains(plan.environment, "MODE=policy"));
+  EXPECT_TRUE(anyContains(plan.environment, "HOME=/home/sandbox"));
+  EXPECT_FALSE(anyContains(plan.environment, "LD_PRELOAD"));
+  policy.environment.mode = policy::EnvironmentMode::listed;
+  EXPECT_FALSE(anyContains(planned(policy, host).environment, "LANG="));
+}
+
+TEST(ImageRoot, WorkingDirectoryOfTheImageIsUsedWithoutAWorkspace) {
+  HostFacts host = hostWithRoot();
+  host.root.working_directory = "/srv/app";
+  policy::Policy policy = withRoot();
+  EXPECT_EQ(planned(policy, host).working_directory, "/workspace");
+  policy.filesystem.workspace.mode = policy::WorkspaceMode::none;
+  EXPECT_EQ(planned(policy, host).working_directory, "/srv/app");
+}
+
+TEST(ImageRoot, AnotherUserOfTheImageIsNamedInANotice) {
+  HostFacts host = hostWithRoot();
+  for (const std::string same : {"1000", "owner", "owner:owner", ""}) {
+    host.root.user = same;
+    EXPECT_FALSE(anyContains(planned(withRoot(), host).notices, "user")) << same;
+  }
+  for (const std::string other : {"0", "root", "33:33", "www-data"}) {
+    host.root.user = other;
+    EXPECT_TRUE(anyContains(planned(withRoot(), host).notices, "is not used")) << other;
+  }
+  host.root.user = "root";
+  EXPECT_FALSE(anyContains(planned(withRoot(true), host).notices, "is not used"));
 }
 
 TEST(ImageRoot, HostPathsBelowItsLinksAreRefused) {

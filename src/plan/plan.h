@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -17,6 +18,7 @@
 #include "base/error.h"
 #include "plan/syscall_filter.h"
 #include "policy/model.h"
+#include "sys/fd.h"
 
 namespace caisson::plan {
 
@@ -116,6 +118,11 @@ struct RootFacts {
   std::string passwd, group;                     ///< content of these files; empty: absent
   bool has_apt = false;                          ///< there is a directory /etc/apt/apt.conf.d
   bool has_git_config = false;                   ///< there is a file /etc/gitconfig
+  // The image's configuration
+  std::vector<std::string> environment;                ///< "NAME=value"
+  std::string working_directory;                       ///< a directory of the root; empty: none
+  std::string user;                                    ///< as the image names it; empty: root
+  std::shared_ptr<const std::vector<sys::Fd>> in_use;  ///< locks: the layers are not removed while these are open
 };
 
 struct HostFacts {
@@ -463,9 +470,10 @@ struct Plan {
   std::vector<std::string> masked_secrets;  ///< hidden files of the workspace, relative to it
   std::optional<GuardedWorkspace> guarded;  ///< mode `rw` only
   std::optional<WatchedWorkspace> watched;
-  std::map<std::string, std::string> layers;  ///< what this plan puts in force, by name
-  std::vector<std::string> warnings;          ///< for the user: weaker protection than usual
-  std::vector<std::string> notices;           ///< for the user: other remarks
+  std::shared_ptr<const std::vector<sys::Fd>> root_in_use;  ///< RootFacts::in_use
+  std::map<std::string, std::string> layers;                ///< what this plan puts in force, by name
+  std::vector<std::string> warnings;                        ///< for the user: weaker protection than usual
+  std::vector<std::string> notices;                         ///< for the user: other remarks
 };
 
 struct Command {

@@ -36,6 +36,25 @@ void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token
   }
 }
 
+/// Lets programs that expect to be root do their work with a single id and no capabilities, as package managers do:
+/// owners and ids cannot change, and are said to. Devices are said to exist. A mode with a setuid or setgid bit is set
+/// without it, by the supervisor: a filter cannot change an argument.
+void addRootRules(Rules& rules) {
+  for (const std::string_view name : {"chown", "fchown", "lchown", "fchownat", "setuid", "setgid", "setreuid",
+                                      "setregid", "setresuid", "setresgid", "setgroups"}) {
+    rules.set(name, kPretend);
+  }
+  const std::pair<std::string_view, std::uint8_t> modes[] = {
+      {"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}};
+  for (const auto& [name, mode] : modes) rules.set(name, kAllow, {{{anyBit(mode, kSetIdBits)}, kServe}});
+  for (const auto& [name, mode] : {std::pair<std::string_view, std::uint8_t>{"mknod", 1}, {"mknodat", 2}}) {
+    rules.set(name, kAllow,
+              {{{equals(mode, S_IFCHR, S_IFMT)}, kPretend},
+               {{equals(mode, S_IFBLK, S_IFMT)}, kPretend},
+               {{anyBit(mode, kSetIdBits)}, notify(EPERM)}});
+  }
+}
+
 /// Only narrows: calls that the policy denied stay denied.
 struct NarrowingRules {
   Rules& rules;
@@ -152,7 +171,10 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
   std::vector<SyscallRule> all = rules.take();
   for (SyscallRule& rule : all) {
     if (std::binary_search(numbers.begin(), numbers.end(), rule.number)) continue;
-    if (rule.otherwise.kind != ActionKind::allow && rule.otherwise != kAnswer && rule.branches.empty()) continue;
+    if (rule.otherwise.kind != ActionKind::allow && rule.otherwise != kAnswer && rule.otherwise != kPretend &&
+        rule.branches.empty()) {
+      continue;
+    }
     rule.branches.clear();
     rule.otherwise = notify(EPERM);
   }
@@ -180,8 +202,8 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
 bool usesBuiltinFilter(const policy::Policy& policy) {
   const policy::Syscalls& wish = policy.syscalls;
   return policy.process.allow_fork && policy.process.allow_exec && !hasExecutableRules(policy) &&
-         policy.resources.cpu_affinity.empty() && wish.allow.empty() && !wish.names && !wish.critical && !wish.high &&
-         wish.oci_profile.empty();
+         policy.isolation.user != policy::InsideUser::root && policy.resources.cpu_affinity.empty() &&
+         wish.allow.empty() && !wish.names && !wish.critical && !wish.high && wish.oci_profile.empty();
 }
 
 std::span<const std::string_view> allowedSyscalls() { return kAllowed; }
@@ -195,6 +217,7 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
     if (isNeverAllowed(name)) return fail(forbidden(name, "syscalls.allow"));
     rules.allowUnlisted(name);  // a partly allowed call stays so
   }
+  if (policy.isolation.user == policy::InsideUser::root) addRootRules(rules);
   addProcessRules(rules, policy, token);  // after syscalls.allow: a policy cannot allow what it also forbids
   if (wish.names) {
     if (wish.mode == policy::SyscallMode::denylist) {

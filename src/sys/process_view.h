@@ -28,6 +28,9 @@ std::optional<std::string> readText(pid_t process, std::uint64_t address);
 /// AT_FDCWD; empty if unknown.
 std::string directoryOf(pid_t process, int descriptor);
 
+/// What one of its descriptors refers to (O_PATH), or its working directory for AT_FDCWD; invalid if it is gone.
+Fd objectOf(pid_t process, int descriptor);
+
 /// The root directory of the process (O_PATH); invalid if it is gone.
 Fd rootOf(pid_t process);
 

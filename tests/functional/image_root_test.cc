@@ -1,5 +1,6 @@
 // A directory as the root file system: a busybox with its libraries.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,11 +43,12 @@ class ImageRoot : public SandboxTest {
     options.insert(options.begin(), {"--image", root.path()});
     return run(options, {"sh", "-c", text});
   }
-  /// A policy for `root` with isolation.user = "root".
+  static std::string policyAsRoot(const TempDir& root) {
+    return "extends = 'dev'\nisolation.user = 'root'\nfilesystem.root = '" + root.path() + "'\n";
+  }
   [[nodiscard]] RunOutput asRoot(const TempDir& root, const std::string& text,
                                  std::vector<std::string> options = {}) const {
-    const std::string policy = workspace.write(
-        "root.toml", "extends = 'dev'\nisolation.user = 'root'\nfilesystem.root = '" + root.path() + "'\n");
+    const std::string policy = workspace.write("root.toml", policyAsRoot(root));
     options.insert(options.begin(), {"--policy", policy});
     return run(options, {"sh", "-c", text});
   }
@@ -152,6 +154,57 @@ TEST_F(ImageRoot, RootInsideHasNoPowerOverTheKernel) {
   EXPECT_TRUE(output.out.starts_with("0\nno mount\nno setting\n")) << output.describe();
   EXPECT_TRUE(contains(output.out, "CapEff:\t0000000000000000")) << output.describe();
   EXPECT_TRUE(contains(output.out, "CapBnd:\t0000000000000000")) << output.describe();
+}
+
+/// F11 holds for root inside too: no file gets a setuid bit, in the root or in a directory of the host.
+TEST_F(ImageRoot, RootInsideSetsModesWithoutSetIdBits) {
+  const TempDir root, shared;
+  install(root);
+  shared.write("file", "x");
+  shared.openToAll();
+  const RunOutput output = asRoot(root,
+                                  "touch /f; mkdir /d; ln -s f /l; cd /d; chmod 4751 ../f && stat -c %a /f; "
+                                  "chmod 2775 /d && stat -c %a /d; chmod 6710 /l && stat -c %a /f; "
+                                  "chmod 4755 /absent || echo absent; "
+                                  "chmod 4755 /dev/null || echo device; "
+                                  "touch own; chmod u+s own; stat -c %a own; cd " +
+                                      shared.path() + " && touch own && chmod 4755 own; stat -c %a own",
+                                  {"--rw", shared.path()});
+  EXPECT_EQ(output.out, "751\n775\n710\nabsent\ndevice\n644\n755\n") << output.describe();
+  struct stat status{};
+  ASSERT_EQ(::stat((shared / "own").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0755U);
+}
+
+TEST_F(ImageRoot, RootInsideIsToldThatOwnersAndDevicesChange) {
+  const TempDir root;
+  install(root);
+  const RunOutput output = asRoot(root,
+                                  "touch /f; chown 33:33 /f && stat -c %u:%g /f; mknod /n c 1 3 && test -e /n || echo "
+                                  "none; mknod /p p && test -p /p && echo fifo");
+  EXPECT_EQ(output.out, "0:0\nnone\nfifo\n") << output.describe();
+}
+
+TEST_F(ImageRoot, SessionKeepsChangesUntilItIsDestroyed) {
+  const TempDir root, home;
+  install(root);
+  const auto before = treeState(root.path());
+  const std::string policy = workspace.write("root.toml", policyAsRoot(root));
+  const RunOptions how{.env = {{"CAISSON_HOME", home / "state"}}, .cwd = workspace.path()};
+  const RunOutput made = runCaisson({"session", "create", "--policy", policy}, how);
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  const std::string id = made.out.substr(0, made.out.find('\n'));
+  const auto inside = [&](const std::string& text) {
+    return runCaisson({"session", "exec", id, "--", "sh", "-c", text}, how).out;
+  };
+  EXPECT_EQ(inside("echo kept > /kept; rm /bin/mv; chmod 4755 /kept && stat -c %a /kept"), "755\n");
+  const auto record = nlohmann::json::parse(readFile(home / ("state/sessions/" + id + "/init.json")));
+  ASSERT_EQ(::kill(record["init"]["pid"].get<pid_t>(), SIGKILL), 0);
+  (void)inside("true");  // it may still reach the sandbox that was killed
+  EXPECT_EQ(inside("cat /kept; test -e /bin/mv || echo removed"), "kept\nremoved\n") << "in a new sandbox";
+  EXPECT_EQ(runCaisson({"session", "destroy", id}, how).exit_status, 0);
+  EXPECT_FALSE(exists(home / ("state/sessions/" + id)));
+  EXPECT_EQ(differences(before, treeState(root.path())), "");
 }
 
 TEST_F(ImageRoot, WrongRootsAreRefusedWithTheReason) {

@@ -239,6 +239,8 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   if (!policy) return fail(policy.error());
   metadata.policy = std::move(*policy);
   const plan::HostFacts facts = host::collectFacts(metadata.policy);
+  // A session keeps its image, also if the name later refers to another one.
+  if (!facts.root.digest.empty()) metadata.policy.filesystem.root = facts.root.digest;
   plan::Plan scratch;
   const bool workspace = metadata.policy.filesystem.workspace.mode != policy::WorkspaceMode::none &&
                          !plan::declineCurrentDirectory(metadata.policy, facts, scratch);
