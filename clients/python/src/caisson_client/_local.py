@@ -10,6 +10,7 @@ from ._endpoint import Endpoint, state_home
 from ._errors import ConnectionFailedError
 
 _PAUSE = 0.02
+_GRACE = 1.0
 
 
 def _is_served(path: str) -> bool:
@@ -23,7 +24,7 @@ def _is_served(path: str) -> bool:
 
 
 def _spawn(program: str, endpoint: Endpoint, log: str) -> int:
-    """The server in a session of its own: it outlives this process, as its sandboxes do."""
+    """Detached: the server outlives this process, as its sandboxes do."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     arguments = [program, "serve", "--socket", endpoint.socket, "--listen", "none"]
     actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
@@ -36,10 +37,15 @@ def _spawn(program: str, endpoint: Endpoint, log: str) -> int:
 
 
 def _wait(pid: int, endpoint: Endpoint, deadline: float) -> bool:
-    """Whether the server accepts connections before the deadline. Returns early if its process ended."""
+    """Whether the server accepts connections before the deadline."""
+    running = True
     while not _is_served(endpoint.socket):
-        if time.monotonic() > deadline or os.waitpid(pid, os.WNOHANG)[0] == pid:
-            return _is_served(endpoint.socket)
+        if time.monotonic() > deadline:
+            return False
+        if running and os.waitpid(pid, os.WNOHANG)[0] == pid:
+            # Perhaps since a server that another client started has the socket: that one may need a moment.
+            running = False
+            deadline = min(deadline, time.monotonic() + _GRACE)
         time.sleep(_PAUSE)
     return True
 

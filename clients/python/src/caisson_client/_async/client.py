@@ -66,7 +66,7 @@ class AsyncClient:
         await self.close()
 
     async def close(self) -> None:
-        """Closes idle connections. The server and its sandboxes go on."""
+        """Closes idle connections. The server and its sandboxes keep running."""
         while self._idle:
             self._idle.pop().close()
 

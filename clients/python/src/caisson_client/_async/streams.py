@@ -106,7 +106,7 @@ class AsyncCommandOutput:
         await self.close()
 
     async def close(self) -> None:
-        """Leaves the stream. The command goes on."""
+        """Leaves the stream. The command keeps running."""
         self._ended = True
         self._source.close()
 

@@ -67,7 +67,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Closes idle connections. The server and its sandboxes go on."""
+        """Closes idle connections. The server and its sandboxes keep running."""
         while self._idle:
             self._idle.pop().close()
 

@@ -107,7 +107,7 @@ class CommandOutput:
         self.close()
 
     def close(self) -> None:
-        """Leaves the stream. The command goes on."""
+        """Leaves the stream. The command keeps running."""
         self._ended = True
         self._source.close()
 
