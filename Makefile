@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help
+.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -75,6 +75,9 @@ test-hostile: ## a hostile process in a session against all that the session pro
 
 test-servers: ## PostgreSQL, SQLite, Redis and Chromium inside a sandbox (installs them)
 	@sh scripts/test_servers.sh
+
+test-image-use: ## apt, pip and npm as root inside an image session (downloads Debian packages once)
+	@sh scripts/test_image_use.sh $(CHECKS)
 
 test-projects: ## real projects (Vite, Next.js, Python, Rust, Go, CMake, Maven) under the profile dev (installs their tools)
 	@sh scripts/test_projects.sh $(NAMES)
