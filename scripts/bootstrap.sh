@@ -6,7 +6,10 @@ set -eu
 exec </dev/null 1>&2
 if [ -z "${CAISSON_REBUILD:-}" ]; then
   say "first call here: building build/$1 once"
-elif [ -e "$root/build/caisson-mcp" ]; then
-  set -- caisson-mcp # which includes build/caisson: both are of the same version
+else
+  # Those that were built before, too: all programs are of the same version.
+  for program in caisson-mcp caisson-server; do
+    if [ "$program" != "$1" ] && [ -e "$root/build/$program" ]; then set -- "$@" "$program"; fi
+  done
 fi
-exec sh "$root/scripts/build.sh" --once release "$1"
+exec sh "$root/scripts/build.sh" --once release "$@"

@@ -21,6 +21,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -83,6 +84,7 @@ struct ExecRequest {
   /// If output is one, too, the user is prompted for hosts that the policy of a session with network mode proxy does
   /// not list.
   bool interactive = false;
+  bool ask_for_hosts = true;                       ///< false: the person at the terminal may not allow hosts
   bool forward_signals = false;                    ///< as in Request, but kills 4 s after TERM or HUP; for programs
   int cancel_descriptor = -1;                      ///< when it is readable, the command is killed: outcome `cancelled`
   std::optional<double> timeout_seconds;           ///< unset: from the policy; at most the owner's ceiling
@@ -299,6 +301,8 @@ class Session {
   /// Sends SIGTERM to all its processes, and SIGKILL when it has ended or after the grace period. Waits until it has
   /// ended; an error if it survives SIGKILL for 5 s. Not an error if it has already ended.
   Result<void> stop(std::uint32_t exec, double grace_seconds = 2);
+  /// Sends a signal to all its processes. ESRCH if it has ended.
+  Result<void> signal(std::uint32_t exec, int number);
 
   /// Processes that outlived the command that started them.
   Result<std::vector<LeftBehind>> leftBehind();
@@ -313,8 +317,23 @@ class Session {
   Result<FilePiece> read(std::string_view path, std::uint64_t offset = 0, std::uint64_t max_bytes = 64U << 20);
   /// Creates or replaces the file, atomically.
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options = {});
+  /// Like write(), with the bytes that `read` returns until it returns 0. The file appears only when it is complete.
+  /// While this runs, checkpoints of the session wait. Returns the size.
+  Result<std::uint64_t> writeFrom(std::string_view path,
+                                  const std::function<Result<std::size_t>(std::span<char>)>& read,
+                                  const WriteOptions& options = {});
+  /// Opens a regular file for reading and returns the descriptor, which the caller closes.
+  Result<int> openFile(std::string_view path);
   /// The entries of a directory, sorted by name. More than a million are an error.
   Result<std::vector<FileEntry>> listFiles(std::string_view path);
+  /// One file, directory or link itself.
+  Result<FileEntry> statFile(std::string_view path);
+  /// Creates a directory and its missing parents.
+  Result<void> makeDirectory(std::string_view path);
+  /// Renames within the workspace. Without `replace`, EEXIST if `to` exists.
+  Result<void> moveFile(std::string_view from, std::string_view to, bool replace = false);
+  /// Removes a file, link or empty directory; with `recursive`, a whole tree. ENOENT if there is none.
+  Result<void> removeFile(std::string_view path, bool recursive = false);
 
   /// Freezes the current workspace under a name ("" generates one). Takes the same time whatever the workspace's
   /// size, unless there are so many layers that they are merged first. The next command restarts the sandbox: what was

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "cli/commands/serve_options.h"
 #include "cli/help.h"
 #include "cli/output.h"
 #include "cli/verb.h"
@@ -8,8 +9,8 @@
 namespace caisson::cli {
 namespace {
 
-constexpr const Verb* kVerbs[] = {&kRun,   &kSession, &kPlan,    &kPolicy,   &kApprovals,   &kTool,
-                                  &kMcp,   &kDoctor,  &kAudit,   &kVerify,   &kPrompts,     &kStats,
+constexpr const Verb* kVerbs[] = {&kRun,   &kSession, &kPlan,    &kPolicy,   &kApprovals,   &kTool,    &kMcp,
+                                  &kServe, &kToken,   &kDoctor,  &kAudit,    &kVerify,      &kPrompts, &kStats,
                                   &kClean, &kInside,  &kVersion, &kHelpVerb, &kCompletions, &kMan};
 
 int printHelp(const Verb& verb) { return print(renderHelp(verb, wantsColour(1))); }

@@ -10,13 +10,13 @@
 #include <string>
 #include <vector>
 
+#include "api/result_json.h"
 #include "cli/network_offer.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "cli/policy_flags.h"
 #include "cli/policy_options.h"
 #include "cli/result/file.h"
-#include "cli/result/json.h"
 #include "cli/result/notices.h"
 #include "plan/landlock_tier.h"
 #include "plan/workspace.h"

@@ -5,9 +5,9 @@
 #include <chrono>
 #include <thread>
 
+#include "api/result_json.h"
 #include "base/json_writer.h"
 #include "cli/output.h"
-#include "cli/result/json.h"
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"
 

@@ -3,13 +3,13 @@
 
 #include <csignal>
 
+#include "api/result_json.h"
 #include "base/json_writer.h"
 #include "cli/network_offer.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "cli/policy_flags.h"
 #include "cli/policy_options.h"
-#include "cli/result/json.h"
 #include "cli/result/notices.h"
 #include "cli/result/report.h"
 #include "cli/session/verbs.h"

@@ -160,6 +160,18 @@ Result<void> SessionContext::stop(std::uint32_t exec, double grace_seconds) {
                          "it hangs in the kernel; destroy the session"));
 }
 
+Result<void> SessionContext::signal(std::uint32_t exec, int number) {
+  auto info = status(exec);
+  if (!info) return fail(info.error());
+  if (!info->running) return fail(sysError(Stage::state, "session signal", std::to_string(exec), ESRCH));
+  auto connection = connect();
+  if (!connection) return fail(connection.error());
+  const SignalOptions options{.command = exec, .signal = number, .whole_tree = true};
+  auto sent = (*connection)->ask(MessageType::signal, codec::encode(options), "session signal", std::to_string(exec));
+  if (!sent) return fail(sent.error());
+  return {};
+}
+
 Result<std::vector<LeftBehind>> SessionContext::askAboutLeft(MessageType type, int signal) {
   std::vector<LeftBehind> found;
   auto opened = SupervisorConnection::open(directory_);

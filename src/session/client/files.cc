@@ -14,6 +14,7 @@
 #include "session/client/as_payload.h"
 #include "session/client/session_context.h"
 #include "session/layers/layer_sizes.h"
+#include "session/store/rollback.h"
 
 namespace caisson::session {
 namespace {
@@ -46,8 +47,8 @@ Result<FilePiece> readPiece(const RootDir& root, std::string_view path, std::uin
   return piece;
 }
 
-Result<void> writeWhole(const RootDir& root, std::string_view path, std::string_view data,
-                        const WriteOptions& options) {
+/// What a write needs to know about its target: directories are created, the mode of a replaced file is kept.
+Result<mode_t> prepareWrite(const RootDir& root, std::string_view path, const WriteOptions& options) {
   const auto there = root.stat(path);
   if (there && there->type == FileType::directory) {
     return fail(sysError(Stage::state, "write", path, EISDIR, "name a file"));
@@ -55,12 +56,41 @@ Result<void> writeWhole(const RootDir& root, std::string_view path, std::string_
   if (options.make_directories) {
     const std::size_t slash = path.rfind('/');
     if (slash != std::string_view::npos && slash > 0) {
-      if (auto made = root.makeDirs(path.substr(0, slash), kNewDirectoryMode); !made) return made;
+      if (auto made = root.makeDirs(path.substr(0, slash), kNewDirectoryMode); !made) return fail(made.error());
     }
   }
   const bool regular = there && there->type == FileType::regular;
   const mode_t mode = options.mode ? static_cast<mode_t>(*options.mode) : regular ? there->mode : kNewFileMode;
-  return root.writeFileAtomic(path, data, mode & kSafeBits);
+  return mode & kSafeBits;
+}
+
+Result<void> writeWhole(const RootDir& root, std::string_view path, std::string_view data,
+                        const WriteOptions& options) {
+  const auto mode = prepareWrite(root, path, options);
+  if (!mode) return fail(mode.error());
+  return root.writeFileAtomic(path, data, *mode);
+}
+
+FileEntry describeFile(std::string name, const sys::FileInfo& info) {
+  return {std::move(name), std::string(sys::name(info.type)), info.size, static_cast<std::uint32_t>(info.mode),
+          info.modified_ns / 1'000'000'000};
+}
+
+/// A name beside `path` that no program would guess.
+std::string temporaryName(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory(slash == std::string_view::npos ? "" : path.substr(0, slash + 1));
+  return directory + ".caisson-" + newLayerName() + ".tmp";
+}
+
+Result<void> writeAll(int file, std::string_view path, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = ::write(file, bytes.data(), bytes.size());
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) return fail(sysError(Stage::state, "write", path, errno));
+    bytes.remove_prefix(static_cast<std::size_t>(wrote));
+  }
+  return {};
 }
 
 Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_view path) {
@@ -73,8 +103,7 @@ Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_vi
   for (const sys::DirectoryEntry& entry : *entries) {
     const auto info = directory->stat(entry.name);
     if (!info) continue;  // removed meanwhile
-    result.push_back({entry.name, std::string(sys::name(info->type)), info->size,
-                      static_cast<std::uint32_t>(info->mode), info->modified_ns / 1'000'000'000});
+    result.push_back(describeFile(entry.name, *info));
   }
   return result;
 }
@@ -154,6 +183,73 @@ Result<void> SessionContext::checkRoom(std::uint64_t bytes, std::uint64_t unmeas
 Result<void> SessionContext::write(std::string_view path, std::string_view data, const WriteOptions& options) {
   if (auto room = checkRoom(data.size(), 1U << 20); !room) return room;
   return withWorkspace<void>([&](const RootDir& root) { return writeWhole(root, withoutLink(path), data, options); });
+}
+
+Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
+                                                const std::function<Result<std::size_t>(std::span<char>)>& read,
+                                                const WriteOptions& options) {
+  return withWorkspace<std::uint64_t>([&](const RootDir& root) -> Result<std::uint64_t> {
+    const std::string_view target = withoutLink(path);
+    const auto mode = prepareWrite(root, target, options);
+    if (!mode) return fail(mode.error());
+    const std::string temporary = temporaryName(target);
+    auto file = root.openFile(temporary, {.flags = O_WRONLY | O_CREAT | O_EXCL, .mode = 0600});
+    if (!file) return fail(file.error());
+    std::vector<char> buffer(std::size_t{64} << 10U);
+    std::uint64_t total = 0;
+    const auto copy = [&]() -> Result<void> {
+      for (;;) {
+        const auto got = read(buffer);
+        if (!got) return fail(got.error());
+        if (*got == 0) break;
+        if (auto room = checkRoom(*got, 1U << 20); !room) return room;
+        if (auto wrote = writeAll(file->get(), target, {buffer.data(), *got}); !wrote) return wrote;
+        total += *got;
+      }
+      if (::fchmod(file->get(), *mode) != 0 || ::fsync(file->get()) != 0)
+        return fail(sysError(Stage::state, "write", target, errno));
+      return root.rename(temporary, target, true);
+    };
+    if (auto copied = copy(); !copied) {
+      (void)root.remove(temporary);
+      return fail(copied.error());
+    }
+    return total;
+  });
+}
+
+Result<int> SessionContext::openFile(std::string_view path) {
+  return withWorkspace<int>([&](const RootDir& root) -> Result<int> {
+    auto file = root.openFile(withoutLink(path), {.flags = O_RDONLY});
+    if (!file) return fail(file.error());
+    return file->release();
+  });
+}
+
+Result<FileEntry> SessionContext::statFile(std::string_view path) {
+  return withWorkspace<FileEntry>([&](const RootDir& root) -> Result<FileEntry> {
+    const std::string_view target = withoutLink(path);
+    const auto info = root.stat(target);
+    if (!info) return fail(info.error());
+    return describeFile(std::string(target.substr(target.rfind('/') + 1)), *info);
+  });
+}
+
+Result<void> SessionContext::makeDirectory(std::string_view path) {
+  return withWorkspace<void>([&](const RootDir& root) { return root.makeDirs(withoutLink(path), kNewDirectoryMode); });
+}
+
+Result<void> SessionContext::moveFile(std::string_view from, std::string_view to, bool replace) {
+  return withWorkspace<void>(
+      [&](const RootDir& root) { return root.rename(withoutLink(from), withoutLink(to), replace); });
+}
+
+Result<void> SessionContext::removeFile(std::string_view path, bool recursive) {
+  return withWorkspace<void>([&](const RootDir& root) -> Result<void> {
+    const std::string_view target = withoutLink(path);
+    if (const auto info = root.stat(target); !info) return fail(info.error());
+    return recursive ? root.removeTree(target) : root.remove(target);
+  });
 }
 
 Result<std::vector<FileEntry>> SessionContext::listFiles(std::string_view path) {

@@ -76,6 +76,8 @@ Result<void> Session::feed(std::uint32_t exec, std::string_view data, bool close
 
 Result<void> Session::stop(std::uint32_t exec, double grace_seconds) { return context_->stop(exec, grace_seconds); }
 
+Result<void> Session::signal(std::uint32_t exec, int number) { return context_->signal(exec, number); }
+
 Result<std::vector<LeftBehind>> Session::leftBehind() { return context_->leftBehind(); }
 
 Result<std::vector<LeftBehind>> Session::stopLeftBehind(double grace_seconds) {
@@ -90,7 +92,27 @@ Result<void> Session::write(std::string_view path, std::string_view data, const 
   return context_->write(path, data, options);
 }
 
+Result<std::uint64_t> Session::writeFrom(std::string_view path,
+                                         const std::function<Result<std::size_t>(std::span<char>)>& read,
+                                         const WriteOptions& options) {
+  return context_->writeFrom(path, read, options);
+}
+
+Result<int> Session::openFile(std::string_view path) { return context_->openFile(path); }
+
 Result<std::vector<FileEntry>> Session::listFiles(std::string_view path) { return context_->listFiles(path); }
+
+Result<FileEntry> Session::statFile(std::string_view path) { return context_->statFile(path); }
+
+Result<void> Session::makeDirectory(std::string_view path) { return context_->makeDirectory(path); }
+
+Result<void> Session::moveFile(std::string_view from, std::string_view to, bool replace) {
+  return context_->moveFile(from, to, replace);
+}
+
+Result<void> Session::removeFile(std::string_view path, bool recursive) {
+  return context_->removeFile(path, recursive);
+}
 
 Result<CheckpointInfo> Session::checkpoint(std::string_view name, WhenBusy when_busy) {
   return context_->checkpoint(name, when_busy);

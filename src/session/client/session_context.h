@@ -87,6 +87,7 @@ class SessionContext {
   /// Sends SIGTERM to the command's tree, and SIGKILL after `grace_seconds`; waits for the end. An error if it survives
   /// that for five seconds, none if it has ended already.
   Result<void> stop(std::uint32_t exec, double grace_seconds);
+  Result<void> signal(std::uint32_t exec, int number);
   Result<std::vector<LeftBehind>> leftBehind();
   /// Like stop(), for all left-behind processes; returns those that there were.
   Result<std::vector<LeftBehind>> stopLeftBehind(double grace_seconds);
@@ -117,7 +118,15 @@ class SessionContext {
   // files.cc: through the sandbox's mount of the workspace; starts the sandbox if needed
   Result<FilePiece> read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes);
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options);
+  Result<std::uint64_t> writeFrom(std::string_view path,
+                                  const std::function<Result<std::size_t>(std::span<char>)>& read,
+                                  const WriteOptions& options);
+  Result<int> openFile(std::string_view path);
   Result<std::vector<FileEntry>> listFiles(std::string_view path);
+  Result<FileEntry> statFile(std::string_view path);
+  Result<void> makeDirectory(std::string_view path);
+  Result<void> moveFile(std::string_view from, std::string_view to, bool replace);
+  Result<void> removeFile(std::string_view path, bool recursive);
 
   /// Takes the session's lock, which the result holds, and rereads the metadata; an error if the session was destroyed
   /// meanwhile. Also does a requested rollback, finishes an interrupted commit and extends the session's time.

@@ -1,4 +1,4 @@
-#include "cli/result/json.h"
+#include "api/result_json.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/json_writer.h"
 
-namespace caisson::cli {
+namespace caisson {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -123,4 +123,4 @@ TEST(JsonWriter, WritesCharactersBeyondTheBasicPlaneAsPairs) {
 }
 
 }  // namespace
-}  // namespace caisson::cli
+}  // namespace caisson

@@ -1,6 +1,6 @@
-#include "mcp/protocol/json.h"
+#include "base/json_document.h"
 
-namespace caisson::mcp {
+namespace caisson {
 namespace {
 
 /// Counts brackets and separators outside strings, so that a text is rejected before a tree is built from it.
@@ -81,4 +81,4 @@ std::optional<bool> booleanAt(const Json& object, std::string_view key) {
   return member->get<bool>();
 }
 
-}  // namespace caisson::mcp
+}  // namespace caisson

@@ -7,7 +7,7 @@
 #include "base/json_writer.h"
 #include "caisson/run.h"
 
-namespace caisson::cli {
+namespace caisson {
 
 /// Raised when a field changes or goes; new fields leave it as it is.
 inline constexpr int kResultVersion = 1;
@@ -24,4 +24,4 @@ void writeViolations(JsonWriter& json, const std::vector<Violation>& violations)
 /// The result of a run that was refused before it started.
 RunResult refusedResult(const Error& error);
 
-}  // namespace caisson::cli
+}  // namespace caisson

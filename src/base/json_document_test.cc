@@ -1,12 +1,12 @@
-#include "mcp/protocol/json.h"
+#include "base/json_document.h"
 #include "support/conforms.h"
 
 #include <gtest/gtest.h>
 
-namespace caisson::mcp {
+namespace caisson {
 namespace {
 
-TEST(McpJson, RefusesBeforeItBuilds) {
+TEST(JsonDocument, RefusesBeforeItBuilds) {
   CONFORMS("R-SESSION-11");
   EXPECT_FALSE(parseJson("{\"a\":", {}));
   EXPECT_FALSE(parseJson("", {}));
@@ -20,18 +20,18 @@ TEST(McpJson, RefusesBeforeItBuilds) {
   EXPECT_FALSE(parseJson("\"12345678\"", {.bytes = 9}));
 }
 
-TEST(McpJson, CountsNothingInsideStrings) {
+TEST(JsonDocument, CountsNothingInsideStrings) {
   const auto value = parseJson(R"({"a":"[[[[{{{{,,,,\"[[[["})", {.depth = 1, .values = 2});
   ASSERT_TRUE(value);
   EXPECT_EQ(textAt(*value, "a"), "[[[[{{{{,,,,\"[[[[");
 }
 
-TEST(McpJson, WritesOneLineOfValidText) {
+TEST(JsonDocument, WritesOneLineOfValidText) {
   EXPECT_EQ(writeJson(Json{{"a", "x\ny"}}), R"({"a":"x\ny"})");
   EXPECT_EQ(writeJson(Json("\xff")), "\"\xEF\xBF\xBD\"");
 }
 
-TEST(McpJson, AccessorsAnswerNothingForTheWrongType) {
+TEST(JsonDocument, AccessorsAnswerNothingForTheWrongType) {
   const Json value = *parseJson(R"({"t":"x","i":3,"b":true,"big":18446744073709551615,"f":1.0,"o":{}})");
   EXPECT_EQ(textAt(value, "t"), "x");
   EXPECT_EQ(textAt(value, "i"), std::nullopt);
@@ -45,4 +45,4 @@ TEST(McpJson, AccessorsAnswerNothingForTheWrongType) {
 }
 
 }  // namespace
-}  // namespace caisson::mcp
+}  // namespace caisson

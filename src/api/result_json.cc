@@ -1,4 +1,4 @@
-#include "cli/result/json.h"
+#include "api/result_json.h"
 
 #include <csignal>
 #include <cstring>
@@ -9,7 +9,7 @@
 #include "base/json_writer.h"
 #include "base/utf8.h"
 
-namespace caisson::cli {
+namespace caisson {
 namespace {
 
 /// Output cut at a byte limit may end inside a character; that does not make it binary.
@@ -177,4 +177,4 @@ RunResult refusedResult(const Error& error) {
   return result;
 }
 
-}  // namespace caisson::cli
+}  // namespace caisson

@@ -1,0 +1,481 @@
+#include "http/connection.h"
+
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <limits>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/asio/write.hpp>
+
+#include "base/text.h"
+
+namespace caisson::http {
+namespace {
+
+constexpr std::size_t kMaxInbox = std::size_t{256} << 10U;
+constexpr std::size_t kBodyWindow = std::size_t{256} << 10U;
+constexpr std::chrono::hours kForever{24 * 365};
+
+/// Header names that change how a request is read; two of them would let two readers disagree.
+bool mustBeUnique(std::string_view name) {
+  return name == "host" || name == "content-length" || name == "transfer-encoding" || name == "authorization" ||
+         name == "origin" || name == "content-type" || name == "idempotency-key";
+}
+
+bool hasToken(const std::string* header, std::string_view token) {
+  if (header == nullptr) return false;
+  const std::string text = lowered(*header);
+  const auto parts = split(text, ',');
+  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return trimmed(part) == token; });
+}
+
+void signalDescriptor(const sys::Fd& descriptor) {
+  const std::uint64_t one = 1;
+  if (descriptor) static_cast<void>(::write(descriptor.get(), &one, sizeof one));
+}
+
+}  // namespace
+
+/// One request on a worker. Shared, since the connection may end first.
+struct Connection::Job {
+  Request request;
+  std::uint64_t body_limit = 0;
+  bool stream_body = false;
+  Lane lane = Lane::quick;
+  sys::Fd cancel;
+  Response response;
+  bool done = false;  ///< set on the loop
+};
+
+Connection::Connection(Loop& loop, Socket socket, Peer peer, asio::ssl::context* tls)
+    : loop_(loop), socket_(std::move(socket)), peer_(std::move(peer)), event_(loop.io) {
+  if (tls != nullptr) {
+    tls_ = std::make_unique<asio::ssl::stream<Socket&>>(socket_, *tls);
+    tls_buffer_ = std::make_unique<char[]>(loop_.scratch.size() / 4);
+  }
+  loop_.connections.insert(this);
+  ++loop_.per_peer[peer_.address];
+  loop_.stats.open.store(loop_.connections.size());
+}
+
+Connection::~Connection() = default;
+
+void Connection::unregister() {
+  loop_.connections.erase(this);
+  if (--loop_.per_peer[peer_.address] == 0) loop_.per_peer.erase(peer_.address);
+  loop_.stats.open.store(loop_.connections.size());
+}
+
+void Connection::abort() {
+  BoostError ignored;
+  socket_.close(ignored);
+  ended_ = true;
+  wake();
+}
+
+void Connection::wake() {
+  woken_ = true;
+  event_.cancel();
+}
+
+std::function<void()> Connection::remoteWake() {
+  return [weak = weak_from_this(), &io = loop_.io] {
+    asio::post(io, [weak] {
+      if (const auto self = weak.lock()) self->wake();
+    });
+  };
+}
+
+asio::awaitable<bool> Connection::pause(TimePoint deadline) {
+  if (!woken_) {
+    event_.expires_at(deadline);
+    BoostError code;
+    co_await event_.async_wait(asio::redirect_error(asio::use_awaitable, code));
+  }
+  const bool was_woken = woken_;
+  woken_ = false;
+  co_return was_woken;
+}
+
+void Connection::startRead() {
+  if (reading_ || ended_ || inbox_.size() >= kMaxInbox) return;
+  reading_ = true;
+  auto self = shared_from_this();
+  if (tls_) {
+    tls_->async_read_some(asio::buffer(tls_buffer_.get(), loop_.scratch.size() / 4),
+                          [self](BoostError code, std::size_t size) {
+                            self->received(code, std::string_view(self->tls_buffer_.get(), size));
+                          });
+    return;
+  }
+  // Waiting needs no buffer, so an idle connection costs little memory.
+  socket_.async_wait(Socket::wait_read, [self](BoostError code) {
+    std::size_t size = 0;
+    if (!code) size = self->socket_.receive(asio::buffer(self->loop_.scratch), 0, code);
+    if (code == asio::error::would_block) code = {};
+    self->received(code, std::string_view(self->loop_.scratch).substr(0, size));
+  });
+}
+
+void Connection::received(BoostError code, std::string_view bytes) {
+  reading_ = false;
+  inbox_.append(bytes);
+  if (code) ended_ = true;
+  wake();
+}
+
+asio::awaitable<bool> Connection::write(std::string_view bytes) {
+  constexpr std::size_t kPiece = std::size_t{256} << 10U;
+  while (!bytes.empty()) {
+    const std::string_view piece = bytes.substr(0, kPiece);
+    bytes.remove_prefix(piece.size());
+    struct Progress {
+      bool done = false;
+      BoostError code;
+    };
+    auto progress = std::make_shared<Progress>();
+    // A copy for TLS and for a peer that stalls: the operation may outlive the caller's bytes.
+    auto copy = std::make_shared<std::string>(piece);
+    const auto finished = [self = shared_from_this(), progress, copy](BoostError code, std::size_t /*size*/) {
+      progress->done = true;
+      progress->code = code;
+      self->wake();
+    };
+    if (tls_) {
+      asio::async_write(*tls_, asio::buffer(*copy), finished);
+    } else {
+      asio::async_write(socket_, asio::buffer(*copy), finished);
+    }
+    const TimePoint deadline = Clock::now() + loop_.limits.write_timeout;
+    while (!progress->done) {
+      const bool woken = co_await pause(deadline);
+      if (!woken) {
+        abort();
+        co_return false;
+      }
+    }
+    if (progress->code) {
+      ended_ = true;
+      co_return false;
+    }
+    loop_.stats.bytes_sent += piece.size();
+  }
+  co_return true;
+}
+
+asio::awaitable<bool> Connection::waitWritable() {
+  auto done = std::make_shared<bool>(false);
+  socket_.async_wait(Socket::wait_write, [self = shared_from_this(), done](BoostError /*code*/) {
+    *done = true;
+    self->wake();
+  });
+  const TimePoint deadline = Clock::now() + loop_.limits.write_timeout;
+  while (!*done) {
+    const bool woken = co_await pause(deadline);
+    if (!woken) {
+      abort();
+      co_return false;
+    }
+  }
+  co_return socket_.is_open();
+}
+
+asio::awaitable<bool> Connection::handshake() {
+  auto outcome = std::make_shared<std::optional<BoostError>>();
+  tls_->async_handshake(asio::ssl::stream_base::server, [self = shared_from_this(), outcome](BoostError code) {
+    *outcome = code;
+    self->wake();
+  });
+  const TimePoint deadline = Clock::now() + loop_.limits.head_timeout;
+  while (!outcome->has_value()) {
+    const bool woken = co_await pause(deadline);
+    if (!woken) {
+      abort();
+      co_return false;
+    }
+  }
+  co_return !**outcome;
+}
+
+asio::awaitable<void> Connection::serve() {
+  const auto self = shared_from_this();
+  bool open = true;
+  if (tls_) open = co_await handshake();
+  while (open) open = co_await serveRequest();
+  BoostError ignored;
+  socket_.shutdown(Socket::shutdown_both, ignored);
+  socket_.close(ignored);
+  unregister();
+}
+
+asio::awaitable<std::string> Connection::receiveHead() {
+  TimePoint deadline = Clock::now() + (inbox_.empty() ? loop_.limits.idle_timeout : loop_.limits.head_timeout);
+  std::size_t searched = 0;
+  for (;;) {
+    const std::size_t end = inbox_.find("\r\n\r\n", searched > 3 ? searched - 3 : 0);
+    if (end != std::string::npos && end + 4 <= loop_.limits.head) {
+      std::string head = inbox_.substr(0, end + 4);
+      inbox_.erase(0, end + 4);
+      co_return head;
+    }
+    searched = inbox_.size();
+    if (searched > loop_.limits.head) {
+      co_await refuse(loop_.handler.failure(431, "the request head is too large"));
+      co_return std::string();
+    }
+    if (ended_ || (loop_.stopping && inbox_.empty())) co_return std::string();
+    const bool was_empty = inbox_.empty();
+    startRead();
+    const bool woken = co_await pause(deadline);
+    if (!woken) {
+      if (!inbox_.empty()) co_await refuse(loop_.handler.failure(408, "the request head did not arrive in time"));
+      co_return std::string();
+    }
+    if (was_empty && !inbox_.empty()) deadline = Clock::now() + loop_.limits.head_timeout;
+  }
+}
+
+int Connection::parseHead(const std::string& text, Parser& parser, RequestHead& head, std::string& reason) {
+  reason = findHeadFlaw(text);
+  if (!reason.empty()) return 400;
+  parser.header_limit(static_cast<std::uint32_t>(loop_.limits.head + 1));
+  parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // ours are checked as bytes arrive
+  BoostError code;
+  parser.put(asio::buffer(text), code);
+  if (code == beast::http::error::header_limit) {
+    reason = "too many headers";
+    return 431;
+  }
+  if (code || !parser.is_header_done()) {
+    reason = "malformed request";
+    return 400;
+  }
+  head.method = parser.method;
+  head.headers = parser.headers;
+  head.peer = peer_;
+  for (auto one = head.headers.begin(); one != head.headers.end(); ++one) {
+    const bool repeated =
+        std::any_of(head.headers.begin(), one, [&](const auto& other) { return other.first == one->first; });
+    if (repeated && mustBeUnique(one->first)) {
+      reason = "repeated header " + one->first;
+      return 400;
+    }
+  }
+  auto target = parseTarget(parser.target);
+  if (!target) {
+    reason = "malformed request target";
+    return 400;
+  }
+  head.target = *std::move(target);
+  http_1_0_ = parser.version < 11;
+  if (!http_1_0_ && head.header("host") == nullptr) {
+    reason = "missing Host header";
+    return 400;
+  }
+  const std::string* encoding = head.header("transfer-encoding");
+  if (encoding != nullptr && (lowered(*encoding) != "chunked" || http_1_0_)) {
+    reason = "unsupported transfer encoding";
+    return 501;
+  }
+  const std::string* expect = head.header("expect");
+  if (expect != nullptr && lowered(*expect) != "100-continue") {
+    reason = "unknown expectation";
+    return 417;
+  }
+  keep_alive_ = parser.keep_alive() && !http_1_0_ && !parser.upgrade();
+  if (parser.content_length()) head.content_length = *parser.content_length();
+  head.has_body = parser.chunked() || head.content_length.value_or(0) > 0;
+  head.upgrades = head.method == "GET" && !head.has_body && hasToken(head.header("upgrade"), "websocket") &&
+                  hasToken(head.header("connection"), "upgrade") && head.header("sec-websocket-key") != nullptr &&
+                  head.header("sec-websocket-version") != nullptr && *head.header("sec-websocket-version") == "13";
+  return 0;
+}
+
+bool Connection::feedBody(Parser& parser) {
+  parser.eager(true);
+  while (!parser.is_done() && !inbox_.empty()) {
+    BoostError code;
+    const std::size_t used = parser.put(asio::buffer(inbox_), code);
+    inbox_.erase(0, used);
+    if (code == beast::http::error::need_more) return inbox_.size() < loop_.limits.head;  // an endless chunk head
+    if (code) return false;
+    if (used == 0) break;
+  }
+  return true;
+}
+
+asio::awaitable<int> Connection::receiveBody(Parser& parser, std::uint64_t limit) {
+  // The deadline is extended by progress of at least 16 KiB, so that a body of single bytes does not last for days.
+  constexpr std::size_t kProgress = std::size_t{16} << 10U;
+  TimePoint deadline = Clock::now() + loop_.limits.body_timeout;
+  std::size_t mark = 0;
+  for (;;) {
+    if (!feedBody(parser)) co_return 400;
+    if (parser.body.size() > limit) co_return 413;
+    if (parser.is_done()) co_return 0;
+    if (ended_) co_return 400;
+    if (parser.body.size() >= mark + kProgress) {
+      mark = parser.body.size();
+      deadline = Clock::now() + loop_.limits.body_timeout;
+    }
+    startRead();
+    const bool woken = co_await pause(deadline);
+    if (!woken) co_return 408;
+  }
+}
+
+asio::awaitable<bool> Connection::serveRequest() {
+  const std::string text = co_await receiveHead();
+  if (text.empty()) co_return false;
+  ++loop_.stats.requests;
+  parser_ = std::make_unique<Parser>(loop_.limits.headers);
+  Parser& parser = *parser_;
+  auto job = std::make_shared<Job>();
+  RequestHead& head = job->request.head;
+  std::string reason;
+  if (const int status = parseHead(text, parser, head, reason); status != 0) {
+    co_await refuse(loop_.handler.failure(status, reason));
+    co_return false;
+  }
+  Admission admission = loop_.handler.admit(head);
+  body_is_next_ = head.has_body;
+  if (admission.refusal) {
+    if (body_is_next_) {
+      co_await refuse(*std::move(admission.refusal));
+      co_return false;
+    }
+    co_return co_await respond(head, *admission.refusal);
+  }
+  if (head.content_length.value_or(0) > admission.body_limit) {
+    co_await refuse(loop_.handler.failure(413, "the body is too large"));
+    co_return false;
+  }
+  if (head.has_body && hasToken(head.header("expect"), "100-continue")) {
+    const bool sent = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
+    if (!sent) co_return false;
+  }
+  job->body_limit = admission.body_limit;
+  job->stream_body = admission.stream_body;
+  job->lane = admission.lane;
+  job->request.context = std::move(admission.context);
+  if (!job->stream_body) {
+    const int status = co_await receiveBody(parser, admission.body_limit);
+    if (status != 0) {
+      co_await refuse(loop_.handler.failure(status, status == 413   ? "the body is too large"
+                                                    : status == 408 ? "the body did not arrive in time"
+                                                                    : "malformed body"));
+      co_return false;
+    }
+    body_is_next_ = false;
+    job->request.body = std::move(parser.body);
+  }
+  const bool handled = co_await dispatch(*job, job, parser);
+  if (!handled) co_return false;
+  if (body_is_next_ && !std::holds_alternative<ProxyBody>(job->response.body)) {
+    co_await refuse(std::move(job->response));
+    co_return false;
+  }
+  co_return co_await respond(head, job->response);
+}
+
+asio::awaitable<bool> Connection::dispatch(Job& job, const JobPointer& shared, Parser& parser) {
+  if (job.stream_body) {
+    job.request.stream = this;
+    const std::lock_guard lock(body_mutex_);
+    body_ready_.clear();
+    body_taken_ = 0;
+    body_total_ = 0;
+    body_end_ = false;
+    body_failure_.clear();
+  }
+  if (job.lane != Lane::quick) {
+    job.cancel = sys::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    job.request.cancel_descriptor = job.cancel.get();
+  }
+  const bool accepted = loop_.workers(job.lane).run([self = shared_from_this(), shared] {
+    shared->response = self->loop_.handler.handle(shared->request);
+    asio::post(self->loop_.io, [self, shared] {
+      shared->done = true;
+      self->wake();
+    });
+  });
+  if (!accepted) {
+    Response busy = loop_.handler.failure(503, "too many requests are being handled");
+    busy.headers.emplace_back("Retry-After", "1");
+    co_await refuse(std::move(busy));
+    co_return false;
+  }
+  bool cancelled = false;
+  TimePoint progress = Clock::now();
+  while (!job.done) {
+    if (job.stream_body && body_is_next_) pumpBody(parser, job.body_limit, progress);
+    // A peer that closed its side does not read the response.
+    if (ended_ && !cancelled) {
+      cancelled = true;
+      signalDescriptor(job.cancel);
+      failBody("the peer closed the connection");
+    }
+    if (inbox_.size() < (job.stream_body ? kMaxInbox : loop_.limits.head)) startRead();
+    const TimePoint deadline =
+        job.stream_body && body_is_next_ ? progress + loop_.limits.body_timeout : Clock::now() + kForever;
+    const bool woken = co_await pause(deadline);
+    if (!woken) failBody("the body did not arrive in time");
+    if (!woken) progress = Clock::now() + kForever;
+  }
+  co_return !ended_;
+}
+
+void Connection::pumpBody(Parser& parser, std::uint64_t limit, TimePoint& progress) {
+  const std::lock_guard lock(body_mutex_);
+  if (!body_failure_.empty()) return;
+  if (body_ready_.size() - body_taken_ >= kBodyWindow) {
+    progress = Clock::now();  // the worker is slow, not the peer
+    return;
+  }
+  const bool well_formed = feedBody(parser);
+  if (!parser.body.empty()) progress = Clock::now();
+  body_total_ += parser.body.size();
+  body_ready_.erase(0, body_taken_);
+  body_taken_ = 0;
+  body_ready_ += parser.body;
+  parser.body.clear();
+  if (!well_formed) body_failure_ = "malformed body";
+  if (body_total_ > limit) body_failure_ = "the body is too large";
+  if (parser.is_done()) {
+    body_end_ = true;
+    body_is_next_ = false;
+  }
+  body_changed_.notify_all();
+}
+
+void Connection::failBody(std::string reason) {
+  const std::lock_guard lock(body_mutex_);
+  if (!body_end_ && body_failure_.empty()) body_failure_ = std::move(reason);
+  body_changed_.notify_all();
+}
+
+Result<std::size_t> Connection::read(std::span<char> into) {
+  std::unique_lock lock(body_mutex_);
+  const auto ready = [this] { return body_ready_.size() > body_taken_ || body_end_ || !body_failure_.empty(); };
+  if (!ready()) {
+    remoteWake()();
+    body_changed_.wait(lock, ready);  // the loop ends this wait: it has a deadline for the body
+  }
+  const std::size_t left = body_ready_.size() - body_taken_;
+  if (left == 0 && !body_failure_.empty())
+    return std::unexpected(Error{.stage = Stage::usage, .call = "receive", .object = "body", .reason = body_failure_});
+  const std::size_t size = std::min(left, into.size());
+  std::copy_n(body_ready_.data() + body_taken_, size, into.data());
+  body_taken_ += size;
+  const bool low = body_ready_.size() - body_taken_ < kBodyWindow / 2;
+  lock.unlock();
+  if (low) remoteWake()();
+  return size;
+}
+
+}  // namespace caisson::http

@@ -1,0 +1,144 @@
+// Sockets to listen on: TCP, unix, and those of a service manager.
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+
+#include "http/server.h"
+
+namespace caisson::http {
+namespace {
+
+constexpr int kBacklog = 1024;
+
+std::unexpected<Error> refuseAddress(std::string_view address, int number, std::string reason, std::string hint) {
+  return std::unexpected(Error{.stage = Stage::usage,
+                               .call = "listen",
+                               .object = std::string(address),
+                               .sys_errno = number,
+                               .reason = std::move(reason),
+                               .hint = std::move(hint)});
+}
+
+bool readPort(std::string_view text, std::uint16_t& port) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), port);
+  return problem == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+/// Whether a process accepts connections on the socket at `address`.
+bool isServed(const sockaddr_un& address) {
+  const sys::Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
+  return errno == EAGAIN;  // its queue is full
+}
+
+}  // namespace
+
+Result<ListenSocket> listenTcp(std::string_view address, bool anywhere) {
+  const std::size_t colon = address.rfind(':');
+  std::string host(colon == std::string_view::npos ? "127.0.0.1" : address.substr(0, colon));
+  std::uint16_t port = 0;
+  if (!readPort(colon == std::string_view::npos ? address : address.substr(colon + 1), port))
+    return refuseAddress(address, 0, "expected PORT, HOST:PORT or [HOST]:PORT", "for example 127.0.0.1:7080");
+  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+  if (host.empty() || host == "localhost") host = "127.0.0.1";
+
+  sockaddr_in four{.sin_family = AF_INET, .sin_port = htons(port)};
+  sockaddr_in6 six{.sin6_family = AF_INET6, .sin6_port = htons(port)};
+  const bool is_four = ::inet_pton(AF_INET, host.c_str(), &four.sin_addr) == 1;
+  const bool is_six = !is_four && ::inet_pton(AF_INET6, host.c_str(), &six.sin6_addr) == 1;
+  if (!is_four && !is_six)
+    return refuseAddress(address, 0, "the host is not an IP address", "for example 127.0.0.1:7080");
+  const bool loopback =
+      (is_four && ntohl(four.sin_addr.s_addr) >> 24U == 127) || (is_six && IN6_IS_ADDR_LOOPBACK(&six.sin6_addr) != 0);
+  if (!loopback && !anywhere)
+    return refuseAddress(
+        address, 0, "only loopback addresses are served without TLS",
+        "listen on 127.0.0.1 and put an SSH tunnel or a proxy with TLS in front, or give a certificate");
+
+  sys::Fd socket(::socket(is_four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return refuseAddress(address, errno, "", "");
+  const int reuse = 1;
+  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
+  const auto* const where =
+      is_four ? reinterpret_cast<const sockaddr*>(&four) : reinterpret_cast<const sockaddr*>(&six);
+  const socklen_t size = is_four ? sizeof four : sizeof six;
+  if (::bind(socket.get(), where, size) != 0 || ::listen(socket.get(), kBacklog) != 0)
+    return refuseAddress(address, errno, "", errno == EADDRINUSE ? "choose another port, or 0 for any" : "");
+  const int bound = portOf(socket.get());
+  return ListenSocket{.socket = std::move(socket),
+                      .address = (is_six ? "[" + host + "]" : host) + ":" + std::to_string(bound)};
+}
+
+Result<ListenSocket> listenUnix(const std::string& path) {
+  sockaddr_un address{.sun_family = AF_UNIX};
+  if (path.empty() || path.size() >= sizeof address.sun_path)
+    return refuseAddress(path, ENAMETOOLONG, "", "a socket's path has at most 107 bytes: use --socket");
+  std::memcpy(address.sun_path, path.c_str(), path.size());
+  sys::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket) return refuseAddress(path, errno, "", "");
+  // Only one server at a time may probe and replace the socket.
+  const sys::Fd lock(::open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0)
+    return refuseAddress(path, errno, "", "is another server starting?");
+  struct stat status;
+  if (::lstat(path.c_str(), &status) == 0) {
+    if (!S_ISSOCK(status.st_mode))
+      return refuseAddress(path, EEXIST, "it exists and is not a socket", "use another path");
+    if (isServed(address))
+      return refuseAddress(path, EADDRINUSE, "", "a server runs already; use --socket for another path");
+    ::unlink(path.c_str());
+  }
+  // Private before it exists, not by a later chmod.
+  const mode_t mask = ::umask(0177);
+  const int bound = ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  const int problem = errno;
+  ::umask(mask);
+  if (bound != 0) return refuseAddress(path, problem, "", "");
+  if (::listen(socket.get(), kBacklog) != 0) return refuseAddress(path, errno, "", "");
+  return ListenSocket{.socket = std::move(socket), .address = path};
+}
+
+std::vector<ListenSocket> inheritedSockets() {
+  constexpr int kFirst = 3;
+  const char* const pid = std::getenv("LISTEN_PID");
+  const char* const count = std::getenv("LISTEN_FDS");
+  std::vector<ListenSocket> sockets;
+  if (pid != nullptr && count != nullptr && std::atoi(pid) == ::getpid()) {
+    const int number = std::min(std::atoi(count), 16);
+    for (int fd = kFirst; fd < kFirst + number; ++fd) {
+      int listening = 0;
+      socklen_t size = sizeof listening;
+      if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &size) != 0 || listening == 0) continue;
+      ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+      ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
+      sockaddr_storage address{};
+      size = sizeof address;
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+      const std::string name =
+          address.ss_family == AF_UNIX ? "unix socket " + std::to_string(fd) : "port " + std::to_string(portOf(fd));
+      sockets.push_back({.socket = sys::Fd(fd), .address = name});
+    }
+  }
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(name);
+  return sockets;
+}
+
+int portOf(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return 0;
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return 0;
+  // The port has the same offset in both families.
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
+
+}  // namespace caisson::http

@@ -1,0 +1,50 @@
+// What the connections of one server share. Internal: includes Asio.
+#pragma once
+
+#include <map>
+#include <set>
+#include <utility>
+
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "http/server.h"
+#include "http/workers.h"
+
+namespace caisson::http {
+
+namespace asio = boost::asio;
+using BoostError = boost::system::error_code;
+using Socket = asio::generic::stream_protocol::socket;
+using Clock = std::chrono::steady_clock;
+
+class Connection;
+
+struct Loop {
+  Loop(Handler& server_handler, const Limits& server_limits, const LaneOptions& lanes)
+      : handler(server_handler),
+        limits(server_limits),
+        quick(lanes.quick, lanes.queue),
+        transfer(lanes.transfer, lanes.queue),
+        command(lanes.command, lanes.queue) {}
+
+  Workers& workers(Lane lane) {
+    if (lane == Lane::quick) return quick;
+    return lane == Lane::transfer ? transfer : command;
+  }
+
+  asio::io_context io{1};
+  Handler& handler;
+  Limits limits;
+  ServerStats stats;
+  std::set<Connection*> connections;
+  std::map<std::string, std::size_t> per_peer;
+  bool stopping = false;
+  std::string scratch = std::string(std::size_t{64} << 10U, '\0');  ///< for reads that are copied at once
+  // Last: their destructors wait for tasks, which post to `io`.
+  Workers quick, transfer, command;
+};
+
+}  // namespace caisson::http

@@ -1,0 +1,163 @@
+// A WebSocket connected to a descriptor.
+#include <cerrno>
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+
+#include "http/connection.h"
+#include "http/websocket.h"
+
+namespace caisson::http {
+namespace {
+
+constexpr std::size_t kMaxPending = std::size_t{256} << 10U;
+constexpr std::chrono::seconds kPingEvery{30};
+
+/// The descriptor's side: readiness as flags, since the connection waits in one place only.
+struct Wire {
+  explicit Wire(asio::io_context& io, int descriptor) : stream(io, descriptor) {}
+  asio::posix::stream_descriptor stream;
+  bool waiting_read = false, waiting_write = false;
+  bool readable = false, ended = false;
+  std::string pending;  ///< from the client, not yet written
+};
+
+/// Reads up to 32 KiB; empty at the end or when nothing is there.
+std::string readWire(Wire& wire) {
+  std::string bytes(std::size_t{32} << 10U, '\0');
+  const ssize_t got = ::read(wire.stream.native_handle(), bytes.data(), bytes.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
+  if (got <= 0) wire.ended = true;  // EIO: the last process closed the terminal
+  bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return bytes;
+}
+
+void writeWire(Wire& wire) {
+  while (!wire.pending.empty()) {
+    const ssize_t sent = ::write(wire.stream.native_handle(), wire.pending.data(), wire.pending.size());
+    if (sent < 0 && errno == EAGAIN) return;
+    if (sent <= 0) {
+      wire.pending.clear();
+      return;
+    }
+    wire.pending.erase(0, static_cast<std::size_t>(sent));
+  }
+}
+
+/// Messages of the client, which may come in fragments.
+struct Messages {
+  std::string partial;
+  bool text = false;
+  bool closed = false, failed = false;
+  std::string replies;  ///< pongs
+};
+
+/// Takes complete frames from `inbox`, as long as the descriptor takes their content.
+void takeMessages(std::string& inbox, Messages& messages, Wire& wire, const SocketBody& body) {
+  while (wire.pending.size() < kMaxPending && !messages.closed) {
+    auto frame = takeFrame(inbox, messages.failed);
+    if (!frame) return;
+    if (frame->type == FrameType::ping) messages.replies += makeFrame(FrameType::pong, frame->payload);
+    if (frame->type == FrameType::close) messages.closed = true;
+    if (frame->type >= FrameType::close) continue;
+    if (frame->type != FrameType::continuation) {
+      messages.partial.clear();
+      messages.text = frame->type == FrameType::text;
+    }
+    messages.partial += frame->payload;
+    messages.failed = messages.partial.size() > kMaxFrame;
+    if (messages.failed) return;
+    if (!frame->final) continue;
+    if (messages.text && body.on_text) body.on_text(messages.partial);
+    if (!messages.text) wire.pending += messages.partial;
+    messages.partial.clear();
+  }
+}
+
+/// Has `wake` called when the descriptor is readable, and when it takes what is pending.
+void watchWire(const std::shared_ptr<Wire>& wire, const std::function<void()>& wake) {
+  using Descriptor = asio::posix::stream_descriptor;
+  if (!wire->pending.empty() && !wire->waiting_write) {
+    wire->waiting_write = true;
+    wire->stream.async_wait(Descriptor::wait_write, [wire, wake](BoostError) {
+      wire->waiting_write = false;
+      wake();
+    });
+  }
+  if (wire->waiting_read) return;
+  wire->waiting_read = true;
+  wire->stream.async_wait(Descriptor::wait_read, [wire, wake](BoostError) {
+    wire->waiting_read = false;
+    wire->readable = true;
+    wake();
+  });
+}
+
+}  // namespace
+
+asio::awaitable<bool> Connection::relaySocket(const RequestHead& head, SocketBody& body, const Headers& headers) {
+  auto wire = std::make_shared<Wire>(loop_.io, body.descriptor.release());
+  std::string hello =
+      "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+      "Sec-WebSocket-Accept: " +
+      acceptKey(*head.header("sec-websocket-key")) + "\r\n";
+  for (const auto& [name, value] : headers) hello += name + ": " + value + "\r\n";
+  hello += "\r\n";
+  const std::function<void()> wake_up = [self = shared_from_this()] { self->wake(); };
+  bool open = co_await write(hello);
+  Messages messages;
+  TimePoint last_ping = Clock::now(), last_heard = Clock::now();
+  while (open && !ended_ && !wire->ended && !loop_.stopping) {
+    if (!inbox_.empty()) last_heard = Clock::now();
+    takeMessages(inbox_, messages, *wire, body);
+    if (!messages.replies.empty()) {
+      const std::string replies = std::exchange(messages.replies, "");
+      open = co_await write(replies);
+    }
+    if (messages.failed || messages.closed || !open) break;
+    writeWire(*wire);
+    if (wire->readable) {
+      wire->readable = false;
+      const std::string bytes = readWire(*wire);
+      const std::string frame = bytes.empty() ? std::string() : makeFrame(FrameType::binary, bytes);
+      open = co_await write(frame);
+      continue;
+    }
+    watchWire(wire, wake_up);
+    if (wire->pending.size() < kMaxPending) startRead();
+    co_await pause(last_ping + kPingEvery);
+    if (Clock::now() - last_ping < kPingEvery) continue;
+    if (Clock::now() - last_heard > 3 * kPingEvery) break;  // the peer vanished without closing
+    last_ping = Clock::now();
+    const std::string ping = makeFrame(FrameType::ping, "");
+    open = co_await write(ping);
+  }
+  BoostError ignored;
+  wire->stream.close(ignored);
+  co_await endRelay(body);
+  co_return false;
+}
+
+asio::awaitable<void> Connection::endRelay(SocketBody& body) {
+  if (body.on_end) {
+    auto result = std::make_shared<std::pair<bool, std::string>>(false, "");
+    const auto on_end = body.on_end;
+    const bool accepted = loop_.transfer.run([self = shared_from_this(), result, on_end] {
+      result->second = on_end();
+      asio::post(self->loop_.io, [self, result] {
+        result->first = true;
+        self->wake();
+      });
+    });
+    while (accepted && !result->first) co_await pause(Clock::now() + std::chrono::hours(1));
+    if (!ended_ && !result->second.empty()) {
+      const std::string last = makeFrame(FrameType::text, result->second);
+      co_await write(last);
+    }
+  }
+  if (ended_) co_return;
+  const std::string bye = makeFrame(FrameType::close, std::string_view("\x03\xe8", 2));
+  co_await write(bye);
+}
+
+}  // namespace caisson::http

@@ -1,0 +1,187 @@
+#include "http/server.h"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include "http/connection.h"
+
+namespace caisson::http {
+namespace {
+
+/// One descriptor may be needed for each connection and one for the file it downloads; some for everything else.
+std::size_t allowedConnections(std::size_t wanted) {
+  constexpr std::size_t kOthers = 512;
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const auto descriptors = static_cast<std::size_t>(limit.rlim_cur);
+  const std::size_t usable = descriptors > 2 * kOthers ? descriptors - kOthers : descriptors / 2;
+  return std::min(wanted, usable);
+}
+
+Peer describePeer(int socket, const sockaddr_storage& address, std::size_t listener) {
+  Peer peer{.listener = listener};
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET)
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in*>(&address)->sin_addr, text, sizeof text);
+  if (address.ss_family == AF_INET6)
+    ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr, text, sizeof text);
+  peer.address = text;
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) {
+    ucred credentials{};
+    socklen_t size = sizeof credentials;
+    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) peer.uid = credentials.uid;
+    peer.address = "unix";
+  }
+  return peer;
+}
+
+}  // namespace
+
+struct Server::State {
+  State(ServerOptions server_options, Handler& handler)
+      : options(std::move(server_options)), loop(handler, options.limits, options.lanes) {
+    loop.limits.connections = allowedConnections(loop.limits.connections);
+    loop.limits.connections_per_peer = std::min(loop.limits.connections_per_peer, loop.limits.connections);
+  }
+
+  /// Accepts on one listener until it is closed.
+  asio::awaitable<void> accept(std::size_t index);
+  void open(int socket, const sockaddr_storage& address, std::size_t index);
+  asio::awaitable<void> stopWhenReadable(int until);
+
+  ServerOptions options;
+  Loop loop;
+  std::vector<std::unique_ptr<asio::ssl::context>> tls;
+  std::vector<std::unique_ptr<asio::posix::stream_descriptor>> listeners;
+};
+
+asio::awaitable<void> Server::State::accept(std::size_t index) {
+  asio::posix::stream_descriptor& listener = *listeners[index];
+  asio::steady_timer retry(loop.io);
+  BoostError code;
+  while (listener.is_open()) {
+    co_await listener.async_wait(asio::posix::stream_descriptor::wait_read,
+                                 asio::redirect_error(asio::use_awaitable, code));
+    if (code) co_return;
+    for (int batch = 0; batch < 64; ++batch) {
+      sockaddr_storage address{};
+      socklen_t size = sizeof address;
+      const int socket = ::accept4(listener.native_handle(), reinterpret_cast<sockaddr*>(&address), &size,
+                                   SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (socket >= 0) {
+        open(socket, address, index);
+        continue;
+      }
+      if (errno == EAGAIN) break;
+      // Out of descriptors: the connection stays in the queue; retrying at once would only waste CPU.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+        retry.expires_after(std::chrono::milliseconds(50));
+        co_await retry.async_wait(asio::redirect_error(asio::use_awaitable, code));
+        break;
+      }
+    }
+  }
+}
+
+void Server::State::open(int descriptor, const sockaddr_storage& address, std::size_t index) {
+  sys::Fd owned(descriptor);
+  Peer peer = describePeer(descriptor, address, index);
+  ++loop.stats.accepted;
+  const auto same = loop.per_peer.find(peer.address);
+  const std::size_t from_peer = same == loop.per_peer.end() ? 0 : same->second;
+  if (loop.connections.size() >= loop.limits.connections || from_peer >= loop.limits.connections_per_peer) {
+    ++loop.stats.refused;
+    static constexpr std::string_view kBusy =
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n";
+    if (!tls[index]) static_cast<void>(::send(descriptor, kBusy.data(), kBusy.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+    return;
+  }
+  const int on = 1;
+  const bool is_unix = peer.uid.has_value();
+  if (!is_unix) ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  const asio::generic::stream_protocol protocol(is_unix ? AF_UNIX : address.ss_family, is_unix ? 0 : IPPROTO_TCP);
+  BoostError code;
+  Socket socket(loop.io);
+  socket.assign(protocol, descriptor, code);
+  if (code) return;
+  static_cast<void>(owned.release());
+  socket.non_blocking(true, code);
+  peer.tls = tls[index] != nullptr;
+  auto connection = std::make_shared<Connection>(loop, std::move(socket), std::move(peer), tls[index].get());
+  asio::co_spawn(loop.io, [connection] { return connection->serve(); }, asio::detached);
+}
+
+asio::awaitable<void> Server::State::stopWhenReadable(int until) {
+  asio::posix::stream_descriptor signal(loop.io, until);
+  BoostError code;
+  co_await signal.async_wait(asio::posix::stream_descriptor::wait_read,
+                             asio::redirect_error(asio::use_awaitable, code));
+  signal.release();
+  loop.stopping = true;
+  for (const auto& listener : listeners) listener->close(code);
+  const auto everyone = std::vector<Connection*>(loop.connections.begin(), loop.connections.end());
+  for (Connection* connection : everyone) connection->stop();
+  const auto deadline = Clock::now() + loop.limits.stop_timeout;
+  asio::steady_timer timer(loop.io);
+  while (!loop.connections.empty() && Clock::now() < deadline) {
+    timer.expires_after(std::chrono::milliseconds(20));
+    co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, code));
+  }
+  const auto rest = std::vector<Connection*>(loop.connections.begin(), loop.connections.end());
+  for (Connection* connection : rest) connection->abort();
+}
+
+Result<std::unique_ptr<Server>> Server::create(ServerOptions options, Handler& handler) {
+  auto state = std::make_unique<State>(std::move(options), handler);
+  for (ListenSocket& listener : state->options.listeners) {
+    std::unique_ptr<asio::ssl::context> context;
+    if (!listener.tls_cert.empty()) {
+      context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
+      SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
+      SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);
+      BoostError code;
+      context->use_certificate_chain_file(listener.tls_cert, code);
+      const std::string problem_file = code ? listener.tls_cert : listener.tls_key;
+      if (!code) context->use_private_key_file(listener.tls_key, asio::ssl::context::pem, code);
+      if (code)
+        return std::unexpected(Error{.stage = Stage::usage,
+                                     .call = "load certificate",
+                                     .object = problem_file,
+                                     .reason = code.message(),
+                                     .hint = "give PEM files that this user can read"});
+    }
+    state->tls.push_back(std::move(context));
+    state->listeners.push_back(
+        std::make_unique<asio::posix::stream_descriptor>(state->loop.io, listener.socket.release()));
+  }
+  return std::unique_ptr<Server>(new Server(std::move(state)));
+}
+
+Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Server::~Server() = default;
+
+void Server::run(int until) {
+  for (std::size_t i = 0; i < state_->listeners.size(); ++i)
+    asio::co_spawn(state_->loop.io, state_->accept(i), asio::detached);
+  asio::co_spawn(state_->loop.io, state_->stopWhenReadable(until), asio::detached);
+  state_->loop.io.run();
+}
+
+const ServerStats& Server::stats() const { return state_->loop.stats; }
+
+}  // namespace caisson::http
