@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers test-image-use surface surface-lists clean help
+.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -29,6 +29,9 @@ test-vm-selinux: ## isolation.selinux_label on a kernel with SELinux, in an emul
 
 test-containers: ## as root: caisson inside containers of Docker, Podman, containerd and runc; about 20 minutes (ROWS="docker-user,podman-user")
 	@sh scripts/test_containers.sh $(ROWS)
+
+test-images: ## images of skopeo, podman, buildah, umoci and a real registry, hostile archives, kill -9 at every step (SUITES="crash"); installs the tools
+	@sh scripts/test_images.sh $(SUITES)
 
 check: ## layers, path lint, formatting and house rules
 	@sh scripts/check.sh
@@ -57,6 +60,9 @@ tsan: ## the suites under ThreadSanitizer
 
 clang: ## the suites built by Clang
 	@sh scripts/test.sh clang
+
+test-api: ## the HTTP API: all suites, load, lint of the OpenAPI document (installs its linter from npm); some minutes
+	@sh scripts/test_api.sh
 
 test-mcp: ## the MCP server under the official conformance suite and clients (installs them from npm)
 	@sh scripts/test_mcp.sh

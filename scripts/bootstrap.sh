@@ -8,7 +8,7 @@ if [ -z "${CAISSON_REBUILD:-}" ]; then
   say "first call here: building build/$1 once"
 else
   # All programs that are here must have the same version.
-  for other in caisson-mcp caisson-image; do
+  for other in caisson-mcp caisson-image caisson-server; do
     if [ "$other" != "$1" ] && [ -e "$root/build/$other" ]; then set -- "$@" "$other"; fi
   done
 fi

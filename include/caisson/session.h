@@ -92,6 +92,7 @@ struct ExecRequest {
   /// If output is one, too, the user is prompted for hosts that the policy of a session with network mode proxy does
   /// not list.
   bool interactive = false;
+  bool ask_for_hosts = true;                       ///< false: the person at the terminal may not allow hosts
   bool forward_signals = false;                    ///< as in Request, but kills 4 s after TERM or HUP; for programs
   int cancel_descriptor = -1;                      ///< when it is readable, the command is killed: outcome `cancelled`
   std::optional<double> timeout_seconds;           ///< unset: from the policy; at most the owner's ceiling

@@ -54,6 +54,9 @@ enum class EventType : std::uint8_t {
   dns_query,       ///< an allowed query: the name and how often
   signal_sent,     ///< a signal that did not end the payload: which, from whom, how often
   proxy_failed,    ///< an allowed host that could not be reached: its name does not exist, it does not answer
+  http_request,    ///< a request to the HTTP server is about to be carried out: caller, operation
+  http_refused,    ///< a request to the HTTP server was refused: caller, status, reason
+  token_changed,   ///< a token was created or revoked: see the field `action`
 };
 
 std::string_view name(Severity severity);

@@ -1,4 +1,4 @@
-// The `caisson-image` program: `caisson image VERB` starts it as `caisson VERB [OPTION]... -- OPERAND...`.
+// The `caisson-image` program: `caisson image` starts it with its own command line, argv[0] being the path of caisson.
 // A separate program, since libarchive, libcurl and OpenSSL cost more than the whole launcher, and no launch needs
 // them.
 #include <sys/stat.h>
@@ -25,17 +25,12 @@ constexpr Action kActions[] = {{&kImageImport, importAction}, {&kImageInspect, i
                                {&kImageRemove, removeAction}, {&kImageSave, saveAction},
                                {&kImageTag, tagAction},       {&kImageVerify, verifyAction}};
 
-/// The launcher puts all operands after `--`, so that none of them is taken for an option.
 int performImage(std::span<char* const> line) {
   if (line.size() == 4 && line[1] == image::kDecoderArgument) return image::decoderMain(line[2], line[3]);
   for (const Action& action : kActions) {
-    if (line.size() < 2 || line[1] != action.verb->word()) continue;
-    Syntax syntax = action.verb->syntax;
-    syntax.operands = {};
-    syntax.command = "OPERAND...";
-    auto arguments = parse(syntax, line.subspan(2));
+    if (line.size() < 3 || line[1] != kImage.word() || line[2] != action.verb->word()) continue;
+    const auto arguments = parse(action.verb->syntax, line.subspan(3));
     if (!arguments) return complain(arguments.error());
-    for (char* operand : arguments->command) arguments->operands.emplace_back(operand);
     ::signal(SIGPIPE, SIG_IGN);  // a registry may close a connection while we write
     ::umask(0022);               // directories that an archive implies get mode 0755, for everybody the same
     return action.perform(*arguments);

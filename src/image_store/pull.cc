@@ -18,14 +18,15 @@ struct Answer {
 Result<Answer> findManifest(const PullOptions& options) {
   const Reference& reference = options.reference;
   const std::string wanted = reference.digest ? reference.digest->text() : reference.tag;
-  std::optional<Error> first;
+  std::optional<Error> last;
   for (const Endpoint& endpoint : endpointsFor(reference.host, options.settings, false)) {
+    if (endpoint.without_tls && last && last->sys_errno != kNoTls) break;
     auto session = std::make_unique<RegistrySession>(endpoint, reference.repository, "pull");
     auto manifest = RegistryClient(*session).manifest(wanted);
     if (manifest) return Answer{std::move(session), std::move(*manifest)};
-    if (!first) first = manifest.error();
+    last = manifest.error();
   }
-  return fail(*first);
+  return fail(*last);
 }
 
 std::string storedNameOf(const Reference& reference) {
@@ -85,13 +86,14 @@ Result<ContentDigest> pushImage(const Store& store, const StoredName& image, con
   if (!manifest) return fail(manifest.error());
   std::vector<Descriptor> blobs = manifest->layers;
   blobs.push_back(manifest->config);
-  std::optional<Error> first;
+  std::optional<Error> last;
   for (const Endpoint& endpoint : endpointsFor(target.host, settings, true)) {
+    if (endpoint.without_tls && last && last->sys_errno != kNoTls) break;
     RegistrySession session(endpoint, target.repository, "pull,push");
     RegistryClient client(session);
     const auto reachable = client.hasBlob(manifest->config.digest);
     if (!reachable) {
-      if (!first) first = reachable.error();
+      last = reachable.error();
       continue;
     }
     for (const Descriptor& blob : blobs) {
@@ -109,7 +111,7 @@ Result<ContentDigest> pushImage(const Store& store, const StoredName& image, con
     if (auto put = client.putManifest(target.tag, manifest->media_type, *text); !put) return fail(put.error());
     return image.manifest;
   }
-  return fail(*first);
+  return fail(*last);
 }
 
 }  // namespace caisson::image

@@ -1,7 +1,8 @@
 // Inspects another process that is blocked on us: its memory, its directories, its view of the file tree.
 //
-// For advice only: everything can change during and after the inspection, so no security decision may depend on it.
-// Callers must check afterwards that the pid still is the same process.
+// Everything can change during and after the inspection, so a decision may depend only on a copy that the caller then
+// acts on itself, as the landlock tier does with paths and addresses (readMemory, readText): the process's own call
+// must not continue. All else is for advice. Callers must check afterwards that the pid still is the same process.
 #pragma once
 
 #include <sys/types.h>

@@ -11,6 +11,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 SOURCE = pathlib.Path(os.environ.get("CAISSON_SOURCE_DIR", pathlib.Path(__file__).resolve().parents[2]))
+sys.dont_write_bytecode = True
 sys.path.insert(0, str(SOURCE / "tests/image"))
 
 

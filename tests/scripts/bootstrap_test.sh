@@ -57,6 +57,11 @@ equal "help of mcp" "$(./caisson mcp --help)" reached
 printf '#!/bin/sh\n' >"$clone/build/caisson-mcp"
 chmod 755 "$clone/build/caisson-mcp"
 equal "mcp with its program" "$(./caisson mcp)" reached
+equal "serve without its program" "$(./caisson serve)" "building caisson-server
+reached"
+equal "token without its program" "$(./caisson token list)" "building caisson-server
+reached"
+equal "help of serve" "$(./caisson serve --help)" reached
 rm "$clone/build/caisson-mcp"
 mv "$place/bootstrap.sh" "$clone/scripts/bootstrap.sh"
 

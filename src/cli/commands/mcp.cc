@@ -1,22 +1,16 @@
 // `caisson mcp`: serves sandboxes to agent hosts. The server is the program caisson-mcp; this file parses its options
 // and starts it.
-#include <unistd.h>
-
-#include <cerrno>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "cli/commands/mcp_options.h"
+#include "cli/companion.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
 #include "cli/verb.h"
-#include "sys/helper_process.h"
 
 namespace caisson::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr Option kServerOptions[] = {kMcpWorkspace, kMcpAllowCommit, kAllowWeaker, kMcpHttp, kMcpWithoutToken};
 constexpr Option kInstallOptions[] = {kMcpYes};
@@ -25,43 +19,17 @@ constexpr Option kConformance{.name = "conformance", .help = "Serve the fixtures
 constexpr Option kTestOptions[] = {kConformance};
 constexpr OptionGroup kGroups[] = {{"Server", kServerOptions}, {"Install", kInstallOptions}, {"", kTestOptions}};
 
-/// Replaces this process; returns only if that fails.
-int becomeProgram(const std::string& program, const std::vector<std::string>& line, std::string_view hint) {
-  std::vector<const char*> words;
-  for (const std::string& word : line) words.push_back(word.c_str());
-  words.push_back(nullptr);
-  ::execv(program.c_str(), const_cast<char* const*>(words.data()));
-  return complain(sysError(Stage::usage, "execv", program, errno, hint));
-}
-
-/// Beside caisson, as it is built, or in libexec, as it is installed.
-std::string serverProgram(const fs::path& directory) {
-  for (const fs::path& path :
-       {directory / "caisson-mcp", directory / "../libexec/caisson/caisson-mcp", fs::path(CAISSON_INSTALLED_MCP)})
-    if (::access(path.c_str(), X_OK) == 0) return path.string();
-  return (directory / "caisson-mcp").string();
-}
-
 int perform(const Arguments& arguments) {
   const auto& operands = arguments.operands;
   if (!operands.empty() && (operands.size() != 2 || operands[0] != "install"))
     return complain(usageError(operands[0], "`install HOST` or nothing is expected", "caisson mcp --help"));
-  std::error_code problem;
-  const fs::path own = fs::read_symlink(sys::kOwnProgram, problem);
-  if (problem) return complain(usageError("mcp", "can't find out where caisson is", "is /proc mounted?"));
   if (arguments.has(kConformance)) {
-    const std::string program = (own.parent_path() / "caisson-mcp-conformance").string();
+    const std::string program = ownDirectory() + "/caisson-mcp-conformance";
     std::vector<std::string> line{program};
     if (const auto http = arguments.value(kMcpHttp)) line.insert(line.end(), {"--http", std::string(*http)});
     return becomeProgram(program, line, "build the target caisson-mcp-conformance");
   }
-  std::vector<std::string> line{own.string(), std::string(kMcp.path)};
-  for (const Given& given : arguments.given) {
-    line.push_back("--" + std::string(given.option->name));
-    if (!given.option->value.empty()) line.back() += "=" + std::string(given.value);
-  }
-  line.insert(line.end(), operands.begin(), operands.end());
-  return becomeProgram(serverProgram(own.parent_path()), line, "install caisson-mcp beside caisson; in a clone: make");
+  return becomeCompanion("caisson-mcp", kMcp, arguments);
 }
 
 }  // namespace

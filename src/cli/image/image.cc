@@ -1,52 +1,13 @@
 // `caisson image`: the tables of its verbs. The work is done by the program caisson-image; this file starts it.
-#include <unistd.h>
-
-#include <cerrno>
-#include <filesystem>
-#include <string>
-#include <vector>
-
+#include "cli/companion.h"
 #include "cli/image/verbs.h"
-#include "cli/output.h"
-#include "sys/helper_process.h"
 
 namespace caisson::cli {
 namespace {
 
-namespace fs = std::filesystem;
-
-/// Beside caisson, as it is built, or in libexec, as it is installed.
-std::string imageProgram(const fs::path& directory) {
-  for (const fs::path& path :
-       {directory / "caisson-image", directory / "../libexec/caisson/caisson-image", fs::path(CAISSON_INSTALLED_IMAGE)})
-    if (::access(path.c_str(), X_OK) == 0) return path.string();
-  return (directory / "caisson-image").string();
-}
-
-/// Replaces this process by caisson-image with the same arguments; returns only if that fails.
-int startProgram(const Verb& verb, const Arguments& arguments) {
-  std::error_code problem;
-  const fs::path own = fs::read_symlink(sys::kOwnProgram, problem);
-  if (problem) return complain(usageError("image", "cannot locate caisson-image", "is /proc mounted?"));
-  const std::string program = imageProgram(own.parent_path());
-  std::vector<std::string> line{own.string(), std::string(verb.word())};
-  for (const Given& given : arguments.given) {
-    line.push_back("--" + std::string(given.option->name));
-    if (!given.option->value.empty()) line.back() += "=" + std::string(given.value);
-  }
-  line.emplace_back("--");
-  line.insert(line.end(), arguments.operands.begin(), arguments.operands.end());
-  std::vector<const char*> words;
-  for (const std::string& word : line) words.push_back(word.c_str());
-  words.push_back(nullptr);
-  ::execv(program.c_str(), const_cast<char* const*>(words.data()));
-  return complain(
-      sysError(Stage::usage, "execv", program, errno, "install caisson-image beside caisson; in a clone: make"));
-}
-
 template <const Verb& verb>
 int start(const Arguments& arguments) {
-  return startProgram(verb, arguments);
+  return becomeCompanion("caisson-image", verb, arguments);
 }
 
 constexpr Option kImportOptions[] = {kImagePlatform, kImageQuiet};

@@ -11,6 +11,7 @@ namespace caisson::image {
 namespace {
 
 constexpr int kMaxAttempts = 5;
+constexpr int kMaxChallenges = 2;
 constexpr auto kMaxWait = std::chrono::seconds(60);
 
 bool isLoopback(std::string_view host) {
@@ -44,7 +45,7 @@ std::vector<Endpoint> endpointsFor(const std::string& host, const approval::Imag
   const std::string address = host == "docker.io" ? "registry-1.docker.io" : host;
   const bool without_tls = std::ranges::find(settings.plain_http, host) != settings.plain_http.end();
   if (!without_tls) list.push_back({"https://" + address, host});
-  if (without_tls || isLoopback(host)) list.push_back({"http://" + address, host});
+  if (without_tls || isLoopback(host)) list.push_back({"http://" + address, host, !without_tls});
   return list;
 }
 
@@ -57,14 +58,13 @@ Error RegistryClient::unexpected(const HttpResponse& response, std::string_view 
 }
 
 Result<HttpResponse> RegistryClient::send(HttpRequest request) {
-  bool challenged = false;
+  int challenges = 0;
   for (int attempt = 1;; ++attempt) {
     request.authorization =
         originOf(request.url) == originOf(session_.endpoint.url) ? session_.authorizer.current() : "";
     auto response = http_.perform(request);
     if (!response) return response;
-    if (response->status == 401 && !challenged) {
-      challenged = true;
+    if (response->status == 401 && ++challenges <= kMaxChallenges) {
       if (auto answered = session_.authorizer.answer(http_, *response, request.authorization); !answered)
         return fail(answered.error());
       continue;

@@ -17,12 +17,13 @@ namespace caisson::image {
 
 /// Where a repository can be reached.
 struct Endpoint {
-  std::string url;   ///< "https://registry-1.docker.io", without a final slash
-  std::string host;  ///< for credentials and certificates: "docker.io", "localhost:5000"
+  std::string url;           ///< "https://registry-1.docker.io", without a final slash
+  std::string host;          ///< for credentials and certificates: "docker.io", "localhost:5000"
+  bool without_tls = false;  ///< only if the endpoint before it does not speak TLS
 };
 
 /// The addresses to try for a registry: its mirrors first (unless `for_push`), then itself. Without TLS only where the
-/// configuration lists it and, as a second attempt, on this machine's loopback.
+/// configuration lists it and, if the server does not speak it, on this machine's loopback.
 std::vector<Endpoint> endpointsFor(const std::string& host, const approval::ImageSettings& settings, bool for_push);
 
 struct FetchedManifest {

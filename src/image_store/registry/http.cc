@@ -104,7 +104,9 @@ Error transferError(CURLcode code, const char* text, const std::string& url) {
         "a private registry: put its CA certificate into /etc/docker/certs.d/HOST:PORT/ca.crt, or list a registry "
         "without TLS in images.plain_http of the configuration";
   }
-  return plainError(Stage::state, "registry", originOf(url), printable(reason, 300), hint);
+  Error error = plainError(Stage::state, "registry", originOf(url), printable(reason, 300), hint);
+  if (code == CURLE_SSL_CONNECT_ERROR) error.sys_errno = kNoTls;
+  return error;
 }
 
 std::string readSmall(const std::filesystem::path& path) { return readUserFile(path, kMaxPem).value_or(""); }

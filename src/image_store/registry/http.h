@@ -1,6 +1,7 @@
 // HTTP requests to registries, by libcurl. Every request has limits on time, speed and size.
 #pragma once
 
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -16,6 +17,9 @@ namespace caisson::image {
 
 /// Scheme, host and port of an address: what a credential may be sent to.
 std::string originOf(std::string_view url);
+
+/// The errno of an error because the server does not speak TLS.
+inline constexpr int kNoTls = EPROTO;
 
 struct HttpRequest {
   std::string method = "GET";

@@ -99,12 +99,21 @@ ArchiveEntry describe(archive_entry* entry) {
   return result;
 }
 
+/// Feeds libarchive. Some tools (umoci) omit the padding after the last file, so it is added at the end.
 struct Source {
   Inflater* inflater;
+  bool padded = false;
+
   static la_ssize_t read(archive*, void* self, const void** block) {
-    const auto piece = static_cast<Source*>(self)->inflater->next();
+    static constexpr char kPadding[512] = {};
+    auto& source = *static_cast<Source*>(self);
+    const auto piece = source.inflater->next();
     *block = piece.data();
-    return static_cast<la_ssize_t>(piece.size());
+    if (!piece.empty() || source.padded || !source.inflater->problem().empty())
+      return static_cast<la_ssize_t>(piece.size());
+    source.padded = true;
+    *block = kPadding;
+    return static_cast<la_ssize_t>((512 - source.inflater->produced() % 512) % 512);
   }
 };
 
@@ -154,7 +163,7 @@ int unpackMain(std::string_view mode, std::uint64_t max_bytes) {
   archive_read_support_filter_none(in);
   // Names are bytes here; without this libarchive converts UTF-8 pax names to the C locale and fails.
   archive_read_set_options(in, "hdrcharset=BINARY");
-  Source source{&inflater};
+  Source source{.inflater = &inflater};
   std::string problem;
   if (archive_read_open(in, &source, nullptr, Source::read, nullptr) != ARCHIVE_OK) {
     const char* text = archive_error_string(in);

@@ -170,6 +170,7 @@ Result<void> SessionContext::openHost(std::string_view pattern, HostTerm term, W
 }
 
 std::unique_ptr<HostPrompt> SessionContext::promptForHosts(const ExecRequest& request) {
+  if (!request.ask_for_hosts) return nullptr;
   const auto relays = [](StreamMode mode, int stream) { return mode == StreamMode::relay && ::isatty(stream) == 1; };
   const bool sees = relays(request.out, STDOUT_FILENO) || relays(request.err, STDERR_FILENO);
   const bool types = request.interactive && request.relay_stdin && ::isatty(STDIN_FILENO) == 1;

@@ -1,0 +1,56 @@
+#include "cli/companion.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+
+#include "cli/output.h"
+#include "sys/helper_process.h"
+
+namespace caisson::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Beside caisson, as it is built, or in libexec, as it is installed.
+std::string companionPath(const fs::path& directory, std::string_view name) {
+  for (const fs::path& path :
+       {directory / name, directory / "../libexec/caisson" / name, fs::path(CAISSON_INSTALLED_COMPANIONS) / name})
+    if (::access(path.c_str(), X_OK) == 0) return path.string();
+  return (directory / name).string();
+}
+
+}  // namespace
+
+std::string ownDirectory() {
+  std::error_code problem;
+  return fs::read_symlink(sys::kOwnProgram, problem).parent_path().string();
+}
+
+int becomeProgram(const std::string& program, const std::vector<std::string>& line, std::string_view hint) {
+  std::vector<const char*> args;
+  for (const std::string& arg : line) args.push_back(arg.c_str());
+  args.push_back(nullptr);
+  ::execv(program.c_str(), const_cast<char* const*>(args.data()));
+  return complain(sysError(Stage::usage, "execv", program, errno, hint));
+}
+
+int becomeCompanion(std::string_view name, const Verb& verb, const Arguments& arguments) {
+  std::error_code problem;
+  const fs::path own = fs::read_symlink(sys::kOwnProgram, problem);
+  if (problem) return complain(usageError(verb.path, "can't find out where caisson is", "is /proc mounted?"));
+  std::vector<std::string> line{own.string()};
+  for (const std::string_view part :
+       {verb.path.substr(0, verb.path.find(' ')), verb.path.substr(std::min(verb.path.find(' '), verb.path.size()))})
+    if (!part.empty()) line.emplace_back(part.front() == ' ' ? part.substr(1) : part);
+  for (const Given& given : arguments.given) {
+    line.push_back("--" + std::string(given.option->name));
+    if (!given.option->value.empty()) line.back() += "=" + std::string(given.value);
+  }
+  line.insert(line.end(), arguments.operands.begin(), arguments.operands.end());
+  return becomeProgram(companionPath(own.parent_path(), name), line,
+                       "install " + std::string(name) + " beside caisson; in a clone: make");
+}
+
+}  // namespace caisson::cli

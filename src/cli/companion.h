@@ -1,0 +1,22 @@
+// Programs that `caisson` becomes: servers, which it does not contain, so that a launch stays fast.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/options.h"
+#include "cli/verb.h"
+
+namespace caisson::cli {
+
+/// Replaces this process by the program `name` (caisson-mcp, caisson-server) with the same command line, argv[0] being
+/// the path of caisson. Returns the exit status if that fails.
+int becomeCompanion(std::string_view name, const Verb& verb, const Arguments& arguments);
+
+/// Replaces this process; returns only if that fails. `hint`: what to do then.
+int becomeProgram(const std::string& program, const std::vector<std::string>& line, std::string_view hint);
+
+/// The directory of this program; empty if /proc is not mounted.
+std::string ownDirectory();
+
+}  // namespace caisson::cli

@@ -1,0 +1,303 @@
+#include "server/app.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "base/text.h"
+#include "server/preview.h"
+
+namespace caisson::server {
+namespace {
+
+using service::Principal;
+using service::Scope;
+
+constexpr std::string_view kCsrfHeader = "x-caisson-csrf";
+
+bool changesState(std::string_view method) { return method != "GET" && method != "HEAD"; }
+
+bool mayUse(const Principal& caller, Access access) {
+  switch (access) {
+    case Access::open: return true;
+    case Access::read: return caller.may(Scope::read);
+    case Access::exec: return caller.may(Scope::exec);
+    case Access::admin: return caller.may(Scope::admin);
+    case Access::owner: return caller.owner;
+  }
+  return false;
+}
+
+std::string_view neededScope(Access access) {
+  if (access == Access::owner) return "only the owner may do this, on the unix socket";
+  if (access == Access::admin) return "the token lacks the scope admin";
+  return access == Access::exec ? "the token lacks the scope exec" : "the token lacks the scope read";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<App>> App::create(AppOptions options) {
+  std::unique_ptr<App> app(new App(std::move(options)));
+  auto tokens = service::TokenStore::open();
+  if (!tokens) return std::unexpected(tokens.error());
+  app->tokens_ = std::make_unique<service::TokenChecker>(*std::move(tokens));
+  auto sandboxes = service::Sandboxes::open(app->options_.program, app->events_);
+  if (!sandboxes) return std::unexpected(sandboxes.error());
+  app->sandboxes_ = *std::move(sandboxes);
+  auto keys = service::IdempotencyKeys::open();
+  if (!keys) return std::unexpected(keys.error());
+  app->keys_ = *std::move(keys);
+  auto inbox = service::Inbox::open();
+  if (!inbox) return std::unexpected(inbox.error());
+  app->inbox_ = *std::move(inbox);
+  app->webhooks_ = std::make_unique<service::Webhooks>(app->events_, app->options_.settings.webhooks);
+  if (auto started = app->startPools(); !started) return std::unexpected(started.error());
+  return app;
+}
+
+Result<void> App::startPools() {
+  const Principal owner{.id = "owner", .name = "owner", .owner = true};
+  for (const service::Template& one : options_.settings.templates) {
+    // Also without a pool, so that mistakes in a template show at the start.
+    auto chosen = service::choosePolicy(owner, one.policy, options_.settings.allow_workspaces);
+    if (!chosen) return std::unexpected(chosen.error());
+    if (one.pool == 0) continue;
+    auto pool = sandboxes_->store().pool({.policy = chosen->policy, .keep = true}, one.pool);
+    if (!pool) return std::unexpected(pool.error());
+    pools_.emplace(one.name, *std::move(pool));
+  }
+  return {};
+}
+
+const service::Template* App::findTemplate(std::string_view name) const {
+  for (const service::Template& one : options_.settings.templates)
+    if (one.name == name) return &one;
+  return nullptr;
+}
+
+SessionPool* App::pool(const std::string& template_name) {
+  const auto found = pools_.find(template_name);
+  return found == pools_.end() ? nullptr : &found->second;
+}
+
+std::map<std::string, std::size_t> App::readyPools() {
+  std::map<std::string, std::size_t> ready;
+  for (const auto& [name, pool] : pools_) ready[name] = pool.ready();
+  return ready;
+}
+
+void App::publish(std::string type, const service::Sandbox& sandbox, Json data) {
+  events_.publish(std::move(type), sandbox.id(), sandbox.record().owner, std::move(data));
+}
+
+std::optional<http::Response> App::checkSource(const http::RequestHead& head) const {
+  const std::string* host = head.header("host");
+  const auto authority = host == nullptr ? std::nullopt : http::parseAuthority(*host);
+  if (!authority) return problem(400, "invalid_host", "missing or malformed Host header");
+  const auto& hosts = options_.settings.hosts;
+  const bool known =
+      http::isLoopback(*authority) || std::find(hosts.begin(), hosts.end(), authority->host) != hosts.end();
+  // A page of another site whose name resolves to this machine (DNS rebinding) has that site's name here.
+  if (!known && !head.peer.uid)
+    return problem(421, "wrong_host", "this server does not serve this host name",
+                   "add it to hosts in the --config file");
+  const std::string* site = head.header("sec-fetch-site");
+  if (site != nullptr && *site != "same-origin" && *site != "none")
+    return problem(403, "cross_site", "requests of other sites are refused");
+  const std::string* origin_text = head.header("origin");
+  if (origin_text == nullptr) return std::nullopt;
+  const auto origin = http::parseOrigin(*origin_text);
+  const std::string default_port = head.peer.tls ? "443" : "80";
+  const auto port = [&](const std::string& text) { return text.empty() ? default_port : text; };
+  if (!origin || origin->scheme != (head.peer.tls ? "https" : "http") || origin->authority.host != authority->host ||
+      port(origin->authority.port) != port(authority->port))
+    return problem(403, "cross_origin", "requests of other origins are refused");
+  if (changesState(head.method) && head.header(kCsrfHeader) == nullptr)
+    return problem(403, "csrf", "a change from a browser needs the header X-Caisson-CSRF", "send X-Caisson-CSRF: 1");
+  return std::nullopt;
+}
+
+std::optional<Principal> App::identify(const http::RequestHead& head) {
+  constexpr std::string_view kBearer = "bearer ";
+  if (const std::string* text = head.header("authorization")) {
+    if (lowered(text->substr(0, kBearer.size())) != kBearer) return std::nullopt;
+    return tokens_->check(trimmed(std::string_view(*text).substr(kBearer.size())), std::time(nullptr));
+  }
+  if (head.peer.uid == ::geteuid()) return Principal{.id = "owner", .name = "owner", .owner = true};
+  return std::nullopt;
+}
+
+bool App::takeTurn(const Principal& caller) {
+  if (!caller.quotas.rate) return true;
+  const std::lock_guard lock(rate_mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (buckets_.size() > 100'000) buckets_.clear();
+  auto [place, is_new] = buckets_.try_emplace(caller.id);
+  Bucket& bucket = place->second;
+  const double most = std::max(1.0, 2 * *caller.quotas.rate);
+  const double passed = std::chrono::duration<double>(now - bucket.at).count();
+  bucket.left = is_new ? most : std::min(most, bucket.left + passed * *caller.quotas.rate);
+  bucket.at = now;
+  if (bucket.left < 1) return false;
+  bucket.left -= 1;
+  return true;
+}
+
+http::Admission App::refuse(const http::RequestHead& head, const Principal& caller, std::string_view operation,
+                            http::Response response) {
+  trail_.refuse({.caller = caller.name,
+                 .caller_id = caller.id,
+                 .peer = head.peer.address,
+                 .method = head.method,
+                 .path = std::string(head.target.path().substr(0, 200)),
+                 .operation = std::string(operation),
+                 .status = response.status,
+                 .reason = std::string(http::reasonPhrase(response.status))});
+  return {.refusal = std::move(response)};
+}
+
+http::Admission App::admit(const http::RequestHead& head) {
+  if (auto preview = admitPreview(head)) return *std::move(preview);
+  const Principal anonymous;
+  if (auto refusal = checkSource(head)) return refuse(head, anonymous, "", *std::move(refusal));
+  Match match = matchRoute(head.method, head.target.segments);
+  const auto known = identify(head);
+  const bool open = match.route != nullptr && match.route->access == Access::open;
+  if (!known && !open) {
+    http::Response response = problem(401, "unauthorized", "a valid token is needed", "caisson token create NAME");
+    response.headers.emplace_back("WWW-Authenticate", "Bearer");
+    return refuse(head, anonymous, "", std::move(response));
+  }
+  const Principal caller = known.value_or(anonymous);
+  if (match.route == nullptr) {
+    if (match.allowed.empty())
+      return refuse(head, caller, "", problem(404, "not_found", "no such route", "see /v1/openapi.json"));
+    http::Response response = problem(405, "method_not_allowed", "this route has other methods: " + match.allowed);
+    response.headers.emplace_back("Allow", match.allowed);
+    return refuse(head, caller, "", std::move(response));
+  }
+  const Route& route = *match.route;
+  if (!mayUse(caller, route.access))
+    return refuse(head, caller, route.operation, problem(403, "scope", neededScope(route.access)));
+  if (!takeTurn(caller)) {
+    http::Response response = problem(429, "rate_limited", "too many requests of this token");
+    response.headers.emplace_back("Retry-After", "1");
+    return refuse(head, caller, route.operation, std::move(response));
+  }
+  if (const std::string flaw = findQueryFlaw(route, head.target); !flaw.empty())
+    return refuse(head, caller, route.operation, problem(400, "invalid_query", flaw));
+  const std::string* type = head.header("content-type");
+  if (route.body == BodyKind::json && head.has_body &&
+      (type == nullptr || !lowered(*type).starts_with("application/json")))
+    return refuse(head, caller, route.operation, problem(415, "not_json", "the body must be application/json"));
+  auto admitted = std::make_shared<Admitted>();
+  admitted->route = &route;
+  admitted->caller = caller;
+  admitted->path = std::move(match.path);
+  return {.body_limit = route.body == BodyKind::none ? 0 : route.body_limit,
+          .stream_body = route.body == BodyKind::raw,
+          .lane = route.lane,
+          .context = std::move(admitted)};
+}
+
+http::Response App::handle(http::Request& request) {
+  auto& admitted = *static_cast<Admitted*>(request.context.get());
+  if (admitted.preview) return preview(request, admitted);
+  Call call{
+      .app = *this, .request = request, .route = *admitted.route, .caller = admitted.caller, .path = admitted.path};
+  const bool in_sandbox = call.route.pattern.starts_with("/v1/sandboxes/{id}");
+  if (call.route.access != Access::open) {
+    auto recorded = trail_.record({.caller = call.caller.name,
+                                   .caller_id = call.caller.id,
+                                   .peer = request.head.peer.address,
+                                   .method = request.head.method,
+                                   .path = std::string(request.head.target.path()),
+                                   .operation = std::string(call.route.operation),
+                                   .sandbox = in_sandbox ? call.id().substr(0, 64) : ""});
+    if (!recorded)
+      return problem(503, "not_recorded", "the audit log cannot be written: " + recorded.error().message());
+  }
+  http::Response response = perform(call);
+  {
+    const std::lock_guard lock(rate_mutex_);
+    ++responses_[response.status];
+  }
+  const bool refused = response.status == 403 || response.status == 404 || response.status == 429;
+  if (refused && call.route.access != Access::open) {
+    trail_.refuse({.caller = call.caller.name,
+                   .caller_id = call.caller.id,
+                   .peer = request.head.peer.address,
+                   .method = request.head.method,
+                   .path = std::string(request.head.target.path()),
+                   .operation = std::string(call.route.operation),
+                   .sandbox = in_sandbox ? call.id().substr(0, 64) : "",
+                   .status = response.status,
+                   .reason = std::string(http::reasonPhrase(response.status))});
+  }
+  return response;
+}
+
+http::Response App::perform(Call& call) {
+  if (call.route.body == BodyKind::json) {
+    auto body = call.request.body.empty() ? Json(Json::object()) : parseJson(call.request.body);
+    if (!body) return problem(400, "invalid_json", body.error());
+    call.body = *std::move(body);
+    if (const std::string flaw = findBodyFlaw(call.route, call.body); !flaw.empty())
+      return problem(400, "invalid_body", flaw, "see /v1/openapi.json");
+  }
+  const std::string* key = call.request.head.header("idempotency-key");
+  if (key == nullptr || !call.route.idempotent_key) return call.route.perform(call);
+  if (key->empty() || key->size() > 256)
+    return problem(400, "invalid_key", "an Idempotency-Key has 1 to 256 characters");
+  return performOnce(call, *key);
+}
+
+http::Response App::performOnce(Call& call, const std::string& key) {
+  using State = service::IdempotencyKeys::State;
+  call.key = service::Sandboxes::newKey();
+  const std::string request =
+      std::string(call.route.operation) + "\n" + std::string(call.request.head.target.text) + "\n" + call.request.body;
+  auto begun = keys_->begin(call.caller, key, request, call.key);
+  if (!begun) return problemOf(begun.error());
+  switch (begun->state) {
+    case State::conflict:
+      return problem(409, "idempotency_conflict", "this Idempotency-Key was used for another request");
+    case State::in_progress:
+      return problem(409, "idempotency_in_progress", "the first request with this Idempotency-Key still runs",
+                     "try again");
+    case State::replay: {
+      http::Response response{.status = begun->response.status, .body = begun->response.body};
+      response.headers.emplace_back("Content-Type", "application/json");
+      response.headers.emplace_back("Idempotency-Replayed", "true");
+      return response;
+    }
+    case State::interrupted:
+      // A sandbox is found by its name. Whether a command ran cannot be known, and it must not run twice.
+      call.key = begun->note;
+      if (call.route.operation != "createSandbox") {
+        keys_->finish(call.caller, key, service::StoredResponse{409, "{\"code\":\"outcome_unknown\",\"status\":409}"});
+        return problem(409, "outcome_unknown", "the server ended while it handled the first request",
+                       "list the commands of the sandbox, then use a new key");
+      }
+      break;
+    case State::fresh: break;
+  }
+  http::Response response = call.route.perform(call);
+  const auto* body = std::get_if<std::string>(&response.body);
+  const bool keep = body != nullptr && response.status < 300;
+  keys_->finish(call.caller, key, keep ? std::optional(service::StoredResponse{response.status, *body}) : std::nullopt);
+  return response;
+}
+
+http::Response App::failure(int status, std::string_view reason) {
+  const char* code = status == 413   ? "too_large"
+                     : status == 503 ? "busy"
+                     : status == 408 ? "request_timeout"
+                     : status == 502 ? "bad_gateway"
+                                     : "malformed";
+  if (status != 503) trail_.refuse({.status = status, .reason = std::string(reason)});
+  return problem(status, code, reason);
+}
+
+}  // namespace caisson::server

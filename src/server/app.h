@@ -1,0 +1,101 @@
+// The HTTP API: admits requests, records them and calls their routes.
+//
+// Order of the checks, all before a body is read: Host, Origin, caller, route, scope, rate, query. A request that
+// passes is recorded in the audit log before it is carried out; a refusal is recorded, too.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "http/server.h"
+#include "http/workers.h"
+#include "server/preview.h"
+#include "server/route.h"
+#include "service/events.h"
+#include "service/idempotency.h"
+#include "service/inbox.h"
+#include "service/sandboxes.h"
+#include "service/settings.h"
+#include "service/tokens.h"
+#include "service/trail.h"
+#include "service/webhooks.h"
+
+namespace caisson::server {
+
+struct AppOptions {
+  service::Settings settings;
+  std::string program;  ///< of caisson
+  std::string version;
+  std::optional<std::size_t> preview_listener;  ///< index of the listener that serves previews only
+};
+
+class App final : public http::Handler {
+ public:
+  static Result<std::unique_ptr<App>> create(AppOptions options);
+
+  http::Admission admit(const http::RequestHead& head) override;
+  http::Response handle(http::Request& request) override;
+  http::Response failure(int status, std::string_view reason) override;
+
+  service::Sandboxes& sandboxes() { return *sandboxes_; }
+  service::Events& events() { return events_; }
+  service::Inbox& inbox() { return *inbox_; }
+  const AppOptions& options() const { return options_; }
+  /// Threads for work that outlives its request's thread: archives.
+  http::Workers& background() { return background_; }
+  /// The template of this name, or null; its pool, or null.
+  const service::Template* findTemplate(std::string_view name) const;
+  SessionPool* pool(const std::string& template_name);
+  std::map<std::string, std::size_t> readyPools();
+  /// For metrics.
+  void attach(const http::Server& server) { server_ = &server; }
+  std::string metrics();
+  /// Publishes an event about a sandbox.
+  void publish(std::string type, const service::Sandbox& sandbox, Json data);
+
+ private:
+  explicit App(AppOptions options) : options_(std::move(options)) {}
+  /// What admit() hands on to handle().
+  struct Admitted {
+    const Route* route = nullptr;
+    service::Principal caller;
+    std::vector<std::string> path;
+    std::optional<PreviewName> preview;
+  };
+  Result<void> startPools();
+  /// Whether the request names this server and comes from its own pages, if from a page at all. Else the refusal.
+  std::optional<http::Response> checkSource(const http::RequestHead& head) const;
+  std::optional<service::Principal> identify(const http::RequestHead& head);
+  http::Admission refuse(const http::RequestHead& head, const service::Principal& caller, std::string_view operation,
+                         http::Response response);
+  /// A token's requests per second. False: too many.
+  bool takeTurn(const service::Principal& caller);
+  std::optional<http::Admission> admitPreview(const http::RequestHead& head);
+  http::Response preview(http::Request& request, Admitted& admitted);
+  http::Response perform(Call& call);
+  http::Response performOnce(Call& call, const std::string& key);
+
+  AppOptions options_;
+  service::Events events_;
+  service::Trail trail_;
+  std::unique_ptr<service::TokenChecker> tokens_;
+  std::unique_ptr<service::Sandboxes> sandboxes_;
+  std::unique_ptr<service::IdempotencyKeys> keys_;
+  std::unique_ptr<service::Inbox> inbox_;
+  std::unique_ptr<service::Webhooks> webhooks_;
+  std::mutex pools_mutex_;
+  std::map<std::string, SessionPool> pools_;
+  std::mutex rate_mutex_;
+  struct Bucket {
+    double left = 0;
+    std::chrono::steady_clock::time_point at;
+  };
+  std::map<std::string, Bucket> buckets_;
+  const http::Server* server_ = nullptr;
+  std::map<int, std::uint64_t> responses_;  ///< by status; guarded by rate_mutex_
+  http::Workers background_{32, 64};
+};
+
+}  // namespace caisson::server

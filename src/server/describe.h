@@ -1,0 +1,32 @@
+// JSON of what the routes return.
+#pragma once
+
+#include "server/route.h"
+#include "service/inbox.h"
+#include "service/sandboxes.h"
+
+namespace caisson::policy {
+struct Policy;
+}
+
+namespace caisson::server {
+
+Json describeSandbox(const service::Sandbox& sandbox, const SessionInfo& info);
+Json describeCommand(const ExecInfo& info);
+Json describeFile(const FileEntry& entry);
+Json describeApproval(const service::PendingApproval& approval);
+
+/// The members "data" and "encoding" ("utf-8" or "base64") of output.
+void addBytes(Json& value, std::string_view bytes);
+
+/// "c12" to 12 and back; nothing for other texts.
+std::optional<std::uint32_t> commandNumber(std::string_view id);
+std::string commandId(std::uint32_t number);
+
+/// The memory limit in bytes, also where the policy has a share of the host's.
+std::uint64_t describeMemory(const policy::Policy& policy);
+
+/// 403 that names what waits for the owner, and an event for the owner.
+http::Response approvalNeeded(Call& call, const std::vector<service::PendingApproval>& missing);
+
+}  // namespace caisson::server

@@ -1,0 +1,253 @@
+// Checkpoints, forks, differences, commits.
+#include <algorithm>
+
+#include "server/app.h"
+#include "server/describe.h"
+
+namespace caisson::server {
+namespace {
+
+constexpr Field kStopField{.name = "stop",
+                           .type = FieldType::boolean,
+                           .description = "Kill running processes first; else 409 if there are any."};
+constexpr Field kCheckpointFields[] = {{.name = "name", .description = "Generated if it is not given."}, kStopField};
+constexpr Field kRestoreFields[] = {
+    {.name = "checkpoint", .required = true, .description = "Its name; begin: the state in which the sandbox began."},
+    kStopField};
+constexpr Field kForkFields[] = {{.name = "name", .description = "A name for people."},
+                                 {.name = "sandbox_timeout",
+                                  .type = FieldType::number,
+                                  .description = "As for a new sandbox.",
+                                  .least = 1,
+                                  .most = 7 * 24 * 3600},
+                                 kStopField};
+constexpr Field kDiffQuery[] = {
+    {.name = "checkpoint", .description = "Compare with this one; with the beginning by default."},
+    {.name = "patch", .type = FieldType::boolean, .description = "With the content, in git's format."},
+    {.name = "limit",
+     .type = FieldType::integer,
+     .description = "At most so many paths; 1000 by default.",
+     .least = 1,
+     .most = 100'000},
+};
+constexpr Field kCommitFields[] = {
+    {.name = "paths",
+     .type = FieldType::texts,
+     .description = "Only these, or what is below them. Files that the host would execute only by their own path."},
+    {.name = "dry_run", .type = FieldType::boolean, .description = "Change nothing; the result has the digest."},
+    {.name = "expect", .description = "Digest of a dry run: commit exactly that, or nothing. Required unless dry_run."},
+    {.name = "stop", .type = FieldType::boolean, .description = "Kill running processes first."},
+    {.name = "ours", .type = FieldType::texts, .description = "Conflicts in which the real file stays."},
+    {.name = "theirs", .type = FieldType::texts, .description = "Conflicts in which the sandbox's file wins."},
+    {.name = "merge", .type = FieldType::texts, .description = "Conflicts to merge line by line."},
+};
+
+WhenBusy whenBusy(const Call& call) { return call.flag("stop") ? WhenBusy::stop : WhenBusy::refuse; }
+
+template <class Use>
+http::Response onHistory(Call& call, Use use) {
+  auto sandbox = call.app.sandboxes().find(call.caller, call.id());
+  if (!sandbox) return problemOf(sandbox.error());
+  return use(**sandbox);
+}
+
+http::Response createCheckpoint(Call& call) {
+  return onHistory(call, [&](service::Sandbox& sandbox) {
+    const auto made = call.app.sandboxes().with(
+        sandbox, [&](Session& session) { return session.checkpoint(call.text("name"), whenBusy(call)); });
+    sandbox.forgetHandles();
+    if (!made) return problemOf(made.error());
+    call.app.publish("checkpoint.created", sandbox, {{"name", made->name}});
+    return jsonResponse(201, {{"name", made->name}, {"created", made->created}});
+  });
+}
+
+http::Response listCheckpoints(Call& call) {
+  return onHistory(call, [&](service::Sandbox& sandbox) {
+    const auto all = call.app.sandboxes().with(sandbox, [](Session& session) { return session.checkpoints(); });
+    if (!all) return problemOf(all.error());
+    Json list = Json::array();
+    for (const CheckpointInfo& one : *all) list.push_back({{"name", one.name}, {"created", one.created}});
+    return jsonResponse(200, {{"checkpoints", std::move(list)}});
+  });
+}
+
+http::Response restoreCheckpoint(Call& call) {
+  return onHistory(call, [&](service::Sandbox& sandbox) {
+    const auto restored = call.app.sandboxes().with(
+        sandbox, [&](Session& session) { return session.restore(call.text("checkpoint"), whenBusy(call)); });
+    sandbox.forgetHandles();
+    return restored ? http::Response{.status = 204} : problemOf(restored.error());
+  });
+}
+
+http::Response forkSandbox(Call& call) {
+  return onHistory(call, [&](service::Sandbox& sandbox) {
+    const ForkOptions options{.ttl_seconds = call.number("sandbox_timeout", 3600), .when_busy = whenBusy(call)};
+    auto forked = call.app.sandboxes().fork(call.caller, sandbox, options, call.text("name"));
+    if (!forked) return problemOf(forked.error());
+    const auto info = call.app.sandboxes().with(**forked, [](Session& session) { return session.info(); });
+    return info ? jsonResponse(201, describeSandbox(**forked, *info)) : problemOf(info.error());
+  });
+}
+
+http::Response getDiff(Call& call) {
+  return onHistory(call, [&](service::Sandbox& sandbox) {
+    const std::uint64_t limit = call.queryNumber("limit", 1000);
+    constexpr std::size_t kMaxPatch = std::size_t{16} << 20U;
+    Json list = Json::array();
+    std::size_t bytes = 0;
+    bool more = false;
+    const DiffOptions options{.checkpoint = call.query("checkpoint"), .patch = call.queryFlag("patch", false)};
+    const auto visited = call.app.sandboxes().with(sandbox, [&](Session& session) {
+      return session.diffFiles(options, [&](const FileDiff& diff) {
+        more = list.size() >= limit || bytes > kMaxPatch;
+        if (more) return false;
+        Json one{{"path", diff.path},
+                 {"kind", name(diff.kind)},
+                 {"type", diff.type.empty() ? diff.old_type : diff.type},
+                 {"size", diff.size},
+                 {"binary", diff.binary},
+                 {"added_lines", diff.added_lines},
+                 {"removed_lines", diff.removed_lines}};
+        if (diff.renamed()) one["old_path"] = diff.old_path;
+        if (options.patch) one["patch"] = diff.patch;
+        if (!diff.omitted.empty()) one["omitted"] = diff.omitted;
+        bytes += diff.patch.size();
+        list.push_back(std::move(one));
+        return true;
+      });
+    });
+    if (!visited) return problemOf(visited.error());
+    return jsonResponse(200, {{"changes", std::move(list)}, {"truncated", more}});
+  });
+}
+
+Json describeList(const std::vector<NotCommitted>& entries) {
+  Json list = Json::array();
+  for (const NotCommitted& one : entries) list.push_back({{"path", one.path}, {"reason", one.reason}});
+  return list;
+}
+
+Json describeCommit(const CommitReport& report) {
+  Json applied = Json::array();
+  for (const ManifestEntry& entry : report.applied)
+    applied.push_back({{"path", entry.path},
+                       {"kind", name(entry.kind)},
+                       {"type", entry.type},
+                       {"size", entry.size},
+                       {"sha256", entry.sha256},
+                       {"merged", entry.merged}});
+  return {{"digest", report.digest},
+          {"applied", std::move(applied)},
+          {"bytes", report.bytes},
+          {"conflicts", describeList(report.conflicts)},
+          {"held", describeList(report.held)},
+          {"skipped", describeList(report.skipped)},
+          {"kept", report.kept},
+          {"consistent", report.consistent}};
+}
+
+http::Response commitChanges(Call& call) {
+  return onHistory(call, [&](service::Sandbox& sandbox) {
+    const bool dry = call.flag("dry_run");
+    if (!dry && !call.has("expect"))
+      return problem(400, "invalid_body", "a commit needs the digest of a dry run",
+                     "first {\"dry_run\": true}, then {\"expect\": DIGEST}");
+    const auto info = call.app.sandboxes().with(sandbox, [](Session& session) { return session.info(); });
+    if (!info) return problemOf(info.error());
+    if (info->workspace.empty()) return problem(409, "no_workspace", "the sandbox has no host directory to commit to");
+    if (!dry) {
+      std::vector<service::PendingApproval> missing;
+      const auto approved = call.app.inbox().require(call.caller, sandbox.id(), {"commit:" + info->workspace}, missing,
+                                                     call.text("expect"));
+      if (!approved) return problemOf(approved.error());
+      if (!*approved) return approvalNeeded(call, missing);
+    }
+    CommitRequest request{.paths = call.texts("paths"),
+                          .dry_run = dry,
+                          .expect = call.text("expect"),
+                          .stop = call.flag("stop"),
+                          .ours = call.texts("ours"),
+                          .theirs = call.texts("theirs"),
+                          .merge = call.texts("merge")};
+    request.ordinary_files_only = !call.caller.owner;
+    const auto report = call.app.sandboxes().with(sandbox, [&](Session& session) { return session.commit(request); });
+    sandbox.forgetHandles();
+    if (!report) return problemOf(report.error());
+    if (!dry)
+      call.app.publish("commit.applied", sandbox, {{"digest", report->digest}, {"files", report->applied.size()}});
+    return jsonResponse(200, describeCommit(*report));
+  });
+}
+
+constexpr Route kHistoryRoutes[] = {
+    {.method = "POST",
+     .pattern = "/v1/sandboxes/{id}/checkpoints",
+     .operation = "createCheckpoint",
+     .tag = "history",
+     .summary = "Freeze the workspace under a name",
+     .access = Access::exec,
+     .body = BodyKind::json,
+     .fields = kCheckpointFields,
+     .status = 201,
+     .result = "Checkpoint",
+     .lane = http::Lane::transfer,
+     .perform = createCheckpoint},
+    {.method = "GET",
+     .pattern = "/v1/sandboxes/{id}/checkpoints",
+     .operation = "listCheckpoints",
+     .tag = "history",
+     .summary = "List checkpoints, oldest first",
+     .result = "CheckpointList",
+     .perform = listCheckpoints},
+    {.method = "POST",
+     .pattern = "/v1/sandboxes/{id}/restore",
+     .operation = "restoreCheckpoint",
+     .tag = "history",
+     .summary = "Return the workspace to a checkpoint",
+     .access = Access::exec,
+     .body = BodyKind::json,
+     .fields = kRestoreFields,
+     .status = 204,
+     .lane = http::Lane::transfer,
+     .perform = restoreCheckpoint},
+    {.method = "POST",
+     .pattern = "/v1/sandboxes/{id}/fork",
+     .operation = "forkSandbox",
+     .tag = "history",
+     .summary = "Create a second sandbox with the same files",
+     .access = Access::exec,
+     .body = BodyKind::json,
+     .fields = kForkFields,
+     .status = 201,
+     .result = "Sandbox",
+     .lane = http::Lane::transfer,
+     .perform = forkSandbox},
+    {.method = "GET",
+     .pattern = "/v1/sandboxes/{id}/diff",
+     .operation = "getDiff",
+     .tag = "history",
+     .summary = "What changed",
+     .query = kDiffQuery,
+     .result = "Diff",
+     .lane = http::Lane::transfer,
+     .perform = getDiff},
+    {.method = "POST",
+     .pattern = "/v1/sandboxes/{id}/commit",
+     .operation = "commitChanges",
+     .tag = "history",
+     .summary = "Write changes to the host directory, as one transaction",
+     .access = Access::exec,
+     .body = BodyKind::json,
+     .fields = kCommitFields,
+     .result = "Commit",
+     .lane = http::Lane::transfer,
+     .perform = commitChanges},
+};
+
+}  // namespace
+
+std::span<const Route> historyRoutes() { return kHistoryRoutes; }
+
+}  // namespace caisson::server

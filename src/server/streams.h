@@ -1,0 +1,28 @@
+// Server-sent events: the output of a command, lifecycle events, the audit log, changes of files.
+#pragma once
+
+#include <memory>
+
+#include "http/message.h"
+#include "server/app.h"
+
+namespace caisson::server {
+
+/// One event of a stream.
+std::string sseEvent(std::string_view type, std::string_view id, const Json& data);
+
+/// The output of a command from these offsets on, then its end. Ids of events are "STDOUT-STDERR" offsets, so a client
+/// can continue where it was (Last-Event-ID). `follow`: wait for more until the command ends. `first`: an event before
+/// all.
+std::shared_ptr<http::Source> outputSource(App& app, service::SandboxPointer sandbox, std::uint32_t command,
+                                           std::uint64_t out, std::uint64_t err, bool follow, std::string first);
+/// Lifecycle events that the caller sees, after this id.
+std::shared_ptr<http::Source> eventSource(App& app, service::Principal caller, std::uint64_t after);
+/// New records of the audit log that the caller sees.
+std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller);
+/// What appears, changes and disappears below a directory.
+std::shared_ptr<http::Source> watchSource(App& app, service::SandboxPointer sandbox, std::string path);
+
+http::Response streamResponse(std::shared_ptr<http::Source> source);
+
+}  // namespace caisson::server

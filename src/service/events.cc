@@ -1,0 +1,63 @@
+#include "service/events.h"
+
+#include <ctime>
+
+namespace caisson::service {
+
+std::string timeText() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  tm parts{};
+  ::gmtime_r(&now.tv_sec, &parts);
+  char text[40];
+  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
+  std::string millis = std::to_string(now.tv_nsec / 1'000'000);
+  return std::string(text, size) + "." + std::string(3 - millis.size(), '0') + millis + "Z";
+}
+
+Json describeEvent(const LifecycleEvent& event) {
+  return {{"id", event.id},
+          {"type", event.type},
+          {"time", event.time},
+          {"sandbox_id", event.sandbox},
+          {"data", event.data}};
+}
+
+void Events::publish(std::string type, const std::string& sandbox, const std::string& owner, Json data) {
+  std::vector<std::function<void()>> notify;
+  {
+    const std::lock_guard lock(mutex_);
+    events_.push_back({++last_, std::move(type), timeText(), sandbox, owner, std::move(data)});
+    if (events_.size() > kKept) events_.pop_front();
+    for (const auto& [id, one] : subscribers_) notify.push_back(one);
+  }
+  for (const auto& one : notify) one();
+}
+
+std::vector<LifecycleEvent> Events::after(std::uint64_t id, std::size_t most) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<LifecycleEvent> found;
+  for (const LifecycleEvent& event : events_) {
+    if (event.id <= id) continue;
+    if (found.size() >= most) break;
+    found.push_back(event);
+  }
+  return found;
+}
+
+std::uint64_t Events::last() const {
+  const std::lock_guard lock(mutex_);
+  return last_;
+}
+
+std::shared_ptr<void> Events::subscribe(std::function<void()> notify) {
+  const std::lock_guard lock(mutex_);
+  const std::uint64_t id = ++next_subscriber_;
+  subscribers_.emplace(id, std::move(notify));
+  return std::shared_ptr<void>(nullptr, [this, id](void*) {
+    const std::lock_guard guard(mutex_);
+    subscribers_.erase(id);
+  });
+}
+
+}  // namespace caisson::service

@@ -1,0 +1,83 @@
+#include "service/idempotency.h"
+
+#include <cerrno>
+#include <ctime>
+#include <memory>
+
+#include "base/json_document.h"
+#include "base/sha256.h"
+#include "sys/state_home.h"
+
+namespace caisson::service {
+namespace {
+
+constexpr std::int64_t kKeptSeconds = 24 * 3600;
+
+std::string keyFile(const Principal& caller, const std::string& key) {
+  return hex(Sha256().add(caller.id).add(std::uint8_t{0}).add(key).finish()) + ".json";
+}
+
+}  // namespace
+
+Result<std::unique_ptr<IdempotencyKeys>> IdempotencyKeys::open() {
+  auto opened = sys::openStateDirectory("server/idempotency");
+  if (!opened) return std::unexpected(opened.error());
+  auto directory = sys::RootDir::adopt(std::move(*opened), {});
+  if (!directory) return std::unexpected(directory.error());
+  return std::unique_ptr<IdempotencyKeys>(new IdempotencyKeys(*std::move(directory)));
+}
+
+Result<IdempotencyKeys::Begin> IdempotencyKeys::begin(const Principal& caller, const std::string& key,
+                                                      const std::string& request, const std::string& note) {
+  const std::string file = keyFile(caller, key);
+  const std::string hash = hex(Sha256().add(request).finish());
+  const std::lock_guard lock(mutex_);
+  prune();
+  const auto text = directory_.readFile(file, std::uint64_t{64} << 20U);
+  if (!text && text.error().sys_errno != ENOENT) return std::unexpected(text.error());
+  const auto stored = text ? parseJson(*text, {.bytes = std::size_t{64} << 20U}) : std::unexpected(std::string());
+  const std::int64_t now = std::time(nullptr);
+  if (stored && integerAt(*stored, "time").value_or(0) > now - kKeptSeconds) {
+    if (textAt(*stored, "request") != hash) return Begin{State::conflict, {}, {}};
+    const auto status = integerAt(*stored, "status").value_or(0);
+    if (status != 0) return Begin{State::replay, {static_cast<int>(status), textAt(*stored, "body").value_or("")}, {}};
+    if (running_.contains(file)) return Begin{State::in_progress, {}, {}};
+    running_.insert(file);
+    return Begin{State::interrupted, {}, textAt(*stored, "note").value_or("")};
+  }
+  const Json begun{{"request", hash}, {"time", now}, {"note", note}};
+  if (auto written = directory_.writeFileAtomic(file, writeJson(begun), 0600); !written)
+    return std::unexpected(written.error());
+  running_.insert(file);
+  return Begin{State::fresh, {}, note};
+}
+
+void IdempotencyKeys::finish(const Principal& caller, const std::string& key,
+                             const std::optional<StoredResponse>& response) {
+  const std::string file = keyFile(caller, key);
+  const std::lock_guard lock(mutex_);
+  running_.erase(file);
+  const auto text = directory_.readFile(file, std::uint64_t{64} << 20U);
+  auto stored = text ? parseJson(*text) : std::unexpected(std::string());
+  if (!response || !stored || !stored->is_object()) {
+    (void)directory_.remove(file);
+    return;
+  }
+  (*stored)["status"] = response->status;
+  (*stored)["body"] = response->body;
+  (void)directory_.writeFileAtomic(file, writeJson(*stored), 0600);
+}
+
+void IdempotencyKeys::prune() {
+  const std::int64_t now = std::time(nullptr);
+  if (now - pruned_ < 600 && now >= pruned_) return;
+  pruned_ = now;
+  const auto files = directory_.list("");
+  if (!files) return;
+  for (const sys::DirectoryEntry& file : *files) {
+    const auto info = directory_.stat(file.name);
+    if (info && info->modified_ns / 1'000'000'000 < now - kKeptSeconds) (void)directory_.remove(file.name);
+  }
+}
+
+}  // namespace caisson::service

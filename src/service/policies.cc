@@ -1,0 +1,159 @@
+#include "service/policies.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "approval/owner.h"
+#include "approval/what.h"
+#include "base/text.h"
+#include "policy/decode/decode.h"
+#include "policy/decode/syntax.h"
+#include "policy/limits.h"
+#include "policy/profiles/profiles.h"
+
+namespace caisson::service {
+namespace {
+
+/// Keys that a token may widen: each is bounded by a ceiling or a quota, or harmless.
+constexpr std::string_view kOwnChoice[] = {
+    "resources.",      "process.max_",          "filesystem.max_",     "filesystem.tmpfs",
+    "environment.set", "network.exposed_ports", "filesystem.work_dir", "filesystem.workspace.mode"};
+
+Error forbidden(std::string_view key, std::string reason, std::string hint) {
+  return Error{.stage = Stage::policy,
+               .call = "sandbox",
+               .object = std::string(key),
+               .sys_errno = EACCES,
+               .reason = std::move(reason),
+               .hint = std::move(hint)};
+}
+
+Result<policy::Policy> basePolicy(const PolicyOptions& options) {
+  if (options.policy_json.empty()) {
+    auto named = Policy::profile(options.profile.empty() ? policy::kDefaultProfile : std::string_view(options.profile));
+    if (!named) return std::unexpected(named.error());
+    return named->model();
+  }
+  return policy::parse(options.policy_json, policy::Format::json, "policy");
+}
+
+/// The directory that a caller names, if it may.
+Result<std::string> allowedWorkspace(const Principal& caller, const std::string& wanted,
+                                     const std::vector<std::string>& allowed) {
+  if (wanted.empty()) return wanted;
+  std::error_code problem;
+  const std::string path = std::filesystem::canonical(wanted, problem).string();
+  // One answer for "is not there" and "may not": a token must not learn which directories exist.
+  const Error refused =
+      forbidden("workspace", "this directory is not open to the API", "start the server with --allow-workspace DIR");
+  if (problem && !caller.owner) return std::unexpected(refused);
+  if (problem)
+    return std::unexpected(
+        Error{.stage = Stage::usage, .call = "workspace", .object = wanted, .sys_errno = problem.value()});
+  const bool open = std::any_of(allowed.begin(), allowed.end(),
+                                [&](const std::string& directory) { return policy::isWithin(path, directory); });
+  if (!open && !caller.owner) return std::unexpected(refused);
+  return path;
+}
+
+Result<void> applyOptions(Policy& policy, const PolicyOptions& options, const std::string& workspace) {
+  Result<void> set;
+  const auto apply = [&](std::string_view key, std::string_view value) {
+    if (set) set = policy.set(key, value);
+  };
+  if (workspace.empty()) {
+    apply("filesystem.workspace.mode", "none");
+  } else {
+    apply("filesystem.workspace.path", workspace);
+    apply("filesystem.workspace.mode", "overlay");
+  }
+  if (!options.memory.empty()) apply("resources.memory", options.memory);
+  if (!options.disk.empty()) apply("filesystem.max_total_size", options.disk);
+  if (options.cpus > 0) apply("resources.cpus", std::to_string(options.cpus));
+  if (!options.allowed_hosts.empty()) {
+    apply("network.mode", "proxy");
+    for (const std::string& host : options.allowed_hosts)
+      if (set) set = policy.append("network.allowed_hosts", host);
+  }
+  for (const auto& [name, value] : options.environment)
+    if (set) set = policy.append("environment.set", name + "=" + value);
+  return set;
+}
+
+/// What a token may not have, whatever approvals there are.
+Result<void> checkToken(const policy::Policy& model) {
+  for (const policy::Widening& widening : model.widenings) {
+    const bool own = std::any_of(std::begin(kOwnChoice), std::end(kOwnChoice),
+                                 [&](std::string_view prefix) { return widening.key.starts_with(prefix); });
+    const bool by_option = widening.key == "filesystem.workspace.path" || widening.key == "network.mode" ||
+                           widening.key == "network.allowed_hosts";
+    if (!own && !by_option)
+      return std::unexpected(forbidden(widening.key, "a token may not widen this key of the profile",
+                                       "leave it out, or create the sandbox as the owner on the unix socket"));
+  }
+  if (model.filesystem.workspace.show_secrets || model.filesystem.workspace.same_path)
+    return std::unexpected(
+        forbidden("filesystem.workspace", "a token may not show secrets or host paths", "leave it out"));
+  if (model.network.mode == policy::NetworkMode::host)
+    return std::unexpected(forbidden("network.mode", "a token may not use the host's network", "use allowed_hosts"));
+  if (!model.network.host_ports.empty() || !model.network.published_ports.empty() ||
+      !model.network.private_hosts.empty() || !model.network.credentials.empty())
+    return std::unexpected(
+        forbidden("network", "a token may not open host ports, private hosts or credentials", "leave it out"));
+  return {};
+}
+
+/// An equal share of the token's quota where the request names no size: otherwise the default profile, half of the
+/// host's memory, would never fit.
+void applyQuotaDefaults(const Principal& caller, const PolicyOptions& options, policy::Policy& model) {
+  const std::uint64_t parts = std::max<std::uint64_t>(caller.quotas.sandboxes.value_or(1), 1);
+  if (options.memory.empty() && caller.quotas.memory) model.resources.memory = *caller.quotas.memory / parts;
+  if (options.disk.empty() && caller.quotas.disk) model.filesystem.max_total_size = *caller.quotas.disk / parts;
+  if (options.cpus <= 0 && caller.quotas.cpus) model.resources.cpus = *caller.quotas.cpus / static_cast<double>(parts);
+}
+
+}  // namespace
+
+Result<ChosenPolicy> choosePolicy(const Principal& caller, const PolicyOptions& options,
+                                  const std::vector<std::string>& allowed) {
+  auto base = basePolicy(options);
+  if (!base) return std::unexpected(base.error());
+  if (!caller.owner && base->filesystem.workspace.mode == policy::WorkspaceMode::rw)
+    return std::unexpected(
+        forbidden("filesystem.workspace.mode", "a sandbox never writes to a host directory", "use overlay and commit"));
+  auto workspace = allowedWorkspace(caller, options.workspace, allowed);
+  if (!workspace) return std::unexpected(workspace.error());
+  ChosenPolicy chosen{.policy = Policy(*std::move(base))};
+  chosen.policy.model().filesystem.workspace.path.clear();
+  if (auto applied = applyOptions(chosen.policy, options, *workspace); !applied)
+    return std::unexpected(applied.error());
+  policy::Policy& model = chosen.policy.model();
+  model.typed.clear();
+  if (!caller.owner) {
+    if (auto checked = checkToken(model); !checked) return std::unexpected(checked.error());
+    model.filesystem.toolchains = policy::Toolchains::none;  // directories of the owner's home
+    chosen.needs_approval = approval::loweredProtection(model);
+    for (const std::string& host : model.network.allowed_hosts) chosen.needs_approval.push_back("host:" + host);
+    applyQuotaDefaults(caller, options, model);
+  }
+  const auto owner = approval::loadOwner();
+  if (!owner) return std::unexpected(owner.error());
+  const double ceiling = owner->ceilingsFor(model).wall_seconds;
+  if (options.command_timeout > ceiling)
+    return std::unexpected(
+        Error{.stage = Stage::limits,
+              .call = "sandbox",
+              .object = "command_timeout",
+              .reason = "above the ceiling of " + std::to_string(static_cast<long>(ceiling)) + " seconds",
+              .hint = "ask for less; the owner can raise ceilings.wall_seconds in config.toml"});
+  chosen.command_timeout =
+      options.command_timeout > 0
+          ? options.command_timeout
+          : std::min({policy::effectiveWallSeconds(model), policy::defaultWallSeconds(policy::Level::full), ceiling});
+  model.resources.wall_seconds = ceiling;  // of single commands; the default is in the sandbox's record
+  if (auto checked = owner->check(model); !checked) return std::unexpected(checked.error());
+  return chosen;
+}
+
+}  // namespace caisson::service

@@ -1,0 +1,354 @@
+#include "service/sandboxes.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <ctime>
+
+#include "service/tokens.h"
+#include "sys/state_home.h"
+
+namespace caisson::service {
+namespace {
+
+constexpr std::size_t kIdleHandles = 16;  ///< per sandbox
+constexpr std::chrono::seconds kSweepEvery{15};
+constexpr std::string_view kKeyPrefix = "http-";
+constexpr std::string_view kOwner = "owner";
+
+bool isSandboxId(std::string_view id) {
+  return id.size() >= 8 && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+         });
+}
+
+Error noSandbox(std::string_view id) {
+  return Error{.stage = Stage::usage,
+               .call = "sandbox",
+               .object = std::string(id.substr(0, 80)),
+               .sys_errno = ENOENT,
+               .reason = "there is no such sandbox, or it has expired",
+               .hint = "list yours with GET /v1/sandboxes"};
+}
+
+Error overQuota(std::string_view what, std::string reason) {
+  return Error{.stage = Stage::limits,
+               .call = "quota",
+               .object = std::string(what),
+               .sys_errno = EUSERS,
+               .reason = std::move(reason),
+               .hint = "destroy a sandbox, ask for less, or ask the owner for a larger quota"};
+}
+
+std::string recordText(const SandboxRecord& record) {
+  return writeJson({{"key", record.key},
+                    {"owner", record.owner},
+                    {"owner_name", record.owner_name},
+                    {"name", record.name},
+                    {"labels", record.labels},
+                    {"profile", record.profile},
+                    {"template", record.template_name},
+                    {"cpus", record.cpus},
+                    {"memory", record.memory},
+                    {"disk", record.disk},
+                    {"command_timeout", record.command_timeout},
+                    {"created", record.created}});
+}
+
+double realAt(const Json& object, std::string_view key) {
+  const Json* member = find(object, key);
+  return member != nullptr && member->is_number() ? member->get<double>() : 0;
+}
+
+}  // namespace
+
+void Sandbox::forgetHandles() {
+  const std::lock_guard lock(mutex_);
+  ++generation_;
+  idle_.clear();
+}
+
+std::string Sandboxes::newKey() { return std::string(kKeyPrefix) + randomName(24); }
+
+Result<std::unique_ptr<Sandboxes>> Sandboxes::open(std::string program, Events& events) {
+  auto store = SessionStore::open(std::move(program));
+  if (!store) return std::unexpected(store.error());
+  auto directory = sys::openStateDirectory("server/sandboxes");
+  if (!directory) return std::unexpected(directory.error());
+  auto records = sys::RootDir::adopt(std::move(*directory), {});
+  if (!records) return std::unexpected(records.error());
+  return std::unique_ptr<Sandboxes>(new Sandboxes(*std::move(store), *std::move(records), events));
+}
+
+Sandboxes::Sandboxes(SessionStore store, sys::RootDir records, Events& events)
+    : store_(std::make_unique<SessionStore>(std::move(store))), records_(std::move(records)), events_(events) {
+  if (const auto sessions = store_->list()) {
+    for (const SessionInfo& info : *sessions) remember(info.id, recordOf(info));
+  }
+  sweeper_ = std::thread([this] { sweep(); });
+}
+
+Sandboxes::~Sandboxes() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  ending_.notify_all();
+  sweeper_.join();
+}
+
+Result<void> Sandboxes::writeRecord(const SandboxRecord& record) const {
+  return records_.writeFileAtomic(record.key + ".json", recordText(record) + "\n", 0600);
+}
+
+std::optional<SandboxRecord> Sandboxes::readRecord(const std::string& key) const {
+  if (!key.starts_with(kKeyPrefix)) return std::nullopt;
+  const auto text = records_.readFile(key + ".json", std::uint64_t{1} << 20U);
+  if (!text) return std::nullopt;
+  const auto value = parseJson(*text);
+  if (!value) return std::nullopt;
+  SandboxRecord record{.key = key};
+  record.owner = textAt(*value, "owner").value_or(std::string(kOwner));
+  record.owner_name = textAt(*value, "owner_name").value_or("");
+  record.name = textAt(*value, "name").value_or("");
+  record.profile = textAt(*value, "profile").value_or("");
+  record.template_name = textAt(*value, "template").value_or("");
+  record.cpus = realAt(*value, "cpus");
+  record.memory = static_cast<std::uint64_t>(integerAt(*value, "memory").value_or(0));
+  record.disk = static_cast<std::uint64_t>(integerAt(*value, "disk").value_or(0));
+  record.command_timeout = realAt(*value, "command_timeout");
+  record.created = integerAt(*value, "created").value_or(0);
+  if (const Json* labels = findObject(*value, "labels")) {
+    for (const auto& [name, text_value] : labels->items())
+      if (text_value.is_string()) record.labels[name] = text_value.get<std::string>();
+  }
+  return record;
+}
+
+SandboxRecord Sandboxes::recordOf(const SessionInfo& info) const {
+  if (auto record = readRecord(info.name)) return *std::move(record);
+  return {.key = info.name, .owner = std::string(kOwner), .name = info.name, .created = info.created};
+}
+
+SandboxPointer Sandboxes::remember(const std::string& id, SandboxRecord record) {
+  const std::lock_guard lock(mutex_);
+  creating_.erase(record.key);
+  auto& place = known_[id];
+  if (!place) place = std::make_shared<Sandbox>(id, std::move(record));
+  return place;
+}
+
+Result<void> Sandboxes::checkQuotas(const Principal& caller, const SandboxRecord& record) const {
+  std::uint64_t count = 1, memory = record.memory, disk = record.disk;
+  double cpus = record.cpus;
+  const auto add = [&](const SandboxRecord& other) {
+    if (other.owner != caller.id) return;
+    ++count;
+    memory += other.memory;
+    disk += other.disk;
+    cpus += other.cpus;
+  };
+  for (const auto& [id, sandbox] : known_) add(sandbox->record());
+  for (const auto& [key, other] : creating_) add(other);
+  const Quotas& quotas = caller.quotas;
+  if (quotas.sandboxes && count > *quotas.sandboxes)
+    return std::unexpected(
+        overQuota("sandboxes", "the token may have " + std::to_string(*quotas.sandboxes) + " at a time"));
+  if (quotas.memory && memory > *quotas.memory)
+    return std::unexpected(overQuota(
+        "memory", "all sandboxes of the token together may have " + std::to_string(*quotas.memory) + " bytes"));
+  if (quotas.disk && disk > *quotas.disk)
+    return std::unexpected(
+        overQuota("disk", "all sandboxes of the token together may have " + std::to_string(*quotas.disk) + " bytes"));
+  if (quotas.cpus && cpus > *quotas.cpus)
+    return std::unexpected(overQuota("cpus", "all sandboxes of the token together may have fewer CPUs"));
+  return {};
+}
+
+Result<void> Sandboxes::reserve(const Principal& caller, const SandboxRecord& record) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (auto checked = checkQuotas(caller, record); !checked) return checked;
+    creating_[record.key] = record;
+  }
+  auto written = writeRecord(record);
+  if (!written) abandon(record.key);
+  return written;
+}
+
+void Sandboxes::abandon(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  creating_.erase(key);
+  (void)records_.remove(key + ".json");
+}
+
+Result<SandboxPointer> Sandboxes::create(const Principal& caller, SandboxRecord record, SessionOptions options,
+                                         SessionPool* pool) {
+  if (record.key.empty()) record.key = newKey();
+  record.owner = caller.id;
+  record.owner_name = caller.name;
+  record.created = std::time(nullptr);
+  if (auto reserved = reserve(caller, record); !reserved) return std::unexpected(reserved.error());
+  options.name = record.key;
+  options.keep = true;
+  auto session = pool != nullptr ? pool->take(record.key, options.ttl_seconds) : store_->create(options);
+  if (!session) {
+    abandon(record.key);
+    return std::unexpected(session.error());
+  }
+  auto sandbox = remember(session->id(), std::move(record));
+  give(*sandbox, std::move(*session), 0);
+  events_.publish("sandbox.created", sandbox->id(), caller.id, {{"name", sandbox->record().name}});
+  return sandbox;
+}
+
+Result<SandboxPointer> Sandboxes::fork(const Principal& caller, Sandbox& from, ForkOptions options,
+                                       const std::string& name) {
+  SandboxRecord record = from.record();
+  record.key = newKey();
+  record.name = name;
+  record.created = std::time(nullptr);
+  const Principal owner = record.owner == caller.id ? caller : Principal{.id = record.owner, .owner = true};
+  if (auto reserved = reserve(owner, record); !reserved) return std::unexpected(reserved.error());
+  options.name = record.key;
+  auto id = with(from, [&](Session& session) -> Result<std::string> {
+    auto forked = session.fork(options);
+    if (!forked) return std::unexpected(forked.error());
+    return forked->id();
+  });
+  from.forgetHandles();
+  if (!id) {
+    abandon(record.key);
+    return std::unexpected(id.error());
+  }
+  auto sandbox = remember(*id, std::move(record));
+  events_.publish("sandbox.created", *id, sandbox->record().owner, {{"forked_from", from.id()}});
+  return sandbox;
+}
+
+Result<SandboxPointer> Sandboxes::find(const Principal& caller, const std::string& id) {
+  SandboxPointer sandbox;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto place = known_.find(id); place != known_.end()) sandbox = place->second;
+  }
+  if (!sandbox && isSandboxId(id)) {
+    auto session = store_->find(id);
+    if (session && session->id() == id) {
+      const auto info = session->info();
+      if (info) sandbox = remember(id, recordOf(*info));
+    }
+  }
+  if (!sandbox || !caller.sees(sandbox->record().owner)) return std::unexpected(noSandbox(id));
+  return sandbox;
+}
+
+SandboxPointer Sandboxes::findKey(const std::string& key) {
+  auto session = store_->find(key);
+  if (!session) return nullptr;
+  const auto info = session->info();
+  if (!info || info->name != key) return nullptr;
+  return remember(info->id, recordOf(*info));
+}
+
+Result<std::vector<std::pair<SandboxPointer, SessionInfo>>> Sandboxes::list(const Principal& caller) {
+  const auto sessions = store_->list();
+  if (!sessions) return std::unexpected(sessions.error());
+  std::vector<std::pair<SandboxPointer, SessionInfo>> found;
+  for (const SessionInfo& info : *sessions) {
+    SandboxPointer sandbox;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto place = known_.find(info.id); place != known_.end()) sandbox = place->second;
+    }
+    if (!sandbox) sandbox = remember(info.id, recordOf(info));
+    if (caller.sees(sandbox->record().owner)) found.emplace_back(std::move(sandbox), info);
+  }
+  return found;
+}
+
+Result<void> Sandboxes::destroy(const Principal& caller, const std::string& id) {
+  auto sandbox = find(caller, id);
+  if (!sandbox) return std::unexpected(sandbox.error());
+  (*sandbox)->forgetHandles();
+  if (auto destroyed = store_->destroy(id); !destroyed) return destroyed;
+  {
+    const std::lock_guard lock(mutex_);
+    known_.erase(id);
+  }
+  const SandboxRecord& record = (*sandbox)->record();
+  if (record.key.starts_with(kKeyPrefix)) (void)records_.remove(record.key + ".json");
+  events_.publish("sandbox.ended", id, record.owner, {{"reason", "destroyed"}});
+  return {};
+}
+
+std::size_t Sandboxes::count() const {
+  const std::lock_guard lock(mutex_);
+  return known_.size();
+}
+
+Result<Session> Sandboxes::take(Sandbox& sandbox, std::uint64_t& generation) {
+  {
+    const std::lock_guard lock(sandbox.mutex_);
+    generation = sandbox.generation_;
+    if (!sandbox.idle_.empty()) {
+      Session session = std::move(sandbox.idle_.back());
+      sandbox.idle_.pop_back();
+      return session;
+    }
+  }
+  auto session = store_->find(sandbox.id());
+  if (!session) return std::unexpected(noSandbox(sandbox.id()));
+  return session;
+}
+
+void Sandboxes::give(Sandbox& sandbox, Session session, std::uint64_t generation) {
+  const std::lock_guard lock(sandbox.mutex_);
+  if (generation == sandbox.generation_ && sandbox.idle_.size() < kIdleHandles)
+    sandbox.idle_.push_back(std::move(session));
+}
+
+void Sandboxes::sweep() {
+  std::unique_lock lock(mutex_);
+  while (!ending_.wait_for(lock, kSweepEvery, [this] { return ended_; })) {
+    lock.unlock();
+    sweepOnce();
+    lock.lock();
+  }
+}
+
+void Sandboxes::sweepOnce() {
+  std::map<std::string, SandboxPointer> before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = known_;
+  }
+  const auto live = store_->list();  // removes expired ones
+  if (!live) return;
+  std::set<std::string> ids, names;
+  for (const SessionInfo& info : *live) {
+    ids.insert(info.id);
+    names.insert(info.name);
+  }
+  for (const auto& [id, sandbox] : before) {
+    if (ids.contains(id)) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      if (known_.erase(id) == 0) continue;  // destroyed meanwhile
+    }
+    events_.publish("sandbox.ended", id, sandbox->record().owner, {{"reason", "expired"}});
+  }
+  const auto files = records_.list("");
+  if (!files) return;
+  const std::int64_t old = (std::time(nullptr) - 60) * std::int64_t{1'000'000'000};
+  for (const sys::DirectoryEntry& file : *files) {
+    const std::string key = file.name.substr(0, file.name.rfind(".json"));
+    const auto info = records_.stat(file.name);
+    const bool creating = [&] {
+      const std::lock_guard lock(mutex_);
+      return creating_.contains(key);
+    }();
+    if (!names.contains(key) && !creating && info && info->modified_ns < old) (void)records_.remove(file.name);
+  }
+}
+
+}  // namespace caisson::service

@@ -1,0 +1,70 @@
+// Bearer tokens of HTTP clients: CAISSON_HOME/server/tokens.json holds their SHA-256, never the tokens.
+//
+// A token has 160 random bits, so a plain hash is enough: there is nothing to guess. Creation and revocation are in the
+// audit log. A running server notices changes of the file with the next request.
+#pragma once
+
+#include <ctime>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "service/principal.h"
+#include "sys/root_dir.h"
+
+namespace caisson::service {
+
+struct Token {
+  std::string id;
+  std::string name;  ///< letters, digits, `-`, `_`, `.`; unique
+  std::string hash;  ///< SHA-256, in hexadecimal
+  unsigned scopes = static_cast<unsigned>(Scope::read) | static_cast<unsigned>(Scope::exec);
+  Quotas quotas;
+  std::int64_t created = 0;
+  std::int64_t expires = 0;  ///< seconds since 1970; 0: never
+};
+
+class TokenStore {
+ public:
+  /// Opens the store in CAISSON_HOME; creates its directory if missing.
+  static Result<TokenStore> open();
+
+  /// Stores a token under `token.name` and returns its text, which is shown once. Sets id, hash and created.
+  Result<std::string> create(Token token, std::int64_t now);
+  [[nodiscard]] Result<std::vector<Token>> list() const;
+  /// By id or name. False if there is none.
+  Result<bool> revoke(std::string_view id_or_name);
+
+ private:
+  explicit TokenStore(sys::RootDir directory) : directory_(std::move(directory)) {}
+  [[nodiscard]] Result<sys::Fd> lock() const;
+  [[nodiscard]] Result<void> write(const std::vector<Token>& tokens) const;
+
+  sys::RootDir directory_;
+};
+
+/// Checks tokens for a server. Reads the file again when it changed.
+class TokenChecker {
+ public:
+  explicit TokenChecker(TokenStore store) : store_(std::move(store)) {}
+  /// The caller with this token; nothing if it is unknown or expired.
+  std::optional<Principal> check(std::string_view token, std::int64_t now);
+
+ private:
+  std::mutex mutex_;
+  TokenStore store_;
+  timespec changed_{};
+  std::uint64_t inode_ = 0;
+  std::vector<Token> tokens_;
+};
+
+/// "read,exec" to bits and back; an error names the valid scopes.
+Result<unsigned> parseScopes(std::string_view text);
+std::string scopeNames(unsigned scopes);
+
+/// `count` random characters of a-z and 2-7.
+std::string randomName(std::size_t count);
+
+}  // namespace caisson::service

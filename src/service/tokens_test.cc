@@ -1,0 +1,67 @@
+#include "service/tokens.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "service/webhooks.h"
+
+namespace caisson::service {
+namespace {
+
+class TokensTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string path = testing::TempDir() + "caisson-tokens-XXXXXX";
+    ASSERT_NE(::mkdtemp(path.data()), nullptr);
+    home_ = path;
+    const char* before = ::getenv("CAISSON_HOME");
+    before_ = before == nullptr ? "" : before;
+    ::setenv("CAISSON_HOME", path.c_str(), 1);
+  }
+  void TearDown() override {
+    before_.empty() ? ::unsetenv("CAISSON_HOME") : ::setenv("CAISSON_HOME", before_.c_str(), 1);
+    std::filesystem::remove_all(home_);
+  }
+  std::string home_, before_;
+};
+
+TEST_F(TokensTest, OnlyTheirHashIsStored) {
+  auto store = TokenStore::open();
+  ASSERT_TRUE(store);
+  const auto secret = store->create({.name = "ci"}, 1000);
+  ASSERT_TRUE(secret);
+  std::ifstream file(home_ + "/server/tokens.json");
+  std::stringstream text;
+  text << file.rdbuf();
+  EXPECT_NE(text.str().find("\"ci\""), std::string::npos);
+  EXPECT_EQ(text.str().find(secret->substr(4)), std::string::npos);
+}
+
+TEST_F(TokensTest, CheckerAcceptsUntilExpiryOrRevocation) {
+  auto store = TokenStore::open();
+  ASSERT_TRUE(store);
+  const auto secret = store->create({.name = "short", .scopes = 1, .expires = 2000}, 1000);
+  ASSERT_TRUE(secret);
+  TokenChecker checker(*TokenStore::open());
+  EXPECT_TRUE(checker.check(*secret, 1999));
+  EXPECT_FALSE(checker.check(*secret, 2000));
+  EXPECT_FALSE(checker.check(*secret + "x", 1500));
+  EXPECT_FALSE(checker.check("", 1500));
+  EXPECT_FALSE(checker.check(*secret, 1500)->may(Scope::exec));
+  EXPECT_FALSE(store->create({.name = "short"}, 1500));
+  EXPECT_TRUE(*store->revoke("short"));
+  EXPECT_FALSE(checker.check(*secret, 1500));
+  EXPECT_FALSE(*store->revoke("short"));
+}
+
+TEST(WebhookSignature, MatchesTheExampleOfTheStandard) {
+  EXPECT_EQ(hmacSha256("Jefe", "what do ya want for nothing?"),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+}
+
+}  // namespace
+}  // namespace caisson::service

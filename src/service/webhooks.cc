@@ -1,0 +1,108 @@
+#include "service/webhooks.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+#include "base/sha256.h"
+#include "sys/host_program.h"
+
+namespace caisson::service {
+namespace {
+
+constexpr int kTries = 3;
+constexpr std::chrono::seconds kDeliveryTimeout{10};
+constexpr int kConfigDescriptor = 3;
+
+/// A descriptor from which `text` can be read.
+sys::Fd readable(std::string_view text) {
+  sys::Fd file(::memfd_create("caisson-webhook", MFD_CLOEXEC));
+  if (!file || ::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) return {};
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+/// In a configuration file instead of arguments, which all users can see.
+std::string curlConfig(const Webhook& hook, const std::string& body) {
+  std::string url;
+  for (const char c : hook.url) url.append(c == '"' || c == '\\' ? "\\" : "").append(1, c);
+  return "url = \"" + url + "\"\nheader = \"Content-Type: application/json\"\nheader = \"X-Caisson-Signature: sha256=" +
+         hmacSha256(hook.secret, body) + "\"\n";
+}
+
+bool deliver(const Webhook& hook, const std::string& body) {
+  const sys::Fd input = readable(body);
+  const sys::Fd config = readable(curlConfig(hook, body));
+  if (!input || !config) return false;
+  auto program =
+      sys::HostProgram::start({.arguments = {"curl", "--silent", "--fail", "--max-time", "9", "--proto", "=http,https",
+                                             "--data-binary", "@-", "--config", "/dev/fd/3"},
+                               .search_path = true,
+                               .inherit_environment = true,
+                               .descriptors = {{input.get(), STDIN_FILENO}, {config.get(), kConfigDescriptor}}});
+  if (!program) return false;
+  const auto status = program->wait(kDeliveryTimeout);
+  return status && *status == 0;
+}
+
+}  // namespace
+
+std::string hmacSha256(std::string_view key, std::string_view text) {
+  std::array<std::uint8_t, 64> inner{}, outer{};
+  std::string block(key);
+  if (block.size() > inner.size()) {
+    const Digest digest = Sha256().add(key).finish();
+    block.assign(digest.begin(), digest.end());
+  }
+  block.resize(inner.size(), '\0');
+  for (std::size_t i = 0; i < inner.size(); ++i) {
+    inner[i] = static_cast<std::uint8_t>(block[i]) ^ std::uint8_t{0x36};
+    outer[i] = static_cast<std::uint8_t>(block[i]) ^ std::uint8_t{0x5c};
+  }
+  const Digest first = Sha256().add(inner.data(), inner.size()).add(text).finish();
+  return hex(Sha256().add(outer.data(), outer.size()).add(first).finish());
+}
+
+Webhooks::Webhooks(Events& events, std::vector<Webhook> hooks) : events_(events), hooks_(std::move(hooks)) {
+  if (hooks_.empty()) return;
+  subscription_ = events_.subscribe([this] {
+    const std::lock_guard lock(mutex_);
+    pending_ = true;
+    changed_.notify_all();
+  });
+  thread_ = std::thread([this] { work(); });
+}
+
+Webhooks::~Webhooks() {
+  subscription_.reset();
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void Webhooks::work() {
+  std::uint64_t sent = 0;
+  std::unique_lock lock(mutex_);
+  while (!ending_) {
+    changed_.wait(lock, [this] { return ending_ || pending_; });
+    pending_ = false;
+    lock.unlock();
+    for (const LifecycleEvent& event : events_.after(sent, 64)) {
+      const std::string body = writeJson(describeEvent(event));
+      for (const Webhook& hook : hooks_)
+        for (int tries = 0; tries < kTries && !deliver(hook, body); ++tries) {
+        }
+      sent = event.id;
+    }
+    lock.lock();
+    if (events_.last() > sent) pending_ = true;
+  }
+}
+
+}  // namespace caisson::service

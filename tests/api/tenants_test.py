@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+"""Token A against everything of token B: all refused, and recorded. Scopes, quotas, approvals, browsers."""
+import json
+import os
+import shutil
+import tempfile
+import time
+
+import api
+from api import ApiTest, Client
+
+
+def operations(document):
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+def sample(schema):
+    kind = schema.get("type")
+    if "enum" in schema:
+        return schema["enum"][0]
+    return {"string": "x", "integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}[kind]
+
+
+class Tenants(ApiTest):
+    def test_nothing_of_another_tenant_can_be_reached(self):
+        box = self.bob.create(name="private")
+        command = self.bob.run(box, "sleep 100", mode="background").json["id"]
+        before = self.bob.call("GET", f"/v1/sandboxes/{box}").json
+        tried = 0
+        for method, path, operation in operations(self.alice.call("GET", "/v1/openapi.json").json):
+            if not path.startswith("/v1/sandboxes/{id}"):
+                continue
+            target = path.replace("{id}", box).replace("{command}", command).replace("{port}", "8000")
+            query = {one["name"]: sample(one["schema"]) for one in operation.get("parameters", []) if one["in"] == "query" and one["required"]}
+            body, headers = None, {}
+            content = operation.get("requestBody", {}).get("content", {})
+            if "application/json" in content:
+                schema = content["application/json"]["schema"]
+                body = {name: sample(schema["properties"][name]) for name in schema.get("required", [])}
+                if operation["operationId"] == "runCommand":
+                    body = {"command": "touch /workspace/owned"}
+            elif content:
+                body = b"x"
+            if operation["operationId"] == "openTerminal":
+                headers = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+            reply = self.alice.call(method, target, body, headers=headers, query=query)
+            self.assertStatus(reply, 404, "not_found")
+            tried += 1
+        self.assertGreater(tried, 25)
+        self.assertNotIn(box, [one["id"] for one in self.alice.call("GET", "/v1/sandboxes").json["sandboxes"]])
+        after = self.bob.call("GET", f"/v1/sandboxes/{box}").json
+        self.assertEqual((after["state"], after["sandbox_timeout"]), (before["state"], before["sandbox_timeout"]))
+        self.assertEqual(self.bob.get(box, "owned").status, 404)
+        self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"checkpoint": box}), 404)
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            refusals = self.owner.call("GET", "/v1/audit", query={"event": "http_refused", "sandbox": box, "limit": 1000}).json["records"]
+            if len(refusals) >= tried - 1:  # HEAD and the list have none
+                break
+            time.sleep(0.2)
+        self.assertGreaterEqual(len(refusals), tried - 1)
+        self.assertGreaterEqual([one["data"]["caller"] for one in refusals].count("alice"), tried - 1)
+
+    def test_unknown_and_foreign_sandboxes_look_the_same(self):
+        box = self.bob.create()
+        foreign = self.alice.call("GET", f"/v1/sandboxes/{box}")
+        unknown = self.alice.call("GET", "/v1/sandboxes/" + box[:-4] + "zzzz")
+        self.assertEqual(foreign.status, unknown.status)
+        self.assertEqual({**foreign.json, "reason": ""}, {**unknown.json, "reason": ""})
+
+    def test_scopes_expiry_and_revocation(self):
+        reader = self.server.client("reader", "--scopes", "read")
+        self.assertStatus(reader.call("GET", "/v1/sandboxes"), 200)
+        self.assertStatus(reader.call("POST", "/v1/sandboxes", {}), 403, "scope")
+        self.assertStatus(reader.call("GET", "/v1/stats"), 403, "scope")
+        short = self.server.client("short", "--expires", "1s")
+        time.sleep(1.2)
+        self.assertStatus(short.call("GET", "/v1/sandboxes"), 401)
+        gone = self.server.client("gone")
+        self.assertStatus(gone.call("GET", "/v1/sandboxes"), 200)
+        self.assertEqual(self.server.caisson("token", "revoke", "gone").returncode, 0)
+        self.assertStatus(gone.call("GET", "/v1/sandboxes"), 401)
+        listed = json.loads(self.server.caisson("token", "list", "--json").stdout)
+        self.assertIn("reader", [one["name"] for one in listed])
+        self.assertNotIn("gone", [one["name"] for one in listed])
+        with open(os.path.join(self.server.home, "server/tokens.json")) as file:
+            self.assertNotIn(reader.token, file.read())
+
+    def test_no_token_no_service(self):
+        for token in (None, "", "cst_" + "a" * 32, "x"):
+            caller = Client(self.server, token=token, unix=False)
+            self.assertStatus(caller.call("GET", "/v1/sandboxes"), 401)
+            self.assertStatus(caller.call("GET", "/v1/nonsense"), 401)
+
+    def test_admins_see_all_but_are_not_the_owner(self):
+        admin = self.server.client("admin", "--scopes", "read,exec,admin")
+        box = self.bob.create()
+        self.assertStatus(admin.call("GET", f"/v1/sandboxes/{box}"), 200)
+        self.assertStatus(admin.call("POST", "/v1/approvals/ap-x", {"decision": "allow"}), 403, "scope")
+
+    def test_quotas(self):
+        caller = self.server.client("small", "--sandboxes", "2", "--memory", "512M")
+        caller.create()
+        second = caller.create()
+        self.assertStatus(caller.call("POST", "/v1/sandboxes", {}), 429, "quota_exceeded")
+        self.assertStatus(caller.call("DELETE", f"/v1/sandboxes/{second}"), 204)
+        self.assertStatus(caller.call("POST", "/v1/sandboxes", {"memory": "400M"}), 429, "quota_exceeded")
+        caller.create()
+        slow = self.server.client("slow", "--rate", "1")
+        statuses = [slow.call("GET", "/v1/sandboxes").status for _ in range(6)]
+        self.assertIn(429, statuses)
+        self.assertEqual(statuses[0], 200)
+
+    def test_a_token_gets_nothing_of_the_host(self):
+        for fields in ({"workspace": "/"}, {"workspace": "/nonexistent"}, {"policy": {"network": {"mode": "host"}}},
+                       {"policy": {"filesystem": {"read_only": ["/etc"]}}}, {"policy": {"filesystem": {"read_write": ["/tmp"]}}},
+                       {"policy": {"network": {"host_ports": ["22"]}}}, {"policy": {"isolation": {"level": "none"}}},
+                       {"policy": {"filesystem": {"workspace": {"mode": "rw"}}}}, {"policy": {"environment": {"pass": ["HOME"]}}},
+                       {"policy": {"syscalls": {"allow": ["ptrace"]}}}):
+            reply = self.alice.call("POST", "/v1/sandboxes", fields)
+            self.assertIn(reply.status, (400, 403), f"{fields}: {reply}")
+        self.assertEqual(self.alice.call("POST", "/v1/sandboxes", {"workspace": "/"}).json["reason"],
+                         self.alice.call("POST", "/v1/sandboxes", {"workspace": "/nonexistent"}).json["reason"])
+        box = self.alice.create()
+        self.assertEqual(self.alice.run(box, "ls /workspace").json["stdout"], "")
+
+    def test_approvals_are_the_owners(self):
+        box = self.alice.create()
+        refused = self.alice.call("POST", f"/v1/sandboxes/{box}/network", {"action": "allow", "host": "example.org"})
+        self.assertStatus(refused, 403, "approval_required")
+        pending = refused.json["approvals"][0]["id"]
+        self.assertStatus(self.alice.call("POST", f"/v1/approvals/{pending}", {"decision": "allow"}), 403, "scope")
+        self.assertEqual(self.bob.call("GET", "/v1/approvals").json["approvals"], [])
+        self.assertStatus(self.bob.call("GET", f"/v1/approvals/{pending}"), 404)
+        self.assertIn(pending, [one["id"] for one in self.owner.call("GET", "/v1/approvals").json["approvals"]])
+        self.assertStatus(self.owner.call("POST", f"/v1/approvals/{pending}", {"decision": "allow"}), 200)
+        self.assertEqual(self.alice.call("GET", f"/v1/approvals/{pending}").json["state"], "allowed")
+        allowed = self.alice.call("POST", f"/v1/sandboxes/{box}/network", {"action": "allow", "host": "example.org"})
+        self.assertStatus(allowed, 200)
+        self.assertIn("example.org", allowed.json["allowed_hosts"])
+        other = self.bob.create()
+        self.assertStatus(self.bob.call("POST", f"/v1/sandboxes/{other}/network", {"action": "allow", "host": "example.org"}), 403)
+
+
+class Workspaces(ApiTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="ca-ws-", dir="/tmp")
+        with open(os.path.join(cls.directory, "file.txt"), "w") as file:
+            file.write("before\n")
+        os.chmod(cls.directory, 0o755)
+        cls.options = ["--allow-workspace", cls.directory]
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        super().setUpClass()
+
+    def content(self):
+        with open(os.path.join(self.directory, "file.txt")) as file:
+            return file.read()
+
+    def test_commit_needs_the_digest_and_the_owner(self):
+        box = self.alice.create(workspace=self.directory)
+        self.alice.run(box, "echo after > file.txt")
+        at = f"/v1/sandboxes/{box}/commit"
+        self.assertStatus(self.alice.call("POST", at, {}), 400)
+        digest = self.assertStatus(self.alice.call("POST", at, {"dry_run": True}), 200).json["digest"]
+        refused = self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 403, "approval_required")
+        self.assertEqual(self.content(), "before\n")
+        self.owner.call("POST", "/v1/approvals/" + refused.json["approvals"][0]["id"], {"decision": "allow"})
+        self.assertStatus(self.alice.call("POST", at, {"expect": "0" * 64}), 403, "approval_required")
+        self.alice.run(box, "echo other > file.txt")
+        other = self.alice.call("POST", at, {"dry_run": True}).json["digest"]
+        self.assertStatus(self.alice.call("POST", at, {"expect": other}), 403, "approval_required")
+        self.alice.run(box, "echo after > file.txt")
+        self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 200)
+        self.assertEqual(self.content(), "after\n")
+
+    def test_only_allowed_directories(self):
+        self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"workspace": "/etc"}), 403)
+        self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"workspace": self.directory + "/../"}), 403)
+
+
+class Browsers(ApiTest):
+    def call(self, headers, method="GET", path="/v1/sandboxes", body=None):
+        return self.alice.call(method, path, body, headers=headers)
+
+    def test_hosts_and_origins_of_others_are_refused(self):
+        self.assertStatus(self.call({"Host": "evil.example"}), 421, "wrong_host")
+        self.assertStatus(self.call({"Host": "127.0.0.1.evil.example"}), 421)
+        for origin in ("http://evil.example", "null", "http://localhost:1", f"https://127.0.0.1:{self.server.port}", "x"):
+            self.assertStatus(self.call({"Origin": origin}), 403, "cross_origin")
+        self.assertStatus(self.call({"Sec-Fetch-Site": "cross-site"}), 403, "cross_site")
+        own = f"http://127.0.0.1:{self.server.port}"
+        self.assertStatus(self.call({"Origin": own}), 200)
+        self.assertStatus(self.call({"Origin": own}, "POST", body={}), 403, "csrf")
+        self.assertStatus(self.call({"Origin": own, "X-Caisson-CSRF": "1"}, "POST", body={}), 201)
+        preflight = self.call({"Origin": own, "Access-Control-Request-Method": "POST"}, "OPTIONS")
+        self.assertIn(preflight.status, (403, 405))
+        self.assertNotIn("Access-Control-Allow-Origin", preflight.headers)
+        self.assertStatus(self.call({"Content-Type": "text/plain"}, "POST", body=b"{}"), 415)
+
+
+if __name__ == "__main__":
+    api.main()
