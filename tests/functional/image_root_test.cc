@@ -115,6 +115,25 @@ TEST_F(ImageRoot, DeniedPathsAreHiddenThroughItsLinks) {
   EXPECT_EQ(made.out, "end\n") << made.describe();
 }
 
+/// Without noexec on the root, the loader would start any program of it.
+TEST_F(ImageRoot, OnlyListedProgramsAndTheirLibrariesAreExecutable) {
+  const TempDir root;
+  installBusybox(root);
+  root.makeDir("opt");
+  const RunOutput copied = runProgram({"sh", "-c", "cp \"$0/bin/busybox\" \"$0/opt/echo\"", root.path()});
+  ASSERT_EQ(copied.exit_status, 0) << copied.describe();
+  const std::string listed = workspace.write("listed.toml", "extends = 'dev'\nfilesystem.root = '" + root.path() +
+                                                                "'\nprocess.allowed_executables = ['busybox']\n");
+  const std::string any = workspace.write("any.toml", "extends = 'dev'\nfilesystem.root = '" + root.path() + "'\n");
+  const std::string text =
+      "/bin/echo listed; /opt/echo direct; for loader in /lib*/ld-*; do $loader /opt/echo loader; done; "
+      "cp /opt/echo /tmp/echo; /tmp/echo copy; echo end";
+  EXPECT_EQ(run({"--policy", any}, {"/bin/busybox", "sh", "-c", text}).out, "listed\ndirect\nloader\ncopy\nend\n");
+  const RunOutput output = run({"--policy", listed}, {"/bin/busybox", "sh", "-c", text});
+  EXPECT_EQ(output.out, "listed\nend\n") << output.describe();
+  EXPECT_EQ(run({"--policy", listed}, {"/opt/echo", "x"}).out, "");
+}
+
 TEST_F(ImageRoot, HostPathsAndSecretsWorkAsWithTheHostsRoot) {
   const TempDir root, shown;
   installBusybox(root);
