@@ -17,7 +17,7 @@ import urllib.request
 from harness import CAISSON, ROOT, TYPESCRIPT_CLIENT, Operations, Server, remove_home, run_script, servers_of, skip
 
 HERE = pathlib.Path(__file__).resolve().parent
-SUITE = pathlib.Path(os.environ.get("CAISSON_CLIENT_SUITE", str(ROOT / "build" / "clients" / "typescript")))
+SUITE = pathlib.Path(os.environ.get("CAISSON_CLIENT_SUITE", str(ROOT / "build" / "clients" / "clients" / "typescript")))
 CLIENT = SUITE / "dist" / "index.js"
 
 
