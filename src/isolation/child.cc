@@ -165,6 +165,16 @@ int payloadEntry(void* argument) {
   becomePayload(*start->block, *start->helper, start->terminal, *start->listening);
 }
 
+/// Enters the time namespace that children of this process enter, which only a single-threaded process may do. Returns
+/// an errno, negative, if that failed.
+long joinTimeNamespace() {
+  const long own = raw(SYS_openat, AT_FDCWD, "/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC, 0);
+  if (own < 0) return own;
+  const long joined = raw(SYS_setns, own, sys::kCloneNewTime);
+  closeFd(static_cast<int>(own));
+  return joined;
+}
+
 /// Starts the payload's process and returns its pid. Shares memory with it until its exec, so nothing is copied; the
 /// child writes only to its own stack and the block. Also shares descriptors: the child creates the filter's listener,
 /// but its filter may forbid sending it, so pid 1 sends it. exec gives the child a separate descriptor table.
@@ -181,13 +191,9 @@ int startPayload(const Block& block, const Helper& helper, int terminal, bool ti
     payload = sys::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
   }
   if (payload < 0 && errno == EINVAL && time) {
-    // Before Linux 6.3, a process that enters another time namespace may not share memory. So pid 1 enters it first,
-    // which only a single-threaded process may do.
+    // Before Linux 6.3, a process that enters another time namespace may not share memory. So pid 1 enters it first.
     helper.waitForEnd();
-    const long own = raw(SYS_openat, AT_FDCWD, "/proc/self/ns/time_for_children", O_RDONLY | O_CLOEXEC, 0);
-    must(block, Stage::namespaces, "open", "/proc/self/ns/time_for_children", own);
-    must(block, Stage::namespaces, "setns", "time namespace", raw(SYS_setns, own, sys::kCloneNewTime));
-    closeFd(static_cast<int>(own));
+    must(block, Stage::namespaces, "setns", "time namespace", joinTimeNamespace());
     payload = sys::clone(payloadEntry, block.payload_stack_top, kFlags, &start);
   }
   if (payload < 0) reportAndExit(block, Stage::launch, "clone", "payload", errno);
@@ -346,6 +352,9 @@ void runChild(Block& block) {
   sendPrepared(block, tree, master, time, hostname_error);
   if (block.init_program.program >= 0) {
     helper.waitForEnd();  // exec would kill it in the middle of its work
+    // Before Linux 6.3 exec does not enter it, and the init program could make no thread. Where this is refused, later
+    // kernels do without.
+    if (time) joinTimeNamespace();
     becomeInitProgram(block);
   }
 
