@@ -213,7 +213,7 @@ Result<void> checkDirectory(const policy::Policy& policy, const HostFacts& host)
   return {};
 }
 
-/// Lists hold in a root that nobody can write. A blocklist does not: an image can have a program under any name.
+/// Lists hold in a root that cannot be written. A blocklist does not: an image can have a program under any name.
 Result<void> checkLists(const policy::Policy& policy, const HostFacts& host) {
   if (!hasExecutableRules(policy)) return {};
   if (!policy.process.blocked_executables.empty()) {
@@ -235,7 +235,7 @@ Result<void> checkLists(const policy::Policy& policy, const HostFacts& host) {
 Result<void> checkOtherRoot(const policy::Policy& policy, const HostFacts& host) {
   if (!hasOtherRoot(policy)) return {};
   if (policy.isolation.level != policy::Level::full || policy.isolation.tier != policy::Tier::namespaces)
-    return fail(rootError(policy, "only level full can have another root", "use --level full"));
+    return fail(rootError(policy, "only level full, in namespaces, can have another root", "use --level full"));
   if (!host.root.why_not.empty()) return fail(rootError(policy, host.root.why_not, host.root.hint));
   if (host.root.layers.empty() || host.root.layers.size() > kMaxLayers) {
     return fail(rootError(policy,
