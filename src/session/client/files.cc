@@ -15,6 +15,7 @@
 #include "session/client/as_payload.h"
 #include "session/client/session_context.h"
 #include "session/layers/layer_sizes.h"
+#include "session/tier/tier_files.h"
 #include "session/store/rollback.h"
 
 namespace caisson::session {
@@ -112,7 +113,9 @@ Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_vi
 }  // namespace
 
 std::string_view SessionContext::withoutLink(std::string_view path) const {
-  if (!metadata_.policy.filesystem.workspace.same_path || policy::isWithin(path, metadata_.workspace)) return path;
+  const bool tier = inLandlockTier(metadata_.policy);  // there the workspace is a directory of the host
+  const bool same_path = metadata_.policy.filesystem.workspace.same_path;
+  if (!tier && (!same_path || policy::isWithin(path, metadata_.workspace))) return path;
   if (!policy::isWithin(path, plan::kWorkspace)) return path;
   path.remove_prefix(plan::kWorkspace.size());
   while (path.starts_with('/')) path.remove_prefix(1);
@@ -120,6 +123,10 @@ std::string_view SessionContext::withoutLink(std::string_view path) const {
 }
 
 Result<RootDir> SessionContext::workspace() {
+  if (inLandlockTier(metadata_.policy)) {
+    (void)extendByActivity(directory_, metadata_);
+    return openTierWorkspace(store_->paths(), metadata_);
+  }
   auto connection = connect();
   if (!connection) return fail(connection.error());
   auto answer = (*connection)->ask(MessageType::workspace, {}, "open", id());

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/xattr.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "support/temp_dir.h"

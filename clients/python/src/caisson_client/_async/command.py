@@ -1,0 +1,61 @@
+"""One command that runs in the background, or ran."""
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from .._models import CommandInfo, build
+from .client import AsyncClient, quote
+from .http import EventSource
+from .streams import AsyncCommandOutput
+
+
+def input_fields(data: str | bytes, name: str, encoding: str) -> dict[str, Any]:
+    """Input as fields of a request; bytes that may not be text go as base64."""
+    if isinstance(data, str):
+        return {name: data}
+    return {name: base64.b64encode(data).decode(), encoding: "base64"}
+
+
+class AsyncCommand:
+    """A command of a sandbox, by its id. It does not end with this object or its connection."""
+
+    def __init__(self, client: AsyncClient, sandbox_id: str, id: str) -> None:
+        self.id = id
+        self._client = client
+        self._sandbox_id = sandbox_id
+        self._path = f"/v1/sandboxes/{quote(sandbox_id)}/commands/{quote(id)}"
+
+    async def info(self) -> CommandInfo:
+        return build(CommandInfo, await self._client.request("GET", self._path))
+
+    async def output(self, *, stdout_offset: int = 0, stderr_offset: int = 0, follow: bool = True) -> AsyncCommandOutput:
+        """Its output from these bytes on. follow: wait for more until it ends."""
+        query = {"stdout_offset": stdout_offset, "stderr_offset": stderr_offset, "follow": follow}
+        source = await self._client.open_events(f"{self._path}/output", query=query)
+
+        async def reopen(_: str, headers: dict[str, str]) -> EventSource:
+            return await self._client.open_events(f"{self._path}/output", query=query, headers=headers)
+
+        return AsyncCommandOutput(source, reopen, self.id)
+
+    async def wait(self) -> CommandInfo:
+        """Waits for its end."""
+        info = await self.info()
+        if not info.running:
+            return info
+        rest = await self.output(stdout_offset=info.stdout_bytes, stderr_offset=info.stderr_bytes)
+        return await rest.wait()
+
+    async def write(self, data: str | bytes, *, close: bool = False) -> None:
+        """Writes to its standard input, which it keeps if it was started with `keep_stdin`. close: that was all."""
+        body = {**input_fields(data, "data", "encoding"), "close": close}
+        await self._client.request("POST", f"{self._path}/stdin", json=body)
+
+    async def signal(self, signal: str) -> None:
+        """Sends a signal, for example TERM."""
+        await self._client.request("POST", f"{self._path}/signal", json={"signal": signal})
+
+    async def kill(self) -> None:
+        """Kills it and everything it started."""
+        await self._client.request("DELETE", self._path)

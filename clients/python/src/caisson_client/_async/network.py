@@ -1,0 +1,36 @@
+"""Which hosts a sandbox may reach."""
+from __future__ import annotations
+
+from .._models import Json, NetworkInfo, build
+from .client import AsyncClient
+
+
+class AsyncNetwork:
+    def __init__(self, client: AsyncClient, path: str) -> None:
+        self._client, self._path = client, path
+
+    async def get(self) -> NetworkInfo:
+        return build(NetworkInfo, await self._client.request("GET", f"{self._path}/network"))
+
+    async def allow(self, host: str, *, stop: bool = False) -> NetworkInfo:
+        """Allows a host (a pattern, with or without :PORT). A token needs the owner's approval: ApprovalRequiredError.
+
+        stop: kill running processes if the sandbox must restart for its first host.
+        """
+        return await self._change("allow", host, stop)
+
+    async def deny(self, host: str) -> NetworkInfo:
+        """Denies a host, also if a pattern allows it."""
+        return await self._change("deny", host, None)
+
+    async def remove(self, host: str) -> NetworkInfo:
+        """Takes a host from the allowed ones."""
+        return await self._change("remove", host, None)
+
+    async def _change(self, action: str, host: str, stop: bool | None) -> NetworkInfo:
+        body = {"action": action, "host": host, "stop": stop}
+        return build(NetworkInfo, await self._client.request("POST", f"{self._path}/network", json=body))
+
+    async def credentials(self) -> list[Json]:
+        """Credentials that are added to requests outside the sandbox, without their values."""
+        return list((await self._client.request("GET", f"{self._path}/credentials"))["credentials"])

@@ -1,0 +1,212 @@
+"""A sandbox: commands, files, history, network."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Union
+
+from .._models import (Checkpoint, CommandInfo, Commit, Diff, Json, Port, RunResult, SandboxInfo, build, run_result)
+from .client import AsyncClient, quote
+from .command import AsyncCommand, input_fields
+from .files import AsyncFiles
+from .http import EventSource
+from .network import AsyncNetwork
+from .streams import AsyncCommandOutput
+from .terminal import AsyncTerminal
+
+#: A shell command line, or a program and its arguments.
+CommandLine = Union[str, Sequence[str]]
+
+
+def _key_header(key: str | None) -> dict[str, str]:
+    return {"Idempotency-Key": key} if key is not None else {}
+
+
+def _command_fields(command: CommandLine, stdin: str | bytes | None, fields: Json) -> Json:
+    line: Json = {"command": command} if isinstance(command, str) else {"args": list(command)}
+    given = input_fields(stdin, "stdin", "stdin_encoding") if stdin is not None else {}
+    return {**line, **given, **fields}
+
+
+class AsyncSandbox:
+    """One sandbox. As a context manager it is destroyed at the end of the block."""
+
+    def __init__(self, client: AsyncClient, info: SandboxInfo, owns_client: bool = False) -> None:
+        self.client = client
+        self.id = info.id
+        #: As of the last create, connect, extend or refresh.
+        self.info = info
+        self._owns_client = owns_client
+        self._path = f"/v1/sandboxes/{quote(info.id)}"
+        self.files = AsyncFiles(client, self._path)
+        self.network = AsyncNetwork(client, self._path)
+
+    @classmethod
+    async def create(cls, *, client: AsyncClient | None = None, name: str | None = None,
+                     labels: Mapping[str, str] | None = None, template: str | None = None, profile: str | None = None,
+                     policy: Mapping[str, Any] | None = None, checkpoint: str | None = None,
+                     workspace: str | None = None, memory: str | None = None, disk: str | None = None,
+                     cpus: float | None = None, environment: Mapping[str, str] | None = None,
+                     allowed_hosts: Sequence[str] | None = None, command_timeout: float | None = None,
+                     sandbox_timeout: float | None = None, idempotency_key: str | None = None) -> AsyncSandbox:
+        """Creates a sandbox.
+
+        client: default Client(), the server in CAISSON_URL or the user's own.
+        template, profile, policy, checkpoint (ID or ID:CHECKPOINT): what it starts from; the profile dev by default.
+        workspace: a host directory that the server allows, else an empty one. Changes stay in the sandbox until commit().
+        memory, disk: limits, for example "512M". cpus: share of CPUs.
+        allowed_hosts: hosts that it may reach; a token needs the owner's approval of each.
+        command_timeout: seconds after which a command is killed, unless it names another.
+        sandbox_timeout: seconds without a request after which the sandbox ends.
+        idempotency_key: a repeated request with the same key gets the first one's sandbox.
+        """
+        body = {"name": name, "labels": labels, "template": template, "profile": profile, "policy": policy,
+                "checkpoint": checkpoint, "workspace": workspace, "memory": memory, "disk": disk, "cpus": cpus,
+                "environment": environment, "allowed_hosts": allowed_hosts, "command_timeout": command_timeout,
+                "sandbox_timeout": sandbox_timeout}
+        used = client or AsyncClient()
+        try:
+            made = await used.request("POST", "/v1/sandboxes", json=body, headers=_key_header(idempotency_key))
+        except BaseException:
+            if client is None:
+                await used.close()
+            raise
+        return cls(used, build(SandboxInfo, made), client is None)
+
+    @classmethod
+    async def connect(cls, id: str, *, client: AsyncClient | None = None) -> AsyncSandbox:
+        """A sandbox that exists, also one that another program created."""
+        used = client or AsyncClient()
+        try:
+            found = await used.request("GET", f"/v1/sandboxes/{quote(id)}")
+        except BaseException:
+            if client is None:
+                await used.close()
+            raise
+        return cls(used, build(SandboxInfo, found), client is None)
+
+    async def __aenter__(self) -> AsyncSandbox:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.destroy()
+
+    async def refresh(self) -> SandboxInfo:
+        """Its present state."""
+        self.info = build(SandboxInfo, await self.client.request("GET", self._path))
+        return self.info
+
+    async def extend(self, sandbox_timeout: float) -> SandboxInfo:
+        """Sets the seconds without a request after which the sandbox ends."""
+        body = {"sandbox_timeout": sandbox_timeout}
+        self.info = build(SandboxInfo, await self.client.request("POST", f"{self._path}/extend", json=body))
+        return self.info
+
+    async def destroy(self) -> None:
+        """Kills everything in it and removes its files."""
+        try:
+            await self.client.request("DELETE", self._path)
+        finally:
+            if self._owns_client:
+                await self.client.close()
+
+    async def run(self, command: CommandLine, *, cwd: str | None = None, environment: Mapping[str, str] | None = None,
+                  stdin: str | bytes | None = None, command_timeout: float | None = None,
+                  output_limit: int | None = None, idempotency_key: str | None = None) -> RunResult:
+        """Runs a command and waits for it. A failure of the command is in the result, not an exception.
+
+        command: a shell command line, or a program and its arguments in a list.
+        command_timeout: seconds after which it is killed. output_limit: bytes of each stream in the result.
+        """
+        body = _command_fields(command, stdin, {"cwd": cwd, "environment": environment,
+                                                "command_timeout": command_timeout, "output_limit": output_limit})
+        # The server is silent while the command runs.
+        longest = command_timeout or self.info.command_timeout or 24 * 3600
+        made = await self.client.request("POST", f"{self._path}/commands", json=body, headers=_key_header(idempotency_key),
+                                         timeout=longest + self.client.request_timeout)
+        return run_result(made)
+
+    async def start(self, command: CommandLine, *, cwd: str | None = None, environment: Mapping[str, str] | None = None,
+                    stdin: str | bytes | None = None, keep_stdin: bool = False, command_timeout: float | None = None,
+                    idempotency_key: str | None = None) -> AsyncCommand:
+        """Starts a command in the background. keep_stdin: for Command.write()."""
+        body = _command_fields(command, stdin, {"cwd": cwd, "environment": environment, "mode": "background",
+                                                "command_timeout": command_timeout, "keep_stdin": keep_stdin})
+        made = await self.client.request("POST", f"{self._path}/commands", json=body, headers=_key_header(idempotency_key))
+        return self.command(str(made["id"]))
+
+    async def stream(self, command: CommandLine, *, cwd: str | None = None,
+                     environment: Mapping[str, str] | None = None, stdin: str | bytes | None = None,
+                     keep_stdin: bool = False, command_timeout: float | None = None) -> AsyncCommandOutput:
+        """Runs a command and iterates its output while it runs."""
+        body = _command_fields(command, stdin, {"cwd": cwd, "environment": environment, "mode": "stream",
+                                                "command_timeout": command_timeout, "keep_stdin": keep_stdin})
+        source = await self.client.open_events(f"{self._path}/commands", method="POST", json=body)
+
+        async def reopen(id: str, headers: dict[str, str]) -> EventSource:
+            return await self.client.open_events(f"{self._path}/commands/{quote(id)}/output", headers=headers)
+
+        return AsyncCommandOutput(source, reopen)
+
+    def command(self, id: str) -> AsyncCommand:
+        """A command of start() or stream() by its id, to attach to it again."""
+        return AsyncCommand(self.client, self.id, id)
+
+    async def commands(self) -> list[CommandInfo]:
+        """The commands of start() and stream()."""
+        found = await self.client.request("GET", f"{self._path}/commands")
+        return [build(CommandInfo, one) for one in found["commands"]]
+
+    async def terminal(self, command: str | None = None, *, cwd: str | None = None, rows: int = 24, columns: int = 80,
+                       command_timeout: float | None = None) -> AsyncTerminal:
+        """A terminal with this shell command line, or with a shell."""
+        query = {"command": command, "cwd": cwd, "rows": rows, "columns": columns, "command_timeout": command_timeout}
+        given = {name: value for name, value in query.items() if value is not None}
+        return await AsyncTerminal.open(self.client, f"{self._path}/pty", given)
+
+    async def checkpoint(self, name: str | None = None, *, stop: bool = False) -> Checkpoint:
+        """Freezes the workspace under a name. stop: kill running processes first, instead of ConflictError."""
+        body = {"name": name, "stop": stop}
+        return build(Checkpoint, await self.client.request("POST", f"{self._path}/checkpoints", json=body))
+
+    async def checkpoints(self) -> list[Checkpoint]:
+        found = await self.client.request("GET", f"{self._path}/checkpoints")
+        return [build(Checkpoint, one) for one in found["checkpoints"]]
+
+    async def restore(self, checkpoint: str, *, stop: bool = False) -> None:
+        """Returns the workspace to a checkpoint; "begin" is the state in which the sandbox began."""
+        await self.client.request("POST", f"{self._path}/restore", json={"checkpoint": checkpoint, "stop": stop})
+
+    async def fork(self, *, name: str | None = None, sandbox_timeout: float | None = None,
+                   stop: bool = False) -> AsyncSandbox:
+        """A second sandbox with the same files."""
+        body = {"name": name, "sandbox_timeout": sandbox_timeout, "stop": stop}
+        made = await self.client.request("POST", f"{self._path}/fork", json=body)
+        return AsyncSandbox(self.client, build(SandboxInfo, made))
+
+    async def diff(self, *, checkpoint: str | None = None, patch: bool = False, limit: int | None = None) -> Diff:
+        """What changed since a checkpoint, or since the beginning. patch: with the content, in git's format."""
+        query = {"checkpoint": checkpoint, "patch": patch, "limit": limit}
+        given = {name: value for name, value in query.items() if value is not None}
+        return build(Diff, await self.client.request("GET", f"{self._path}/diff", query=given))
+
+    async def commit(self, *, paths: Sequence[str] | None = None, dry_run: bool = False, expect: str | None = None,
+                     stop: bool = False, ours: Sequence[str] | None = None, theirs: Sequence[str] | None = None,
+                     merge: Sequence[str] | None = None) -> Commit:
+        """Writes changes to the host directory, as one transaction: first with dry_run, then with its digest as `expect`.
+
+        ours, theirs, merge: conflicts in which the host's file stays, the sandbox's wins, or lines are merged.
+        """
+        body = {"paths": paths, "dry_run": dry_run, "expect": expect, "stop": stop, "ours": ours, "theirs": theirs,
+                "merge": merge}
+        return build(Commit, await self.client.request("POST", f"{self._path}/commit", json=body))
+
+    async def expose(self, port: int) -> Port:
+        """Publishes a port of the sandbox on the server's loopback interface, and as a preview for browsers."""
+        return build(Port, await self.client.request("POST", f"{self._path}/ports", json={"port": port}))
+
+    async def unexpose(self, port: int) -> None:
+        await self.client.request("DELETE", f"{self._path}/ports/{port}")
+
+    async def ports(self) -> list[Port]:
+        """Published ports."""
+        return [build(Port, one) for one in (await self.client.request("GET", f"{self._path}/ports"))["ports"]]

@@ -1,0 +1,61 @@
+"""A connection as bytes, for asyncio. `_sync/stream.py` is the same for threads; the modules above exist once."""
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .._endpoint import Endpoint
+from .._errors import ConnectionFailedError, RequestTimeoutError
+
+_Result = TypeVar("_Result")
+
+
+async def run_blocking(function: Callable[..., _Result], *arguments: Any) -> _Result:
+    """Runs a function that blocks without blocking the event loop."""
+    return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
+
+
+class Stream:
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def connect(cls, endpoint: Endpoint, tls: ssl.SSLContext | None, timeout: float) -> Stream:
+        """Raises FileNotFoundError or ConnectionRefusedError if there is no server."""
+        if endpoint.socket:
+            opening: Any = asyncio.open_unix_connection(endpoint.socket)
+        else:
+            context = (tls or ssl.create_default_context()) if endpoint.tls else None
+            opening = asyncio.open_connection(endpoint.host, endpoint.port, ssl=context)
+        try:
+            reader, writer = await asyncio.wait_for(opening, timeout)
+        except asyncio.TimeoutError:
+            raise RequestTimeoutError(f"cannot connect to {endpoint} within {timeout:g} s") from None
+        return cls(reader, writer)
+
+    async def read(self, timeout: float | None) -> bytes:
+        """Some bytes; none at the end."""
+        try:
+            return await asyncio.wait_for(self._reader.read(64 << 10), timeout)
+        except asyncio.TimeoutError:
+            raise RequestTimeoutError(f"the server sent nothing for {timeout:g} s") from None
+        except OSError as error:
+            raise ConnectionFailedError(f"the connection broke: {error}") from error
+
+    async def write(self, data: bytes, timeout: float | None) -> None:
+        try:
+            self._writer.write(data)
+            await asyncio.wait_for(self._writer.drain(), timeout)
+        except asyncio.TimeoutError:
+            raise RequestTimeoutError(f"the server read nothing for {timeout:g} s") from None
+        except OSError as error:
+            raise ConnectionFailedError(f"the connection broke: {error}") from error
+
+    def is_stale(self) -> bool:
+        """Whether the server closed the connection while it was idle."""
+        return self._reader.at_eof() or self._writer.is_closing()
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,114 @@
+# Made from _async/files.py by tools/make_sync.py. Edit that file.
+"""Files of a sandbox's workspace. Paths are relative to it, or absolute inside it."""
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any, List, Union
+
+from .._models import FileChange, FileInfo, build
+from .client import Client
+from .http import Response
+from .stream import run_blocking
+from .streams import Events
+
+_BLOCK = 256 << 10
+Content = Union[str, bytes, Iterable[bytes]]
+
+
+def _blocks(path: str | os.PathLike[str]) -> Iterator[bytes]:
+    with open(path, "rb") as file:
+        while True:
+            block = file.read(_BLOCK)
+            if not block:
+                return
+            yield block
+
+
+class Files:
+    def __init__(self, client: Client, path: str) -> None:
+        self._client, self._path = client, f"{path}/files"
+
+    def read(self, path: str, *, offset: int = 0, length: int | None = None) -> bytes:
+        """The content of a file, or a part of it."""
+        headers: dict[str, str] = {}
+        if length == 0:
+            return b""
+        if offset or length is not None:
+            headers["Range"] = f"bytes={offset}-" + ("" if length is None else str(offset + length - 1))
+        return (self._content(path, headers)).read()
+
+    def text(self, path: str) -> str:
+        """The content of a file as text."""
+        return (self.read(path)).decode("utf-8", "replace")
+
+    def _content(self, path: str, headers: dict[str, str]) -> Response:
+        return self._client.send("GET", f"{self._path}/content", query={"path": path}, headers=headers)
+
+    def write(self, path: str, content: Content, *, mode: int | None = None) -> int:
+        """Creates or replaces a file, atomically. mode: permission bits, such as 0o755. Returns the size."""
+        query: dict[str, Any] = {"path": path}
+        if mode is not None:
+            query["mode"] = f"{mode:o}"
+        body = content.encode() if isinstance(content, str) else content
+        return int((self._client.request("PUT", f"{self._path}/content", query=query, body=body))["size"])
+
+    def upload(self, source: str | os.PathLike[str], path: str, *, mode: int | None = None) -> int:
+        """Copies a local file into the sandbox, without holding it in memory."""
+        return self.write(path, _blocks(source), mode=mode)
+
+    def download(self, path: str, target: str | os.PathLike[str]) -> int:
+        """Copies a file of the sandbox to a local file. Returns its size."""
+        return _save(self._content(path, {}), target)
+
+    def unpack(self, source: str | os.PathLike[str], path: str = ".") -> None:
+        """Unpacks a local tar archive into a directory of the sandbox."""
+        self._client.request("PUT", f"{self._path}/archive", query={"path": path}, body=_blocks(source))
+
+    def pack(self, path: str, target: str | os.PathLike[str]) -> int:
+        """Saves a directory of the sandbox as a local tar archive. Unpack it with care: the sandbox chose its names."""
+        return _save(self._client.send("GET", f"{self._path}/archive", query={"path": path}), target)
+
+    def list(self, path: str = ".") -> List[FileInfo]:
+        found = self._client.request("GET", self._path, query={"path": path})
+        return [build(FileInfo, one) for one in found["files"]]
+
+    def stat(self, path: str) -> FileInfo:
+        return build(FileInfo, self._client.request("GET", f"{self._path}/stat", query={"path": path}))
+
+    def move(self, source: str, target: str, *, replace: bool = False) -> None:
+        """Renames a file or directory. replace: also if there is something at the target."""
+        body = {"from": source, "to": target, "replace": replace}
+        self._client.request("POST", f"{self._path}/move", json=body)
+
+    def mkdir(self, path: str) -> None:
+        """Creates a directory and its parents."""
+        self._client.request("POST", f"{self._path}/mkdir", json={"path": path})
+
+    def remove(self, path: str, *, recursive: bool = False) -> None:
+        self._client.request("DELETE", f"{self._path}/content", query={"path": path, "recursive": recursive})
+
+    def watch(self, path: str = ".") -> Events[FileChange]:
+        """Changes below a directory. Returns once the server watches, so that no later change is missed."""
+        source = self._client.open_events(f"{self._path}/watch", query={"path": path})
+        changes = Events(source, lambda event: build(FileChange, {"path": "", **json.loads(event.data), "kind": event.type}))
+        for first in changes:
+            if first.kind == "ready":
+                break
+        return changes
+
+
+def _save(response: Response, target: str | os.PathLike[str]) -> int:
+    size = 0
+    try:
+        with open(target, "wb") as file:
+            while True:
+                piece = response.read_piece()
+                if not piece:
+                    return size
+                size += len(piece)
+                run_blocking(file.write, piece)
+    except BaseException:
+        response.close()
+        raise

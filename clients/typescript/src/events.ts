@@ -1,0 +1,206 @@
+// Server-sent events, and streams of the server as iterators.
+import type { Command } from "./api.js";
+import { CaissonError, ConnectionFailedError, ProtocolError, StreamError } from "./errors.js";
+import type { Response } from "./transport.js";
+
+const maxEvent = 64 << 20;
+const maxResumes = 5;
+
+export interface ServerEvent {
+  type: string;
+  id: string;
+  data: string;
+}
+
+/** Splits a stream of bytes into server-sent events. */
+export class EventParser {
+  private readonly decoder = new TextDecoder();
+  private rest = "";
+
+  feed(bytes: Uint8Array): ServerEvent[] {
+    const blocks = (this.rest + this.decoder.decode(bytes, { stream: true })).split("\n\n");
+    this.rest = blocks.pop() ?? "";
+    if (this.rest.length > maxEvent) throw new ProtocolError("an event of the stream is too large");
+    return blocks.flatMap((block) => parseEvent(block) ?? []);
+  }
+}
+
+function parseEvent(block: string): ServerEvent | undefined {
+  const event = { type: "message", id: "", data: "" };
+  const data: string[] = [];
+  for (const line of block.split("\n")) {
+    const colon = line.indexOf(":");
+    const name = colon < 0 ? line : line.slice(0, colon);
+    const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+    if (name === "data") data.push(value);
+    if (name === "event") event.type = value;
+    if (name === "id") event.id = value;
+  }
+  return data.length > 0 ? { ...event, data: data.join("\n") } : undefined;
+}
+
+/** The server-sent events of a response. */
+export class EventSource {
+  private readonly parser = new EventParser();
+  private readonly pieces: AsyncIterator<Uint8Array>;
+  private ready: ServerEvent[] = [];
+
+  constructor(private readonly response: Response) {
+    this.pieces = response.body[Symbol.asyncIterator]();
+  }
+
+  /** Undefined at the end of the stream. */
+  async next(): Promise<ServerEvent | undefined> {
+    for (;;) {
+      const event = this.ready.shift();
+      if (event !== undefined) return event;
+      const piece = await this.pieces.next();
+      if (piece.done) return undefined;
+      this.ready = this.parser.feed(piece.value);
+    }
+  }
+
+  close(): void {
+    this.response.close();
+  }
+}
+
+function reasonOf(event: ServerEvent): string {
+  return String((JSON.parse(event.data) as { reason?: unknown }).reason ?? "");
+}
+
+/** Iterates the items of a stream that has no end by itself: leave the loop, which closes it. */
+export class Events<Item> implements AsyncIterableIterator<Item> {
+  private ended = false;
+
+  constructor(
+    private readonly source: EventSource,
+    private readonly decode: (event: ServerEvent) => Item,
+  ) {}
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Item>> {
+    const event = this.ended ? undefined : await this.source.next().catch((error: unknown) => {
+      if (this.ended) return undefined;
+      throw error;
+    });
+    if (event === undefined) return { done: true, value: undefined };
+    if (event.type === "error") throw new StreamError(reasonOf(event));
+    return { done: false, value: this.decode(event) };
+  }
+
+  async return(): Promise<IteratorResult<Item>> {
+    this.close();
+    return { done: true, value: undefined };
+  }
+
+  close(): void {
+    this.ended = true;
+    this.source.close();
+  }
+}
+
+/** A piece of a command's output. */
+export interface Output {
+  stream: "stdout" | "stderr";
+  data: Uint8Array;
+  text: string;
+  /** Of its first byte in the stream. */
+  offset: number;
+}
+
+/** Output of a command, which is base64 where it is not UTF-8. */
+export function decodeBytes(text: string, encoding: string | undefined): Buffer {
+  return Buffer.from(text, encoding === "base64" ? "base64" : "utf8");
+}
+
+/**
+ * Iterates the output of a command, piece by piece, until it ends; then `info` has its result. If the connection breaks,
+ * it continues at the byte where it was.
+ */
+export class CommandOutput implements AsyncIterableIterator<Output> {
+  /** How the command ended; undefined before. */
+  info: Command | undefined;
+  private position = "";
+  private resumes = 0;
+  private ended = false;
+
+  constructor(
+    private source: EventSource,
+    private readonly reopen: (commandId: string, headers: Record<string, string>) => Promise<EventSource>,
+    /** Of the command; set once the first event arrived. */
+    public command_id = "",
+  ) {}
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  async next(): Promise<IteratorResult<Output>> {
+    while (!this.ended) {
+      const event = await this.nextEvent();
+      if (event === undefined) break;
+      this.position = event.id || this.position;
+      const output = this.take(event);
+      if (output !== undefined) return { done: false, value: output };
+    }
+    this.ended = true;
+    return { done: true, value: undefined };
+  }
+
+  private take(event: ServerEvent): Output | undefined {
+    const value = JSON.parse(event.data) as Record<string, unknown>;
+    if (event.type === "started") this.command_id = String(value["command_id"]);
+    if (event.type === "exit") {
+      this.info = value as unknown as Command;
+      this.close();
+    }
+    if (event.type === "error") {
+      this.ended = true;
+      throw new StreamError(reasonOf(event));
+    }
+    if (event.type !== "stdout" && event.type !== "stderr") return undefined;
+    const data = decodeBytes(String(value["data"]), String(value["encoding"]));
+    return { stream: event.type, data, text: data.toString("utf8"), offset: Number(value["offset"]) };
+  }
+
+  private async nextEvent(): Promise<ServerEvent | undefined> {
+    for (;;) {
+      try {
+        const event = await this.source.next();
+        this.resumes = 0;
+        return event;
+      } catch (error) {
+        if (this.ended) return undefined;
+        this.resumes += 1;
+        if (!(error instanceof ConnectionFailedError) || !this.command_id || this.resumes > maxResumes) throw error;
+      }
+      const headers: Record<string, string> = this.position ? { "Last-Event-ID": this.position } : {};
+      this.source = await this.reopen(this.command_id, headers).catch((error: unknown) => {
+        if (!(error instanceof ConnectionFailedError)) throw error;
+        throw new CaissonError(`the stream of ${this.command_id} broke and the server is gone`, { cause: error });
+      });
+    }
+  }
+
+  async return(): Promise<IteratorResult<Output>> {
+    this.close();
+    return { done: true, value: undefined };
+  }
+
+  /** Leaves the stream. The command keeps running. */
+  close(): void {
+    this.ended = true;
+    this.source.close();
+  }
+
+  /** Reads to the end; how the command ended. */
+  async wait(): Promise<Command> {
+    for await (const piece of this) void piece;
+    if (this.info === undefined) throw new StreamError("the stream ended before the command");
+    return this.info;
+  }
+}

@@ -1,0 +1,105 @@
+// Files of a sandbox's workspace. Paths are relative to it, or absolute inside it.
+import { createReadStream, createWriteStream } from "node:fs";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+
+import type { Client } from "./client.js";
+import { Events } from "./events.js";
+import { readAll } from "./transport.js";
+import type { Body, Response } from "./transport.js";
+import type { FileChange, FileInfo } from "./types.js";
+
+export class Files {
+  private readonly sandbox: { id: string };
+
+  constructor(
+    private readonly client: Client,
+    id: string,
+  ) {
+    this.sandbox = { id };
+  }
+
+  private content(path: string, headers: Record<string, string> = {}): Promise<Response> {
+    return this.client.send("readFile", { path: this.sandbox, query: { path }, headers });
+  }
+
+  /** The content of a file, or a part of it. */
+  async read(path: string, options: { offset?: number; length?: number } = {}): Promise<Uint8Array> {
+    const { offset = 0, length } = options;
+    if (length === 0) return new Uint8Array();
+    const whole = offset === 0 && length === undefined;
+    const range = `bytes=${offset}-${length === undefined ? "" : offset + length - 1}`;
+    return readAll(await this.content(path, whole ? {} : { Range: range }));
+  }
+
+  /** The content of a file as text. */
+  async text(path: string): Promise<string> {
+    return Buffer.from(await this.read(path)).toString("utf8");
+  }
+
+  /** Creates or replaces a file, atomically. mode: permission bits, such as 0o755. Returns the size. */
+  async write(path: string, content: Body, options: { mode?: number } = {}): Promise<number> {
+    const query = { path, mode: options.mode?.toString(8) };
+    return (await this.client.request("writeFile", { path: this.sandbox, query, raw: content })).size;
+  }
+
+  /** Copies a local file into the sandbox, without holding it in memory. */
+  upload(source: string, path: string, options: { mode?: number } = {}): Promise<number> {
+    return this.write(path, createReadStream(source, { highWaterMark: 256 << 10 }), options);
+  }
+
+  /** Copies a file of the sandbox to a local file. Returns its size. */
+  async download(path: string, target: string): Promise<number> {
+    return save(await this.content(path), target);
+  }
+
+  /** Unpacks a local tar archive into a directory of the sandbox. */
+  async unpack(source: string, path = "."): Promise<void> {
+    const raw = createReadStream(source, { highWaterMark: 256 << 10 });
+    await this.client.request("writeArchive", { path: this.sandbox, query: { path }, raw });
+  }
+
+  /** Saves a directory of the sandbox as a local tar archive. Unpack it with care: the sandbox chose its names. */
+  async pack(path: string, target: string): Promise<number> {
+    return save(await this.client.send("readArchive", { path: this.sandbox, query: { path } }), target);
+  }
+
+  async list(path = "."): Promise<FileInfo[]> {
+    return (await this.client.request("listFiles", { path: this.sandbox, query: { path } })).files;
+  }
+
+  stat(path: string): Promise<FileInfo> {
+    return this.client.request("statFile", { path: this.sandbox, query: { path } });
+  }
+
+  /** Renames a file or directory. replace: also if there is something at the target. */
+  async move(source: string, target: string, options: { replace?: boolean } = {}): Promise<void> {
+    await this.client.request("moveFile", { path: this.sandbox, body: { from: source, to: target, ...options } });
+  }
+
+  /** Creates a directory and its parents. */
+  async mkdir(path: string): Promise<void> {
+    await this.client.request("makeDirectory", { path: this.sandbox, body: { path } });
+  }
+
+  async remove(path: string, options: { recursive?: boolean } = {}): Promise<void> {
+    await this.client.request("removeFile", { path: this.sandbox, query: { path, ...options } });
+  }
+
+  /** Changes below a directory. Resolves once the server watches, so that no later change is missed. */
+  async watch(path = "."): Promise<Events<FileChange>> {
+    const source = await this.client.open_events("watchFiles", { path: this.sandbox, query: { path } });
+    const changes = new Events(source, (event): FileChange => {
+      return { path: "", ...(JSON.parse(event.data) as object), kind: event.type };
+    });
+    let first = await changes.next();
+    while (!first.done && first.value.kind !== "ready") first = await changes.next();
+    return changes;
+  }
+}
+
+async function save(response: Response, target: string): Promise<number> {
+  const file = createWriteStream(target);
+  await pipeline(Readable.from(response.body), file);
+  return file.bytesWritten;
+}

@@ -1,0 +1,106 @@
+// A terminal in a sandbox, over a WebSocket.
+import type { Duplex } from "node:stream";
+
+import type { Client } from "./client.js";
+import { ConnectionFailedError, ProtocolError } from "./errors.js";
+import type { Operations } from "./types.js";
+import { acceptKey, FrameParser, makeFrame, newSocketKey, opcodes } from "./websocket.js";
+
+const maxInput = 32 << 10;
+
+/**
+ * Iterates what the terminal shows, as bytes, until its command ends; then `result` has how it ended. Closing it ends the
+ * command.
+ */
+export class Terminal implements AsyncIterableIterator<Uint8Array> {
+  /** The result of the command, as RunResult in JSON; undefined before its end. */
+  result: Record<string, unknown> | undefined;
+  private readonly shown: AsyncGenerator<Uint8Array>;
+  private closed = false;
+
+  private constructor(
+    private readonly socket: Duplex,
+    rest: Uint8Array,
+  ) {
+    this.shown = this.read(rest);
+    socket.on("error", () => undefined);  // reported by read(); without a handler it would end the process
+  }
+
+  static async open(client: Client, id: string, query: Operations["openTerminal"]["query"]): Promise<Terminal> {
+    const key = newSocketKey();
+    const headers = {
+      "Upgrade": "websocket",
+      "Connection": "Upgrade",
+      "Sec-WebSocket-Version": "13",
+      "Sec-WebSocket-Key": key,
+    };
+    const { accept, socket, rest } = await client.upgrade("openTerminal", { path: { id }, query, headers });
+    if (accept !== acceptKey(key)) {
+      socket.destroy();
+      throw new ProtocolError("the server did not open a WebSocket");
+    }
+    return new Terminal(socket, rest);
+  }
+
+  private async *read(rest: Uint8Array): AsyncGenerator<Uint8Array> {
+    const parser = new FrameParser();
+    try {
+      yield* this.take(parser, rest);
+      for await (const bytes of this.socket) {
+        yield* this.take(parser, bytes as Uint8Array);
+        if (this.closed) return;
+      }
+    } catch (error) {
+      if (!this.closed) throw new ConnectionFailedError(`the terminal's connection broke: ${String(error)}`, { cause: error });
+    } finally {
+      this.close();
+    }
+  }
+
+  private *take(parser: FrameParser, bytes: Uint8Array): Generator<Uint8Array> {
+    for (const { opcode, payload } of parser.feed(bytes)) {
+      if (opcode === opcodes.binary) yield payload;
+      if (opcode === opcodes.text) this.result = JSON.parse(payload.toString("utf8")) as Record<string, unknown>;
+      if (opcode === opcodes.ping) this.send(opcodes.pong, payload);
+      if (opcode === opcodes.close) this.close();
+    }
+  }
+
+  private send(opcode: number, payload: Uint8Array): boolean {
+    if (this.closed) throw new ConnectionFailedError("the terminal is closed");
+    return this.socket.write(makeFrame(opcode, payload));
+  }
+
+  /** Types into the terminal. */
+  async write(data: string | Uint8Array): Promise<void> {
+    const bytes = Buffer.from(data);
+    for (let begin = 0; begin < bytes.length; begin += maxInput) {
+      const writable = this.send(opcodes.binary, bytes.subarray(begin, begin + maxInput));
+      if (!writable) await new Promise((resolve) => this.socket.once("drain", resolve).once("close", resolve));
+    }
+  }
+
+  async resize(rows: number, columns: number): Promise<void> {
+    this.send(opcodes.text, Buffer.from(JSON.stringify({ rows, columns })));
+  }
+
+  close(): void {
+    if (this.closed) return;
+    this.send(opcodes.close, Buffer.from([0x03, 0xe8]));
+    this.closed = true;
+    this.socket.end();
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  next(): Promise<IteratorResult<Uint8Array>> {
+    return this.shown.next();
+  }
+
+  async return(): Promise<IteratorResult<Uint8Array>> {
+    this.close();
+    return { done: true, value: undefined };
+  }
+}

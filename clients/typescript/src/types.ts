@@ -1,0 +1,46 @@
+// Names of the server's types for users of this package, and types that the OpenAPI document does not have.
+import type * as api from "./api.js";
+
+export type { Approval, Caller, Change, Checkpoint, Commit, Diff, Operations, Policy, PolicyCheck, Port } from "./api.js";
+export type SandboxInfo = api.Sandbox;
+export type SandboxList = api.SandboxList;
+export type CommandInfo = api.Command;
+export type FileInfo = api.File;
+export type NetworkInfo = api.Network;
+
+/** The result of a command. */
+export type RunResult = api.RunResult & {
+  /** Bytes that are not UTF-8 are replaced; `stdout_raw` has them. */
+  stdout: string;
+  stderr: string;
+  stdout_raw: Uint8Array;
+  stderr_raw: Uint8Array;
+  /** Whether the command exited with status 0. */
+  ok: boolean;
+};
+
+export interface FileChange {
+  /** created, modified or deleted */
+  kind: string;
+  path: string;
+  type?: string;
+  size?: number;
+}
+
+export interface AuditRecord {
+  seq: number;
+  time: string;
+  event: string;
+  severity: string;
+  sandbox_id: string;
+  data: Record<string, unknown>;
+}
+
+/** A lifecycle event. */
+export interface Event {
+  id: number;
+  type: string;
+  time: string;
+  sandbox_id: string;
+  data: Record<string, unknown>;
+}

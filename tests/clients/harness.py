@@ -1,0 +1,148 @@
+"""A real server for the tests of the clients, and the operations of its OpenAPI document."""
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CAISSON = os.environ.get("CAISSON_BIN", str(ROOT / "build" / "caisson"))
+PYTHON_CLIENT = ROOT / "clients" / "python"
+TYPESCRIPT_CLIENT = ROOT / "clients" / "typescript"
+START_TIMEOUT = 30.0
+CONFIG = """
+[templates.small]
+profile = "dev"
+memory = "256M"
+"""
+
+
+def skip(reason: str) -> None:
+    """Ends the test as skipped."""
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Server:
+    """`caisson serve` with a private home, on a unix socket and on TCP. Its sandboxes end with it."""
+
+    def __init__(self) -> None:
+        # Short: a socket's path has at most 107 bytes.
+        self.home = pathlib.Path(tempfile.mkdtemp(prefix="caisson-clients-"))
+        self.socket = str(self.home / "server" / "socket")
+        self.port = free_port()
+        self.workspace = pathlib.Path(tempfile.mkdtemp(prefix="caisson-project-"))
+        config = self.home / "server.toml"
+        config.write_text(CONFIG)
+        self.environment = {**os.environ, "CAISSON_HOME": str(self.home), "CAISSON_PROGRAM": CAISSON}
+        for name in ("CAISSON_URL", "CAISSON_TOKEN"):
+            self.environment.pop(name, None)
+        self.log = open(self.home / "log", "wb")
+        self.process = subprocess.Popen(
+            [CAISSON, "serve", "--listen", f"127.0.0.1:{self.port}", "--allow-workspace", str(self.workspace), "--config",
+             str(config)], env=self.environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with socket.socket(socket.AF_UNIX) as probe:
+                if probe.connect_ex(self.socket) == 0:
+                    return
+            time.sleep(0.02)
+        message = (self.home / "log").read_text(errors="replace")
+        self.close()
+        raise SystemExit(f"the server did not start: {message}")
+
+    def token(self, name: str, *flags: str) -> str:
+        made = subprocess.run([CAISSON, "token", "create", name, *flags], env=self.environment, capture_output=True,
+                              text=True, check=True, timeout=30)
+        return made.stdout.strip()
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.log.close()
+        remove_home(self.home, self.environment)
+        shutil.rmtree(self.workspace, ignore_errors=True)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def remove_home(home: pathlib.Path, environment: dict[str, str]) -> None:
+    """caisson ends and removes the sandboxes, whose files a payload wrote; the rest is ours."""
+    subprocess.run([CAISSON, "clean", "--all"], env=environment, capture_output=True, timeout=120, check=False)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+class Operations:
+    """The operations of an OpenAPI document, and those that requests reached."""
+
+    def __init__(self, document: dict) -> None:
+        self._patterns = []
+        self.all: set[str] = set()
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                # A literal segment wins over a parameter: /v1/policies/check.
+                pattern = re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)))
+                self._patterns.append((path.count("{"), method.upper(), pattern, operation["operationId"]))
+                self.all.add(operation["operationId"])
+        self._patterns.sort(key=lambda one: one[0])
+
+    def find(self, method: str, path: str) -> str | None:
+        for _, other, pattern, operation in self._patterns:
+            if other == method and pattern.fullmatch(path):
+                return operation
+        return None
+
+    def reached(self, requests: list[tuple[str, str, int]]) -> set[str]:
+        """Those that were carried out: a refusal shows nothing, except the documented 501."""
+        found = {self.find(method, path) for method, path, status in requests if status < 300 or status == 501}
+        return {one for one in found if one is not None}
+
+    def missing(self, requests: list[tuple[str, str, int]]) -> list[str]:
+        return sorted(self.all - self.reached(requests))
+
+
+def run_script(command: list[str], environment: dict[str, str], timeout: float = 120) -> list[tuple[str, str, int]]:
+    """Runs a scenario, whose last line of output is a list of [method, path, status]."""
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)} failed with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-6000:]}")
+    return [(method, path, status) for method, path, status in json.loads(done.stdout.strip().splitlines()[-1])]
+
+
+def servers_of(home: pathlib.Path) -> list[int]:
+    """Processes of `caisson serve` with this home's socket."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes()
+        except OSError:
+            continue
+        if b"serve" in line and str(home / "server" / "socket").encode() in line:
+            found.append(int(entry.parent.name))
+    return found
