@@ -361,7 +361,7 @@ void Connection::pumpBody(Parser& parser, std::uint64_t limit, TimePoint& progre
   }
   const bool well_formed = feedBody(parser);
   body_total_ += parser.body.size();
-  // Single bytes are no progress: they would occupy a thread for days.
+  // A trickle of single bytes would occupy a thread for days.
   if (body_total_ >= body_mark_ + kProgress) {
     progress = Clock::now();
     body_mark_ = body_total_;
