@@ -218,6 +218,7 @@ class Approval:
     sandbox_id: str = ""
     caller: str = ""
     asked: int = 0
+    digest: str = ""  #: of a commit: only this one is approved
 
 
 @dataclass(frozen=True)
