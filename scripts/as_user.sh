@@ -27,7 +27,8 @@ drop() {
 
 clean_up() {
   drop rm -rf --one-file-system "$stage/work" 2>/dev/null || :
-  rm -f "$stage/bin/$name" "$stage/bin/caisson" "$stage/bin/payload" "$stage/bin/caisson-weakened"
+  rm -f "$stage/bin/$name" "$stage/bin/caisson" "$stage/bin/payload" "$stage/bin/caisson-weakened" "$stage/bin/caisson-image" \
+    "$stage/bin/caisson-unpack"
   rm -rf "$stage/source"  # of root alone: no test could write there
   rmdir "$stage/work" "$stage/bin" "$stage" 2>/dev/null || :
 }
@@ -45,6 +46,11 @@ reachable() {
 }
 program=$(reachable "$program" "$name")
 caisson=$(reachable "${CAISSON_BIN:-}" caisson)
+if [ "$caisson" = "$stage/bin/caisson" ]; then
+  for other in caisson-image caisson-unpack; do
+    if [ -x "${CAISSON_BIN%/*}/$other" ]; then install -m 755 "${CAISSON_BIN%/*}/$other" "$stage/bin/$other"; fi
+  done
+fi
 payload=$(reachable "${CAISSON_PAYLOAD:-}" payload)
 weakened=$(reachable "${CAISSON_WEAKENED:-}" caisson-weakened)
 source=${CAISSON_SOURCE_DIR:-}

@@ -7,9 +7,9 @@ exec </dev/null 1>&2
 if [ -z "${CAISSON_REBUILD:-}" ]; then
   say "first call here: building build/$1 once"
 else
-  # Those that were built before, too: all programs are of the same version.
-  for program in caisson-mcp caisson-server; do
-    if [ "$program" != "$1" ] && [ -e "$root/build/$program" ]; then set -- "$@" "$program"; fi
+  # All programs that are here must have the same version.
+  for other in caisson-mcp caisson-image caisson-server; do
+    if [ "$other" != "$1" ] && [ -e "$root/build/$other" ]; then set -- "$@" "$other"; fi
   done
 fi
 exec sh "$root/scripts/build.sh" --once release "$@"

@@ -29,6 +29,9 @@ log=$dir/build.log
 : >"$log"
 
 sections=build
+image=
+case " $* " in *" caisson-image "*) image=1 ;; esac
+if [ -n "$image$tests" ]; then sections="$sections image"; fi
 if [ -n "$tests" ]; then sections="$sections test"; fi
 if [ -n "$bench" ]; then sections="$sections bench"; fi
 case $preset in fuzz | clang) sections="$sections fuzz" ;; esac
@@ -48,6 +51,8 @@ want_bench=OFF
 if [ -n "$tests" ]; then want_tests=ON; fi
 if [ -n "$bench" ]; then want_bench=ON; fi
 
+# Configured before the libraries of caisson-image were here.
+if [ -n "$image" ] && [ -f "$dir/build.ninja" ] && ! grep -q caisson-image "$dir/build.ninja"; then rm "$dir/build.ninja"; fi
 if [ ! -f "$dir/build.ninja" ] || ! cached "CAISSON_TESTS:BOOL=$want_tests" || ! cached "CAISSON_BENCH:BOOL=$want_bench"; then
   say "configuring ${dir##*/} ($preset)"
   if ! (cd "$root" && cmake --preset "$preset" -DCAISSON_TESTS=$want_tests -DCAISSON_BENCH=$want_bench) >>"$log" 2>&1; then

@@ -14,7 +14,8 @@ SECTION = re.compile(r"^## (.+)$")
 ROW = re.compile(r"^\| (R-[A-Z]+-\d+) \| (.+?) \|$")
 STATE = re.compile(r" \(planned: ([^)]+)\)$")
 TEST = re.compile(r"^TEST(?:_F|_P)?\(\s*(\w+),\s*(\w+)\)", re.M)
-MARK = re.compile(r"\bCONFORMS\(([^)]*)\);")
+MARK = re.compile(r"\bCONFORMS\(([^)]*)\)(?:;|$)", re.M)
+PYTHON = re.compile(r"^class (\w+)|^    def (\w+)", re.M)
 ID = re.compile(r'"([^"]*)"')
 HEAD = """# Conformance
 
@@ -35,11 +36,24 @@ def requirements(text):
     return found
 
 
+def python_tests(text):
+    """[(start, class.function)] of a unittest file."""
+    begins, group = [], ""
+    for match in PYTHON.finditer(text):
+        if match.group(1):
+            group = match.group(1)
+        else:
+            begins.append((match.start(), f"{group}.{match.group(2)}"))
+    return begins
+
+
 def marks(sources):
     """{id: [test]} and problems, of an iterable of (path, text)."""
     tests, problems = {}, []
     for path, text in sources:
         begins = [(match.start(), f"{match.group(1)}.{match.group(2)}") for match in TEST.finditer(text)]
+        if str(path).endswith(".py"):
+            begins = python_tests(text)
         if str(path).endswith(".sh"):  # one test, with its marks in comments
             begins = [(-1, str(path))]
         for mark in MARK.finditer(text):
@@ -85,7 +99,7 @@ def sources(root):
     for folder in ("src", "tests"):
         for path in sorted((root / folder).rglob("*.cc")):
             yield path.relative_to(root), path.read_text(errors="replace")
-    for path in sorted((root / "tests").rglob("*.sh")):
+    for path in [*sorted((root / "tests").rglob("*.sh")), *sorted((root / "tests/image").rglob("*_suite.py"))]:
         yield path.relative_to(root), path.read_text(errors="replace")
 
 

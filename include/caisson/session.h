@@ -11,6 +11,10 @@
 // sandbox is gone (reboot, restore), the next command starts it again over the same files; what was in memory
 // (processes, and /tmp and /home/sandbox unless the policy puts them on disk) is lost.
 //
+// In the landlock tier (isolation.tier, or where it replaces missing namespaces) no sandbox is kept: the workspace is a
+// copy, or with mode `rw` the real directory, and each command is a separate run that exec() supervises. Background
+// commands, checkpoints, forks, ports and pools are errors there.
+//
 // Guarantees: no exception is thrown. Several processes and threads may use one store, and one session, at the same
 // time. After a crash at any moment, a session is in its state before or after the operation. Session is a handle:
 // its copies, and handles in other processes, refer to the same session. Not thread-safe: one Session object.
@@ -38,7 +42,9 @@ class Store;
 }  // namespace session
 
 struct SessionOptions {
-  Policy policy;     ///< for all its commands; filesystem.workspace must be an overlay, or none (an empty workspace)
+  /// For all its commands; filesystem.workspace must be an overlay or none (an empty workspace), in the landlock tier
+  /// an overlay (which becomes a copy), none or rw.
+  Policy policy;
   std::string name;  ///< display name: letters, digits, `-`, `_`, `.`; unique; may be empty
   /// The session expires after this long without a request: its processes are killed. If it has no uncommitted
   /// changes, it is removed. Otherwise its files are kept for kSessionGraceSeconds more, for diff(), exportTar(),
@@ -66,7 +72,9 @@ struct SessionInfo {
   bool live = false;         ///< the sandbox is running; else the next command starts it
   std::string network;       ///< "none", "proxy" or "host"
   std::vector<std::string> allowed_hosts;
-  std::string problem;  ///< why it cannot be used (unreadable metadata, a newer format), or empty
+  std::string directory;              ///< the workspace as commands see it: /workspace, or a directory of the host
+  std::vector<std::string> warnings;  ///< weaker protection than usual, of the sandbox that was started last
+  std::string problem;                ///< why it cannot be used (unreadable metadata, a newer format), or empty
 };
 
 enum class OutputStreamKind : std::uint8_t { out, err };

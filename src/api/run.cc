@@ -13,6 +13,8 @@
 
 #include "approval/owner.h"
 #include "host/facts.h"
+#include "host/root_image.h"
+#include "plan/image_root.h"
 #include "plan/optional_layers.h"
 #include "plan/plan.h"
 #include "policy/rules/command.h"
@@ -27,7 +29,11 @@ namespace {
 
 Result<void> checkRequest(const Request& request) {
   if (request.command.empty()) {
-    return fail(plainError(Stage::usage, "run", "", "no command given", "name a program and its arguments"));
+    return fail(plainError(Stage::usage, "run", "",
+                           plan::hasOtherRoot(request.policy.model())
+                               ? "no command given, and the root names none: it is a directory, or an image without one"
+                               : "no command given",
+                           "name a program and its arguments"));
   }
   for (const std::string& word : request.command) {
     if (word.find('\0') != std::string::npos) {
@@ -242,7 +248,14 @@ Result<RunResult> runIn(const Request& request, std::optional<policy::Tier> tier
 
 }  // namespace
 
-Result<RunResult> run(const Request& request) { return runIn(request, std::nullopt); }
+Result<RunResult> run(const Request& request) {
+  if (!request.command.empty()) return runIn(request, std::nullopt);
+  auto command = host::imageCommand(request.policy.model());
+  if (!command) return fail(command.error());
+  Request whole = request;
+  whole.command = *std::move(command);
+  return runIn(whole, std::nullopt);
+}
 
 Result<std::string> describePlan(const Request& request, bool json) {
   auto plan = planFor(request, nullptr);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 
 #include "policy/decode/syntax.h"
@@ -84,6 +85,16 @@ class Section {
     }
   }
 
+  void texts(std::string_view key, std::vector<std::string>& place) {
+    const Node* node = take(key);
+    if (node == nullptr) return;
+    if (node->type != Node::Type::list) return refuse(key, *node, "expected a list of strings");
+    for (const Node& item : node->items) {
+      if (item.type != Node::Type::text) return refuse(key, item, "expected a string");
+      place.push_back(item.text);
+    }
+  }
+
   void command(std::string_view key, std::vector<std::string>& place) {
     const Node* node = take(key);
     if (node == nullptr) return;
@@ -109,6 +120,19 @@ class Section {
     place = node->text;
   }
 
+  /// A list of texts "LEFT=RIGHT".
+  void pairs(std::string_view key, std::string_view expected,
+             const std::function<bool(const std::string&, const std::string&)>& add) {
+    const Node* node = take(key);
+    if (node == nullptr) return;
+    if (node->type != Node::Type::list) return refuse(key, *node, expected);
+    for (const Node& item : node->items) {
+      const std::size_t equals = item.text.find('=');
+      const bool pair = item.type == Node::Type::text && equals != std::string::npos && equals > 0;
+      if (!pair || !add(item.text.substr(0, equals), item.text.substr(equals + 1))) return refuse(key, item, expected);
+    }
+  }
+
   /// Returns the first error, including unknown keys.
   Result<void> finish() {
     for (const auto& [key, node] : table_.members) {
@@ -127,10 +151,11 @@ class Section {
     if (error_) return;
     std::string shown = name_ + "." + std::string(key.substr(0, 80));
     for (char& letter : shown) letter = letter > 0x20 && letter < 0x7F ? letter : '?';
-    error_ =
-        configError(policy::place(document_.name, node.line, shown), reason,
-                    "known are ceilings (cpus, memory, swap, processes, open_files, wall_seconds, output), "
-                    "defaults.profile, filesystem.always_denied, network.private_hosts and alerts (command, webhook)");
+    error_ = configError(
+        policy::place(document_.name, node.line, shown), reason,
+        "known are ceilings (cpus, memory, swap, processes, open_files, wall_seconds, output), "
+        "defaults.profile, filesystem.always_denied, network.private_hosts, images (quota, mirrors, plain_http, "
+        "signatures) and alerts (command, webhook)");
   }
   template <class Parse>
   void quantity(std::string_view key, std::optional<std::uint64_t>& place, Parse parse, std::string_view expected) {
@@ -169,6 +194,21 @@ class Section {
   std::optional<Error> error_;
 };
 
+void decodeImages(Section& section, const std::string& file, ImageSettings& images) {
+  section.size("quota", images.quota);
+  section.texts("plain_http", images.plain_http);
+  section.pairs("mirrors", "expected a list such as [\"docker.io=https://mirror.example\"]",
+                [&](const std::string& host, const std::string& url) {
+                  images.mirrors.emplace_back(host, url);
+                  return url.starts_with("http://") || url.starts_with("https://");
+                });
+  section.pairs("signatures", "expected a list such as [\"docker.io/library/*=/etc/caisson/keys/team.pem\"]",
+                [&](const std::string& pattern, const std::string& key) {
+                  images.signatures.push_back({pattern, key, file});
+                  return key.starts_with('/');
+                });
+}
+
 Result<void> decodeSection(const policy::Document& document, const std::string& name, const Node& table, Owner& owner) {
   Section section(document, table, name);
   if (name == "ceilings") {
@@ -185,6 +225,8 @@ Result<void> decodeSection(const policy::Document& document, const std::string& 
     section.paths("always_denied", owner.always_denied);
   } else if (name == "network") {
     section.hosts("private_hosts", owner.private_hosts);
+  } else if (name == "images") {
+    decodeImages(section, document.name, owner.images);
   } else if (name == "alerts") {
     Alert& alert = owner.alerts.emplace_back();
     section.command("command", alert.command);
@@ -320,11 +362,11 @@ Result<Owner> decodeOwner(const policy::Document& document) {
   Owner owner;
   owner.files.push_back(document.name);
   for (const auto& [name, table] : document.root.members) {
-    constexpr std::string_view kTables[] = {"ceilings", "defaults", "filesystem", "network", "alerts"};
+    constexpr std::string_view kTables[] = {"ceilings", "defaults", "filesystem", "network", "images", "alerts"};
     const bool known = std::ranges::find(kTables, name) != std::end(kTables);
     if (!known || table.type != Node::Type::table) {
       return fail(configError(policy::place(document.name, table.line, name),
-                              "expected one of the tables ceilings, defaults, filesystem, network and alerts"));
+                              "expected one of the tables ceilings, defaults, filesystem, network, images and alerts"));
     }
     if (auto done = decodeSection(document, name, table, owner); !done) return fail(done.error());
   }
@@ -347,6 +389,12 @@ Result<Owner> mergeOwners(const Owner& system, const Owner& user) {
   if (!merged.profile) merged.profile = system.profile;
   merged.always_denied.insert(merged.always_denied.begin(), system.always_denied.begin(), system.always_denied.end());
   merged.private_hosts.insert(merged.private_hosts.begin(), system.private_hosts.begin(), system.private_hosts.end());
+  ImageSettings& images = merged.images;
+  if (!images.quota || (system.images.quota && *images.quota > *system.images.quota))
+    images.quota = system.images.quota;
+  images.mirrors.insert(images.mirrors.end(), system.images.mirrors.begin(), system.images.mirrors.end());
+  images.plain_http.insert(images.plain_http.end(), system.images.plain_http.begin(), system.images.plain_http.end());
+  images.signatures.insert(images.signatures.end(), system.images.signatures.begin(), system.images.signatures.end());
   // Neither file may disable the other's alerts.
   merged.alerts.insert(merged.alerts.begin(), system.alerts.begin(), system.alerts.end());
   merged.files.insert(merged.files.begin(), system.files.begin(), system.files.end());

@@ -11,13 +11,18 @@
 //   always_denied = ["/srv/secrets"]     # host paths that no sandbox shows, regardless of its policy
 //   [network]
 //   private_hosts = ["registry.local"]   # reachable where a policy allows the host, whatever address it has
+//   [images]                   # docs/images.md
+//   quota = "50G"
+//   mirrors = ["docker.io=https://mirror.local:5000"]
+//   plain_http = ["registry.local:5000"]
+//   signatures = ["docker.io/library/*=/etc/caisson/keys/team.pem"]
 //   [alerts]                   # what to run after an escape attempt (docs/audit.md)
 //   command = ["/usr/local/bin/page-me"]     # gets the event as JSON on standard input
 //   webhook = "http://127.0.0.1:8080/alert"  # gets the same by POST
 //
-// The user's file overrides the system's for defaults; denied paths, private hosts and alerts are combined; the user's
-// file can lower a ceiling of the system's file, not raise it. A file that another user could have written is an error,
-// and so is a link. No file of a project or a sandbox is ever read as configuration.
+// The user's file overrides the system's for defaults; denied paths, private hosts, mirrors, signatures and alerts are
+// combined; the user's file can lower a ceiling of the system's file, not raise it. A file that another user could have
+// written is an error, and so is a link. No file of a project or a sandbox is ever read as configuration.
 #pragma once
 
 #include <optional>
@@ -42,8 +47,25 @@ struct Alert {
   std::string webhook;               ///< http:// or https://; empty: none
 };
 
+/// One line of images.signatures: images whose name matches need a signature by this key, or by another key that the
+/// same file lists for the same pattern.
+struct SignatureRule {
+  std::string pattern;  ///< HOST/REPOSITORY, or a prefix of it with `*`
+  std::string key;      ///< path of a public key, PEM
+  std::string file;     ///< the configuration file
+};
+
+/// How `caisson image` gets images.
+struct ImageSettings {
+  std::optional<std::uint64_t> quota;                        ///< bytes of the image store
+  std::vector<std::pair<std::string, std::string>> mirrors;  ///< registry host -> address, in the order to try
+  std::vector<std::string> plain_http;                       ///< registry hosts without TLS
+  std::vector<SignatureRule> signatures;
+};
+
 struct Owner {
   CeilingOverrides ceilings;
+  ImageSettings images;
   std::optional<std::string> profile;      ///< defaults.profile
   std::vector<std::string> always_denied;  ///< host paths, normalized
   std::vector<std::string> private_hosts;  ///< added to network.private_hosts of every policy

@@ -26,7 +26,8 @@ constexpr StatusRow kStatuses[] = {
     {"128+N", "signal N ended it"},
 };
 
-constexpr Topic kShownTopics[] = {Topic::run, Topic::session, Topic::policy, Topic::agents, Topic::machine};
+constexpr Topic kShownTopics[] = {Topic::run,    Topic::session, Topic::images,
+                                  Topic::policy, Topic::agents,  Topic::machine};
 
 struct Painter {
   bool colour;
@@ -85,6 +86,7 @@ std::string_view title(Topic topic) {
   switch (topic) {
     case Topic::run: return "Run";
     case Topic::session: return "Sessions";
+    case Topic::images: return "Images";
     case Topic::policy: return "Policies";
     case Topic::agents: return "Agents";
     case Topic::machine: return "This machine and caisson itself";

@@ -114,6 +114,14 @@ Result<void> applyDisk(Policy& policy, std::string_view key, std::string_view va
   return {};
 }
 
+/// A directory begins with / or ./ or ~/; all else is the name of an image.
+Result<void> applyImage(Policy& policy, std::string_view key, std::string_view value) {
+  const bool directory = value.starts_with('/') || value.starts_with('.') || value.starts_with('~');
+  if (!directory) return policy.set(key, value);
+  const auto path = absolutePath(value);
+  return path ? policy.set(key, *path) : fail(path.error());
+}
+
 Result<void> appendEach(Policy& policy, std::string_view key, std::string_view list) {
   for (const std::string_view element : split(list, ',')) {
     if (auto done = policy.append(key, element); !done) return done;
@@ -141,6 +149,7 @@ Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value)
     }
     case Apply::append_inside: return policy.append(flag.key, insidePath(value));
     case Apply::workspace: return applyWorkspace(policy, value);
+    case Apply::image: return applyImage(policy, flag.key, value);
     case Apply::disk: return applyDisk(policy, flag.key, value);
     case Apply::environment: return applyEnvironment(policy, flag.key, value);
   }

@@ -19,7 +19,8 @@ enum class Apply : std::uint8_t {
   append_list,    ///< appends each element of a list with commas
   append_inside,  ///< appends a path inside, relative to /workspace
   workspace,
-  disk,  ///< the total, which also lifts the sizes of directories on disk
+  image,  ///< the root: a directory, relative to the current one, or an image
+  disk,   ///< the total, which also lifts the sizes of directories on disk
   environment,
   approval,  ///< no key: approval.h decides who may
 };
@@ -73,6 +74,12 @@ inline constexpr Flag kBaseFlags[] = {
       .value = "namespaces|landlock",
       .help = "`landlock` works where user namespaces are forbidden; it is weaker and never chosen by itself."},
      "isolation.tier"},
+    {{.name = "user",
+      .value = "sandbox|root",
+      .help =
+          "Who the program is inside (default: sandbox). `root` is uid 0 of the sandbox only, without capabilities; "
+          "with --image, its root is then writable."},
+     "isolation.user"},
     {kAllowWeaker, "isolation.may_be_missing", Apply::append_list},
     {kApprove, "", Apply::approval},
 };
@@ -84,6 +91,12 @@ inline constexpr Flag kFileFlags[] = {
               "changes in an overlay are dropped at the end."},
      "filesystem.workspace",
      Apply::workspace},
+    {{.name = "image",
+      .value = "REF",
+      .help = "Use this root instead of the host's: an image (debian:12, name@sha256:DIGEST), or a directory that "
+              "begins with / or ./. It stays unchanged."},
+     "filesystem.root",
+     Apply::image},
     {{.name = "same-path", .help = "Show the workspace at its own path instead of /workspace."},
      "filesystem.workspace.same_path",
      Apply::set_true},

@@ -10,7 +10,7 @@
 namespace caisson::cli {
 
 /// The headings of `caisson --help`.
-enum class Topic : std::uint8_t { run, session, policy, agents, machine, hidden };
+enum class Topic : std::uint8_t { run, session, images, policy, agents, machine, hidden };
 
 struct Verb {
   std::string_view path;         ///< the arguments after `caisson`: "run", "policy check"
@@ -28,6 +28,7 @@ struct Verb {
 
 extern const Verb kApprovals, kRun, kSession, kPlan, kPolicy, kMcp, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
 extern const Verb kAudit, kVerify, kPrompts, kStats, kClean, kInside;
+extern const Verb kImage;
 extern const Verb kTool, kToolAdd, kToolQuarantine, kToolRelease, kToolRemove, kToolRun, kToolShow;
 
 /// All verbs, in the order help lists them.

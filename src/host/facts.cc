@@ -17,6 +17,7 @@
 #include "approval/owner.h"
 #include "host/executables.h"
 #include "host/root_ids.h"
+#include "host/root_image.h"
 #include "host/state_disk.h"
 #include "host/subordinate_ids.h"
 #include "host/toolchains.h"
@@ -24,6 +25,7 @@
 #include "isolation/child.h"
 #include "plan/denied_paths.h"
 #include "plan/filesystem.h"
+#include "plan/image_root.h"
 #include "plan/system_paths.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
@@ -69,6 +71,16 @@ HostPath observe(const std::string& requested) {
   result.gid = status.st_gid;
   if (result.directory && ::faccessat(fd.get(), ".", X_OK, 0) != 0) result.sys_errno = errno;
   return result;
+}
+
+/// Whether a user who owns nothing and is in no group may enter the directory at this canonical path: whether all
+/// others may search it and every directory above it.
+bool othersMayEnter(const std::string& path) {
+  for (std::size_t end = path.find('/', 1);; end = path.find('/', end + 1)) {
+    struct stat status;
+    if (::lstat(path.substr(0, end).c_str(), &status) != 0 || (status.st_mode & S_IXOTH) == 0) return false;
+    if (end == std::string::npos) return true;
+  }
 }
 
 /// Finds secrets and, for a workspace that is written directly, files that the host would execute.
@@ -209,11 +221,6 @@ std::string escaped(const std::string& path) {
   return text;
 }
 
-bool hasMountsBelow(const std::string& directory) {
-  const std::string mounts = sys::readKernelFile("/proc/self/mountinfo");
-  return mounts.find(" " + escaped(directory) + "/") != std::string::npos;
-}
-
 std::uint64_t numberIn(const char* path) {
   const sys::Fd fd(::open(path, O_RDONLY | O_CLOEXEC));
   char text[32] = {};
@@ -323,6 +330,9 @@ void observePaths(const policy::Policy& policy, HostFacts& facts) {
   if (workspace.mode != policy::WorkspaceMode::none) {
     facts.workspace = observe(workspace.path.empty() ? "." : workspace.path);
   }
+  if (policy.isolation.tier == policy::Tier::landlock && facts.may_map_other_ids && facts.workspace.directory) {
+    facts.workspace.payload_may_enter = othersMayEnter(facts.workspace.path);
+  }
   facts.homes = observeHomes(facts.uid);
   if (facts.workspace.directory && facts.workspace.sys_errno == 0 && !plan::currentDirectoryIsTooBroad(policy, facts)) {
     facts.scan = scan(workspace, facts.workspace.path);
@@ -379,6 +389,11 @@ std::map<std::string, std::string> callerVariables(std::initializer_list<const c
 
 }  // namespace
 
+bool hasMountsBelow(const std::string& directory) {
+  const std::string mounts = sys::readKernelFile("/proc/self/mountinfo");
+  return mounts.find(" " + escaped(directory) + "/") != std::string::npos;
+}
+
 std::vector<std::uint32_t> usableProcessors() {
   std::vector<std::uint32_t> cpus;
   unsigned long mask[16] = {};
@@ -399,10 +414,13 @@ plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope, sys::
   observeMachine(facts);
   observePaths(policy, facts);
   observeSystem("", facts);
-  if (policy.filesystem.toolchains == policy::Toolchains::automatic && policy.isolation.level == policy::Level::full) {
+  if (plan::hasOtherRoot(policy)) {
+    observeRootImage(policy, facts);
+  } else if (policy.filesystem.toolchains == policy::Toolchains::automatic &&
+             policy.isolation.level == policy::Level::full) {
     facts.toolchains = findToolchains(facts.homes, callerVariables({"PATH", "RUSTUP_TOOLCHAIN", "PYENV_VERSION"}));
   }
-  facts.executables = observeExecutables(policy, facts.toolchains);
+  if (!plan::hasOtherRoot(policy)) facts.executables = observeExecutables(policy, facts.toolchains);
   observeEnvironment(policy, facts);
   observeExtras(policy, facts);
   return facts;

@@ -11,6 +11,9 @@ namespace caisson::host {
 /// is the only change made here. `found`, if given, gets the cgroup base, so that the caller need not search again.
 plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope = false, sys::CgroupBase* found = nullptr);
 
+/// Whether a file system is mounted below the directory.
+bool hasMountsBelow(const std::string& directory);
+
 /// The processors on which this process may run, up to number 1023; none if that cannot be read.
 std::vector<std::uint32_t> usableProcessors();
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "plan/image_root.h"
 #include "sys/fd.h"
 
 namespace caisson::host {
@@ -39,6 +40,7 @@ bool mayUseStateDisk(const policy::Policy& policy) {
   const policy::Filesystem& filesystem = policy.filesystem;
   return policy.isolation.tier == policy::Tier::landlock ||
          filesystem.overlay_store == policy::OverlayStore::prefer_disk ||
+         (plan::hasOtherRoot(policy) && policy.isolation.user == policy::InsideUser::root) ||
          std::ranges::any_of(filesystem.tmpfs,
                              [](const policy::Tmpfs& one) { return one.store != policy::DirectoryStore::memory; });
 }

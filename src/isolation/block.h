@@ -24,6 +24,8 @@ enum class StepKind : std::uint8_t {
   overlay,
   mask,
   cover_file,
+  root_layer,
+  mount_root,
   read_only_root,
   kernel_quota,
 };
@@ -46,6 +48,8 @@ enum StepFlag : std::uint32_t {
   kReadOnlyOverlay = 1U << 14,  ///< overlay without an upper layer
   kMayBeSubset = 1U << 16,      ///< proc: with processes only, if the kernel refuses a whole one
   kMayBeBound = 1U << 17,       ///< proc: or the caller's
+  kLayeredRoot = 1U << 18,      ///< tmpfs "": the root that mount_root replaces, with room for its layers
+  kRootChanges = 1U << 19,      ///< tmpfs: the changes of that root
   kKept = 1U << 13,             ///< an overlay whose store outlives this sandbox: masks may already exist
 };
 
@@ -173,6 +177,7 @@ struct Block {
   bool affinity_required;        ///< use exactly these
 
   bool no_new_privileges, drop_capabilities, self_test, network_none;
+  bool root_writable;         ///< the self-test writes elsewhere
   bool landlock_is_the_wall;  ///< the root is a view of the host's: the self-test checks whether it can be listed
   sock_fprog filter;
   bool has_filter;

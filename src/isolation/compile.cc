@@ -163,6 +163,7 @@ void fillFilter(const plan::Plan& plan, const PreparedBlock& prepared, Arena& ar
   block.drop_capabilities = plan.drop_capabilities;
   block.self_test = plan.self_test;
   block.network_none = plan.namespaces.network && !plan.egress;
+  block.root_writable = plan.root_writable;
   block.landlock_is_the_wall = plan.landlock.abi > 0 && (plan.host_view || !plan.own_root);
   block.single_exec = plan.single_exec && plan.syscalls.has_value();
   if (const auto program = prepared.program; !program.empty()) {

@@ -11,6 +11,7 @@ namespace {
 
 static_assert(sizeof(FlatStep) % alignof(FlatStep) == 0);
 
+constexpr std::size_t kLowerNames = 256;
 constexpr std::size_t kMarkedBytes = 64;  // what a value in place of its mark adds at most
 
 const char* relative(Arena& arena, const std::string& path) {
@@ -50,25 +51,32 @@ std::string withLaunchValues(std::string content, bool own_time) {
   return content;
 }
 
+/// The name of a layer's mount point. Short: the kernel reads all names from one text of 256 bytes.
+std::string layerName(std::size_t number) { return std::to_string(number); }
+
 struct Flatten {
   Arena& arena;
   FlatStep& out;
   bool ours;  // see kOurs
   bool own_time;
+  bool layered;       // the root will be replaced by an overlay
+  std::size_t layer;  // of root layers so far
 
   void operator()(const plan::MakeDirectory& step) {
     out.kind = StepKind::make_directory;
+    out.flags = ours ? kOurs : 0U;
     out.target = relative(arena, step.target);
     out.mode = step.mode;
   }
   void operator()(const plan::MakeSymlink& step) {
     out.kind = StepKind::make_symlink;
-    out.flags = step.optional ? kOptional : 0U;
+    out.flags = (step.optional ? kOptional : 0U) | (ours ? kOurs : 0U);
     out.target = relative(arena, step.target);
     out.source = arena.text(step.to);
   }
   void operator()(const plan::MakeFile& step) {
     out.kind = StepKind::make_file;
+    out.flags = ours ? kOurs : 0U;
     out.target = relative(arena, step.target);
     out.source = arena.text(step.content);
     out.length = static_cast<std::uint32_t>(step.content.size());
@@ -90,7 +98,23 @@ struct Flatten {
     out.inode_text = arena.text(std::to_string(step.inodes));
     out.mode = step.mode;
     out.flags = (step.executable ? kExecutable : 0U) | (ours ? kOurs : 0U) | (step.optional ? kOptional : 0U) |
-                (step.on_disk ? kOnDisk : 0U);
+                (step.on_disk ? kOnDisk : 0U) | (layered && step.target == "/" ? kLayeredRoot : 0U) |
+                (step.target == plan::kRootChanges ? kRootChanges : 0U);
+  }
+  void operator()(const plan::RootLayer& step) {
+    out.kind = StepKind::root_layer;
+    out.flags = kCanonical;
+    out.source = arena.text(step.source);
+    out.target = arena.text(layerName(layer));
+  }
+  void operator()(const plan::MountRoot& step) {
+    out.kind = StepKind::mount_root;
+    out.flags = (step.writable ? kWritable : 0U) | (step.kept ? kKept : 0U) | (step.executable ? kExecutable : 0U);
+    out.target = "";
+    out.names = arena.texts(step.hidden);
+    std::string lower = "files:hidden";
+    for (std::size_t i = 0; i < layer; ++i) lower += ":" + layerName(i);
+    out.lower_names = arena.text(lower);
   }
   void operator()(const plan::MountProc& step) {
     out.flags = (ours ? kOurs : 0U) | (step.mask ? kMaskOthers : 0U) | (step.may_be_subset ? kMayBeSubset : 0U) |
@@ -170,6 +194,7 @@ std::size_t stepBytes(const plan::Step& step) {
   if (const auto* file = std::get_if<plan::MakeFile>(&step)) bytes += file->content.size();
   if (const auto* file = std::get_if<plan::CoverFile>(&step)) bytes += file->content.size() + kMarkedBytes;
   if (const auto* proc = std::get_if<plan::MountProc>(&step)) bytes += textBytes(proc->shown);
+  if (const auto* root = std::get_if<plan::MountRoot>(&step)) bytes += textBytes(root->hidden) + kLowerNames;
   if (const auto* overlay = std::get_if<plan::MountOverlay>(&step)) {
     for (const plan::ReplacedFile& file : overlay->replaced) {
       bytes += file.path.size() + file.content.size() + 2 * sizeof(char*) + 2;
@@ -198,10 +223,13 @@ std::string lowerNames(const plan::MountOverlay& step) {
 void compileSteps(const plan::Plan& plan, Arena& arena, Block& block) {
   FlatStep* steps = arena.array<FlatStep>(plan.steps.size());
   std::vector<std::string> on_disk;
+  std::size_t layers = 0;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     steps[i].mount_fd = -1;
-    const bool ours = plan.own_root && !plan.host_view && !isBelow(plan.steps[i], on_disk);
-    std::visit(Flatten{arena, steps[i], ours, plan.namespaces.time}, plan.steps[i]);
+    // An image may have a link at any path.
+    const bool ours = plan.own_root && !plan.host_view && !plan.layered_root && !isBelow(plan.steps[i], on_disk);
+    std::visit(Flatten{arena, steps[i], ours, plan.namespaces.time, plan.layered_root, layers}, plan.steps[i]);
+    if (std::holds_alternative<plan::RootLayer>(plan.steps[i])) ++layers;
     const auto* directory = std::get_if<plan::MountTmpfs>(&plan.steps[i]);
     if (directory != nullptr && directory->on_disk) on_disk.push_back(directory->target + "/");
   }

@@ -63,9 +63,9 @@ int TreeBuilder::cloneTree(int fd, const char* path, const char* object) {
   return must("open_tree", object, raw(SYS_open_tree, fd, path, flags));
 }
 
-void TreeBuilder::setAttributes(int mount, const char* object, std::uint64_t set) {
+void TreeBuilder::setAttributes(int mount, const char* object, std::uint64_t set, std::uint64_t clear) {
   // Private as well: what the host mounts later must not appear in here.
-  Attributes attributes{set, 0, kPrivate, 0};
+  Attributes attributes{set, clear, kPrivate, 0};
   must("mount_setattr", object,
        raw(SYS_mount_setattr, mount, "", kAtEmptyPath | kAtRecursive, &attributes, sizeof(attributes)));
 }
@@ -81,7 +81,7 @@ void TreeBuilder::makeParents(const char* target) {
   }
 }
 
-void TreeBuilder::makeMountPointBeneath(const char* target, bool directory) {
+void TreeBuilder::makeMountPointBeneath(const char* target, bool directory, mode_t mode) {
   char path[4096];
   copyText(path, sizeof(path), target);
   int parent = root_;
@@ -90,8 +90,8 @@ void TreeBuilder::makeMountPointBeneath(const char* target, bool directory) {
     const bool last = *at == 0;
     if (!last && *at != '/') continue;
     *at = 0;
-    const long made =
-        !last || directory ? raw(SYS_mkdirat, parent, name, 0755) : raw(SYS_mknodat, parent, name, S_IFREG | 0444, 0);
+    const long made = !last || directory ? raw(SYS_mkdirat, parent, name, last ? mode : 0755)
+                                         : raw(SYS_mknodat, parent, name, S_IFREG | 0444, 0);
     if (made != 0 && made != -EEXIST && made != -EROFS) fail("make mount point", target, made);
     if (last) break;
     const long next = openBeneath(parent, name, O_PATH | O_DIRECTORY);
@@ -134,6 +134,7 @@ bool TreeBuilder::isDirectory(int fd, const char* object) {
 }
 
 void TreeBuilder::makeDirectory(const FlatStep& step) {
+  if ((step.flags & kOurs) == 0) return makeMountPointBeneath(step.target, true, step.mode);
   for (int attempt = 0; attempt < 2; ++attempt) {
     const long made = raw(SYS_mkdirat, root_, step.target, step.mode);
     if (made == 0 || made == -EEXIST) return;
@@ -163,13 +164,37 @@ void TreeBuilder::makeOptionalSymlink(const FlatStep& step) {
 
 void TreeBuilder::makeSymlink(const FlatStep& step) {
   if ((step.flags & kOptional) != 0) return makeOptionalSymlink(step);
+  if ((step.flags & kOurs) == 0) {
+    const char* name = nullptr;
+    const int parent = openParent(step, &name);
+    must("symlink", step.target, raw(SYS_symlinkat, step.source, parent, name));
+    if (parent != root_) closeFd(parent);
+    return;
+  }
   must("symlink", step.target, raw(SYS_symlinkat, step.source, root_, step.target));
 }
 
+int TreeBuilder::openParent(const FlatStep& step, const char** name) {
+  char path[4096];
+  copyText(path, sizeof(path), step.target);
+  *name = step.target;
+  char* slash = nullptr;
+  for (char* at = path; *at != 0; ++at) {
+    if (*at == '/') slash = at;
+  }
+  if (slash == nullptr) return root_;
+  *slash = 0;
+  *name = step.target + (slash - path) + 1;
+  makeMountPointBeneath(path, true);
+  return must("open", step.target, openBeneath(root_, path, O_PATH | O_DIRECTORY));
+}
+
 void TreeBuilder::makeFile(const FlatStep& step) {
-  const int fd =
-      must("create", step.target,
-           raw(SYS_openat, root_, step.target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, step.mode));
+  const char* name = step.target;
+  const int parent = (step.flags & kOurs) != 0 ? root_ : openParent(step, &name);
+  const int fd = must("create", step.target,
+                      raw(SYS_openat, parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, step.mode));
+  if (parent != root_) closeFd(parent);
   const long written = raw(SYS_write, fd, step.source, step.length);
   if (written != static_cast<long>(step.length)) fail("write", step.target, written < 0 ? written : -ENOSPC);
   closeFd(fd);
@@ -220,7 +245,10 @@ void TreeBuilder::bind(const FlatStep& step) {
     root_ = tree;
     return;
   }
-  if ((step.flags & kDevices) == 0) setAttributes(tree, step.source, attributesOf(step));
+  // A part of the new root may be executable where the rest is not.
+  const bool from_noexec = (step.flags & kInside) != 0 && (step.flags & kExecutable) != 0;
+  if ((step.flags & kDevices) == 0)
+    setAttributes(tree, step.source, attributesOf(step), from_noexec ? MOUNT_ATTR_NOEXEC : 0);
   if ((step.flags & kInside) == 0) {
     const bool known = (step.flags & (kDirectory | kFile)) != 0;
     makeMountPoint(step, known ? (step.flags & kDirectory) != 0 : isDirectory(tree, step.source));
@@ -236,8 +264,12 @@ void TreeBuilder::directoryOnDisk(const FlatStep& step) {
   std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
   setAttributes(tree, step.target, attributes);
-  makeMountPoint(step, true);
-  attach(tree, step);
+  if ((step.flags & kRootChanges) != 0) {
+    attachRootChanges(tree);
+  } else {
+    makeMountPoint(step, true);
+    attach(tree, step);
+  }
   closeFd(tree);
 }
 
@@ -251,6 +283,17 @@ void TreeBuilder::tmpfs(const FlatStep& step) {
     must("move_mount", "/", raw(SYS_move_mount, mount, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH));
     root_ = mount;
     scratch_ = mount;
+    if ((step.flags & kLayeredRoot) != 0) prepareLayeredRoot(mount);
+    return;
+  }
+  if ((step.flags & kRootChanges) != 0) {
+    attachRootChanges(mount);
+    if (sized_count_ < kMaxSized && index < 32) {
+      built_.sized[sized_count_++] = mount;
+      built_.sized_mask |= 1U << index;
+    } else {
+      closeFd(mount);
+    }
     return;
   }
   if ((step.flags & kOptional) != 0) {
@@ -306,6 +349,8 @@ void TreeBuilder::apply(const FlatStep& step) {
     case StepKind::mask: return mask(step);
     case StepKind::cover_file: return coverFile(step);
     case StepKind::kernel_quota: return setKernelQuota(step);
+    case StepKind::root_layer: return rootLayer(step);
+    case StepKind::mount_root: return mountRoot(step);
     case StepKind::read_only_root: {
       Attributes attributes{MOUNT_ATTR_RDONLY, 0, 0, 0};
       must("mount_setattr", "/", raw(SYS_mount_setattr, root_, "", kAtEmptyPath, &attributes, sizeof(attributes)));
@@ -318,6 +363,7 @@ void TreeBuilder::enterRoot() {
   must("fchdir", "/", raw(SYS_fchdir, root_));
   // The old root ends up stacked on the new one: lookups start below it, and no payload runs until it is detached.
   must("pivot_root", "/", raw(SYS_pivot_root, ".", "."));
+  if (store_ >= 0) leaveStore();
   helper_.detachOldRoot();
   must("chdir", "/", raw(SYS_chdir, "/"));
 }
@@ -339,8 +385,9 @@ void TreeBuilder::openSources(Block& block) {
     FlatStep& step = steps[i];
     const bool directory = step.kind == StepKind::tmpfs && (step.flags & kOnDisk) != 0;
     const bool overlay = step.kind == StepKind::overlay;
+    const bool layer = step.kind == StepKind::root_layer;
     if (step.mount_fd >= 0 || (step.flags & kInside) != 0) continue;
-    if (step.kind != StepKind::bind && !directory && !overlay) continue;
+    if (step.kind != StepKind::bind && !directory && !overlay && !layer) continue;
     FlatStep source = step;
     if (directory || overlay) source.flags = kCanonical;
     step.mount_fd = openSource(source);

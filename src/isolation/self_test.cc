@@ -13,6 +13,7 @@ namespace caisson::isolation {
 namespace {
 
 constexpr const char* kForbiddenFile = "/caisson-self-test";
+constexpr const char* kForbiddenSetting = "/proc/sys/kernel/domainname";
 
 [[noreturn]] void notProtected(const Block& block, const char* what) {
   reportAndExit(block, Stage::self_test, "self-test", what, EPERM);
@@ -33,7 +34,10 @@ void selfTest(const Block& block) {
   if (!block.self_test) return;
   if (hasAnyCapability()) notProtected(block, "a capability is left");
   if (raw(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) notProtected(block, "no_new_privs is off");
-  const long file = raw(SYS_openat, AT_FDCWD, kForbiddenFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  const long file = block.root_writable
+                        ? raw(SYS_openat, AT_FDCWD, kForbiddenSetting, O_WRONLY | O_CLOEXEC, 0)
+                        : raw(SYS_openat, AT_FDCWD, kForbiddenFile, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file >= 0 && block.root_writable) notProtected(block, "a setting of the kernel can be written");
   if (file >= 0) {
     raw(SYS_unlinkat, AT_FDCWD, kForbiddenFile, 0);
     notProtected(block, "a write outside the writable directories succeeded");

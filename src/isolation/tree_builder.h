@@ -1,5 +1,5 @@
 // Builds the sandbox's tree from the steps of a block. One file per kind of step: files and mounts (mounts.cc), the
-// overlay (overlay.cc), the sandbox's proc (proc.cc), masks (masks.cc).
+// overlay (overlay.cc), a layered root (layered_root.cc), the sandbox's proc (proc.cc), masks (masks.cc).
 //
 // Nothing below the new root is named by a string that a link could redirect (runc CVE-2021-30465,
 // CVE-2025-31133): sources that a person named were resolved by us and are opened again without following
@@ -81,6 +81,15 @@ class TreeBuilder {
   void overlay(const FlatStep& step);
   /// Fills the layer above the host's directory: whiteouts hide names, files replace others.
   void fillMaskLayer(int store, const FlatStep& step);
+  /// Makes the tmpfs the store of a layered root: root_ becomes the directory for our own files in it.
+  void prepareLayeredRoot(int mount);
+  void attachRootChanges(int mount);
+  /// Moves the store, on which the overlay was stacked, into the old root: it is detached with that.
+  void leaveStore();
+  /// Mounts a layer of the root in the store, read-only.
+  void rootLayer(const FlatStep& step);
+  /// Stacks an overlay of our files, of what hides names, and of the layers on the store; it becomes the new root.
+  void mountRoot(const FlatStep& step);
   /// Covers the target with an empty, unreadable file or directory. MaskPath says what happens if it is absent or a
   /// link.
   void mask(const FlatStep& step);
@@ -108,14 +117,17 @@ class TreeBuilder {
   int newTmpfs(const char* bytes, const char* inodes, mode_t mode, const char* object, std::uint64_t attributes);
   /// A detached copy of the mount at `path` below `fd` ("": `fd` itself), with the mounts below it.
   int cloneTree(int fd, const char* path, const char* object);
-  /// Adds mount attributes to a detached tree and makes it private.
-  void setAttributes(int mount, const char* object, std::uint64_t set);
+  /// Adds and clears mount attributes of a detached tree and makes it private.
+  void setAttributes(int mount, const char* object, std::uint64_t set, std::uint64_t clear = 0);
   /// Creates the missing directories above `target`; ignores errors.
   void makeParents(const char* target);
   /// Creates the target, an empty file or a directory, with its parents, unless it exists.
   void makeMountPoint(const FlatStep& step, bool directory);
   /// As makeMountPoint(), in a tree that a payload may have written: follows no link.
-  void makeMountPointBeneath(const char* target, bool directory);
+  void makeMountPointBeneath(const char* target, bool directory, mode_t mode = 0755);
+  /// The directory of the step's target, which is made if it is missing, and the last part of the target. Follows no
+  /// link.
+  int openParent(const FlatStep& step, const char** name);
   /// Moves a detached mount to the step's target, which must exist.
   void attach(int mount, const FlatStep& step);
   /// The source as a detached mount: the one that the parent prepared, else a copy. -1 when it is optional and absent.
@@ -131,6 +143,8 @@ class TreeBuilder {
   int root_ = -1;                               ///< the new root, a mount
   int empty_file_ = -1, empty_directory_ = -1;  // O_PATH, on a tmpfs of ours
   int scratch_ = -1;                            // a writable tmpfs of ours, for the two above and for coverFile()
+  int store_ = -1;                              // of a layered root
+  int old_proc_ = -1;                           // a directory of the old root
   int quotas_ = -1;                             // /proc/sys/user of the host's proc
   BuiltTree built_;
   std::uint32_t tmpfs_steps_ = 0, sized_count_ = 0;  ///< tmpfs steps so far; entries of built_.sized

@@ -7,6 +7,7 @@
 #include "plan/environment.h"
 #include "plan/executables.h"
 #include "plan/filesystem.h"
+#include "plan/image_root.h"
 #include "plan/kernel_quotas.h"
 #include "plan/landlock.h"
 #include "plan/landlock_tier.h"
@@ -32,24 +33,12 @@ using policy::OptionalLayer;
 using policy::Policy;
 using policy::Tier;
 
-Error unsupported(std::string_view key, std::string_view why) {
-  return plainError(Stage::plan, "plan", key, why, "remove the key; caisson refuses what it cannot enforce");
-}
-
 Policy withMemoryInBytes(const Policy& policy, const HostFacts& host) {
   Policy result = policy;
   const std::uint64_t bytes = policy::resolveShare(policy.resources.memory, host.memory);
   // A share that stays one: the host's memory is unknown. Uses the default limit then.
   result.resources.memory = policy::isShare(bytes) ? policy::Resources().memory : bytes;
   return result;
-}
-
-/// A policy setting that this build does not support is an error, never ignored.
-Result<void> checkSupported(const Policy& policy) {
-  if (policy.filesystem.root != "host") {
-    return fail(unsupported("filesystem.root", "roots other than the host's are not in this build"));
-  }
-  return {};
 }
 
 Result<void> checkCommand(const Policy& policy, const Command& command) {
@@ -77,6 +66,20 @@ void planIdentity(const HostFacts& host, Plan& plan) {
   plan.identity.broker_uid = root ? host.payload_id + host.broker_offset : 0;
   plan.identity.outside_uid = root ? host.payload_id : host.uid;
   plan.identity.outside_gid = root ? host.payload_id : host.gid;
+}
+
+/// Makes the payload uid 0 of its user namespace. On the host it is who it would be otherwise.
+Result<void> planRootUser(const Policy& policy, Plan& plan) {
+  if (policy.isolation.user != policy::InsideUser::root) return {};
+  if (!plan.namespaces.user) {
+    return fail(plainError(Stage::plan, "plan", "isolation.user",
+                           "the payload can be root only in a user namespace, which this level or tier has not",
+                           "use --level full"));
+  }
+  plan.identity.inside_uid = plan.identity.inside_gid = 0;
+  plan.layers["user"] = "root inside, without capabilities";
+  plan.warnings.emplace_back("the program is root inside the sandbox (isolation.user)");
+  return {};
 }
 
 /// Why an ordinary caller's payload must keep the caller's own id although the policy asks for another; "" if nothing
@@ -350,6 +353,20 @@ Result<void> checkCaches(const Plan& plan) {
   return {};
 }
 
+/// Plans who the payload is and which files it sees.
+Result<void> planTree(const Policy& policy, const HostFacts& host, Plan& plan) {
+  if (plan.tier == Tier::landlock) {
+    planIdentity(host, plan);
+    planSeparateUser(policy, host, plan);
+  } else {
+    planNamespaces(policy, host, plan);
+  }
+  if (auto planned = planRootUser(policy, plan); !planned) return planned;
+  if (plan.tier == Tier::landlock) return planLandlockTier(policy, host, plan);
+  if (plan.level != Level::full) return planHostRoot(policy, host, plan);
+  return hasOtherRoot(policy) ? planImageRoot(policy, host, plan) : planOwnRoot(policy, host, plan);
+}
+
 }  // namespace
 
 Result<void> setCommand(const Policy& policy, const HostFacts& host, const Command& command, Plan& plan) {
@@ -376,7 +393,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   }
   Plan plan;
   if (auto checked = checkExecutableLists(policy, host); !checked) return fail(checked.error());
-  if (auto checked = checkSupported(policy); !checked) return fail(checked.error());
+  if (auto checked = checkOtherRoot(policy, host); !checked) return fail(checked.error());
   plan.level = policy.isolation.level;
   plan.tier = policy.isolation.tier;
   plan.hostname = policy.isolation.hostname;
@@ -398,15 +415,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
                            "run caisson as an ordinary user (containers: --user 1000, runAsUser: 1000), or with "
                            "CAP_SETUID and CAP_SETGID"));
   }
-  Result<void> planned;
-  if (plan.tier == Tier::landlock) {
-    planIdentity(host, plan);
-    planSeparateUser(policy, host, plan);
-    planned = planLandlockTier(policy, host, plan);
-  } else {
-    planNamespaces(policy, host, plan);
-    planned = plan.level == Level::full ? planOwnRoot(policy, host, plan) : planHostRoot(policy, host, plan);
-  }
+  Result<void> planned = planTree(policy, host, plan);
   if (planned) planned = chooseDirectory(policy, plan);
   if (planned) planned = checkOwnState(policy, host, plan);
   if (planned) planned = checkCaches(plan);

@@ -115,8 +115,9 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
       // fail.
       const bool ambiguous = real_is_there && host.workspace.path != kWorkspace;
       const bool sure = !entry.through_link && (!alias || (below(path, workspace) && !ambiguous));
-      plan.steps.push_back(MaskPath{path, sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip,
-                                    !entry.through_link});
+      MaskPath::Absent absent = sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip;
+      if (plan.root_writable && sure && absent == MaskPath::Absent::skip) absent = MaskPath::Absent::create;
+      plan.steps.push_back(MaskPath{path, absent, !entry.through_link});
     }
   }
 }

@@ -45,6 +45,10 @@ struct Line {
   }
   std::string operator()(const MaskPath& s) const { return format("masked     {}", s.target); }
   std::string operator()(const CoverFile& s) const { return format("values     {} of the sandbox", s.target); }
+  std::string operator()(const RootLayer& s) const { return format("root layer {}", s.source); }
+  std::string operator()(const MountRoot& s) const {
+    return format("root       / from these layers, {}", s.writable ? "writable: changes are kept apart" : "read-only");
+  }
   std::string operator()(const ReadOnlyRoot&) const { return "read-only  / from here on"; }
   std::string operator()(const SetKernelQuota& s) const { return format("quota      {} = {}", s.name, s.value); }
 };
@@ -68,6 +72,7 @@ std::string actionText(Action action) {
     case ActionKind::allow: return "allow";
     case ActionKind::refuse: return errnoName(action.error);
     case ActionKind::notify: return errnoName(action.error) + ", reported";
+    case ActionKind::pretend: return "answered with success, not made";
   }
   return "";
 }
@@ -118,7 +123,7 @@ std::string describe(const Plan& plan) {
         partly += " " + name;
       } else if (rule.otherwise.kind == ActionKind::allow) {
         allowed += " " + name;
-      } else if (rule.otherwise == kAnswer || rule.otherwise == kServe) {
+      } else if (rule.otherwise == kAnswer || rule.otherwise == kServe || rule.otherwise == kPretend) {
         answered += " " + name;
       } else {
         refused += " " + name;

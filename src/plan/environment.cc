@@ -72,9 +72,8 @@ void addStandardVariables(const HostFacts& host, const Plan& plan, bool interact
       values["JAVA_HOME"] = prefix;
   }
   addCacheVariables(plan, values);
-  values["HOME"] = plan.own_root && !plan.host_view ? std::string(kHome) : "/tmp";
-  values["USER"] = "sandbox";
-  values["LOGNAME"] = "sandbox";
+  values["HOME"] = plan.root_writable ? "/root" : plan.own_root && !plan.host_view ? std::string(kHome) : "/tmp";
+  values["USER"] = values["LOGNAME"] = plan.identity.inside_uid == 0 ? "root" : "sandbox";
   values["SHELL"] = "/bin/sh";
   values["LANG"] = "C.UTF-8";
   values["TMPDIR"] = "/tmp";
@@ -89,6 +88,18 @@ void addStandardVariables(const HostFacts& host, const Plan& plan, bool interact
   if (!interactive) return;
   const auto terminal = host.caller_environment.find("TERM");
   values["TERM"] = terminal == host.caller_environment.end() ? "xterm-256color" : terminal->second;
+}
+
+/// The variables of an image: not those that describe the sandbox, and none that makes programs load other code.
+void addImageVariables(const HostFacts& host, std::map<std::string, std::string>& values) {
+  constexpr std::string_view kOurs[] = {"HOME", "USER", "LOGNAME", "TMPDIR", "CAISSON", "TERM"};
+  for (const std::string& variable : host.root.environment) {
+    const std::size_t equals = variable.find('=');
+    const std::string name = variable.substr(0, equals);
+    const bool ours = std::ranges::find(kOurs, name) != std::end(kOurs);
+    if (equals == std::string::npos || name.empty() || ours || altersLoading(name)) continue;
+    values[name] = variable.substr(equals + 1);
+  }
 }
 
 }  // namespace
@@ -108,6 +119,7 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
     }
   };
   if (wish.mode != policy::EnvironmentMode::listed) addStandardVariables(host, plan, interactive, values);
+  if (wish.mode != policy::EnvironmentMode::listed) addImageVariables(host, values);
   if (plan.egress) addProxyVariables(values);
   for (const std::string& name : wish.pass) fromCaller(name);
   dropSecretVariables(policy, values);

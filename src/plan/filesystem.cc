@@ -10,6 +10,7 @@
 #include "base/sha256.h"
 #include "plan/credentials.h"
 #include "plan/executables.h"
+#include "plan/filesystem_parts.h"
 #include "plan/network.h"
 #include "plan/optional_layers.h"
 #include "plan/proc_files.h"
@@ -20,19 +21,21 @@
 namespace caisson::plan {
 namespace {
 
-constexpr std::uint64_t kRootBytes = 4 * policy::kMiB;
-constexpr std::uint64_t kRootInodes = 2048;
 constexpr std::uint64_t kShmBytes = 64 * policy::kMiB;
 
-std::string passwd() {
+}  // namespace
+
+std::string passwdFile() {
   return "root:x:0:0:root:/root:/usr/sbin/nologin\n"
          "sandbox:x:1000:1000:sandbox:/home/sandbox:/bin/bash\n"
          "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
 }
-std::string group() { return "root:x:0:\ntty:x:5:\nsandbox:x:1000:\nnogroup:x:65534:\n"; }
-std::string hosts(const std::string& hostname) {
+std::string groupFile() { return "root:x:0:\ntty:x:5:\nsandbox:x:1000:\nnogroup:x:65534:\n"; }
+std::string hostsFile(const std::string& hostname) {
   return "127.0.0.1 localhost " + hostname + "\n::1 localhost " + hostname + "\n";
 }
+
+namespace {
 
 void addSystem(const HostFacts& host, Plan& plan) {
   for (const std::string_view directory : kSystemDirectories) {
@@ -49,19 +52,11 @@ void addSystem(const HostFacts& host, Plan& plan) {
 
 void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   plan.steps.push_back(MakeDirectory{"/etc"});
-  plan.steps.push_back(MakeFile{"/etc/passwd", passwd()});
-  plan.steps.push_back(MakeFile{"/etc/group", group()});
-  plan.steps.push_back(MakeFile{"/etc/hosts", hosts(plan.hostname)});
+  plan.steps.push_back(MakeFile{"/etc/passwd", passwdFile()});
+  plan.steps.push_back(MakeFile{"/etc/group", groupFile()});
+  plan.steps.push_back(MakeFile{"/etc/hosts", hostsFile(plan.hostname)});
   plan.steps.push_back(MakeFile{"/etc/hostname", plan.hostname + "\n"});
-  if (const std::string resolver = resolverFile(policy); !resolver.empty()) {
-    plan.steps.push_back(MakeFile{"/etc/resolv.conf", resolver});
-  } else {
-    plan.steps.push_back(Bind{.source = "/etc/resolv.conf",
-                              .target = "/etc/resolv.conf",
-                              .executable = false,
-                              .optional = true,
-                              .type = SourceType::file});
-  }
+  addResolver(policy, plan);
   plan.steps.push_back(MakeFile{"/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n"});
   // The sandbox shows the caller's files under another uid (and, in an overlay, other inode numbers). git would
   // consider all of them changed and hash them at every `git status`.
@@ -75,6 +70,20 @@ void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
                               .type = entry.type});
   }
   addTrustFile(policy, plan);
+}
+
+}  // namespace
+
+void addResolver(const policy::Policy& policy, Plan& plan) {
+  if (const std::string resolver = resolverFile(policy); !resolver.empty()) {
+    plan.steps.push_back(MakeFile{"/etc/resolv.conf", resolver});
+  } else {
+    plan.steps.push_back(Bind{.source = "/etc/resolv.conf",
+                              .target = "/etc/resolv.conf",
+                              .executable = false,
+                              .optional = true,
+                              .type = SourceType::file});
+  }
 }
 
 void addDevices(Plan& plan) {
@@ -112,6 +121,8 @@ void addProc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   for (CoverFile& file : files) plan.steps.push_back(std::move(file));
 }
 
+namespace {
+
 /// What the payload may know about its sandbox, as JSON. Replaces characters of the policy's name that JSON would have
 /// to escape, since a policy can be named after any file.
 std::string describeSandbox(const policy::Policy& policy) {
@@ -136,13 +147,13 @@ std::string describeSandbox(const policy::Policy& policy) {
   return text;
 }
 
-/// Why a directory cannot be on disk; empty if it can. With another user id its files would not be the caller's to
-/// remove.
+}  // namespace
+
+/// With another user id its files would not be the caller's to remove.
 std::string whyNotOnDisk(const HostFacts& host, const Plan& plan) {
   return plan.identity.subordinate() ? "isolation.separate_user" : host.state_disk.why_not;
 }
 
-/// Checks that CAISSON_HOME can hold the directories that must be on disk, and warns of those that will be in memory.
 Result<void> checkDirectoryStores(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   const std::string why_not = whyNotOnDisk(host, plan);
   if (why_not.empty()) return {};
@@ -161,6 +172,8 @@ Result<void> checkDirectoryStores(const policy::Policy& policy, const HostFacts&
   return {};
 }
 
+namespace {
+
 MountTmpfs sizedDirectory(const policy::Policy& policy, const policy::Tmpfs& tmpfs, mode_t mode, const HostFacts& host,
                           const Plan& plan) {
   const bool on_disk = tmpfs.store != policy::DirectoryStore::memory && whyNotOnDisk(host, plan).empty();
@@ -174,6 +187,8 @@ MountTmpfs sizedDirectory(const policy::Policy& policy, const policy::Tmpfs& tmp
                     .cache = on_disk ? cacheOf(policy, tmpfs, host, plan) : ""};
 }
 
+}  // namespace
+
 void addTemporary(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     const bool shared = tmpfs.path == "/tmp" || tmpfs.path == "/var/tmp";
@@ -183,6 +198,8 @@ void addTemporary(const policy::Policy& policy, const HostFacts& host, Plan& pla
       plan.steps.push_back(MakeFile{tmpfs.path + "/sandbox.json", describeSandbox(policy), 0444});
   }
 }
+
+namespace {
 
 /// Covers everything of the host's root that is not the system: other users' files, sockets of services, of the session
 /// bus, container engines and agents (Landlock does not cover connect()), and caisson's own state.
@@ -202,7 +219,8 @@ void coverPrivatePlaces(const policy::Policy& policy, const HostFacts& host, Pla
   for (const std::string& cover : covers) plan.steps.push_back(MountTmpfs{cover, kCoverBytes, 1024, 0755, false, true});
 }
 
-/// Adds a link from /workspace to a workspace that is shown elsewhere, unless another path is shown there.
+}  // namespace
+
 void linkWorkspace(const HostFacts& host, const std::string& target, Plan& plan) {
   const auto isThere = [](const HostPath& path) { return below(path.path, kWorkspace); };
   if (below(target, kWorkspace) || std::ranges::any_of(host.read_only, isThere) ||
@@ -211,6 +229,8 @@ void linkWorkspace(const HostFacts& host, const std::string& target, Plan& plan)
   }
   plan.steps.push_back(MakeSymlink{std::string(kWorkspace), target});
 }
+
+namespace {
 
 /// The mode of /root inside: 0111 if the policy shows a path below it, which can then be reached but not listed; else
 /// 0.
@@ -226,6 +246,10 @@ mode_t modeOfRootsHome(const policy::Policy& policy, const HostFacts& host) {
 
 }  // namespace
 
+std::string workspaceCache(const std::string& path) {
+  return "workspace-" + hex(Sha256().add(path).finish()).substr(0, 32);
+}
+
 std::string cacheOf(const policy::Policy& policy, const policy::Tmpfs& tmpfs, const HostFacts& host, const Plan& plan) {
   const bool other_user = plan.identity.parent_writes_maps;
   if (tmpfs.cache.empty()) return "";
@@ -234,7 +258,7 @@ std::string cacheOf(const policy::Policy& policy, const policy::Tmpfs& tmpfs, co
   const bool shown = policy.filesystem.workspace.mode != policy::WorkspaceMode::none && !host.workspace.path.empty() &&
                      !currentDirectoryIsTooBroad(policy, host);
   if (!shown) return "";
-  return "workspace-" + hex(Sha256().add(host.workspace.path).finish()).substr(0, 32);
+  return workspaceCache(host.workspace.path);
 }
 
 Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
@@ -285,9 +309,9 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
   plan.steps.push_back(MountDevpts{"/dev/pts"});  // hides the caller's terminals
   addProc(policy, host, plan);
   // As at level full, the user is `sandbox` and the host has the policy's hostname.
-  plan.steps.push_back(CoverFile{"/etc/passwd", passwd()});
-  plan.steps.push_back(CoverFile{"/etc/group", group()});
-  plan.steps.push_back(CoverFile{"/etc/hosts", hosts(plan.hostname)});
+  plan.steps.push_back(CoverFile{"/etc/passwd", passwdFile()});
+  plan.steps.push_back(CoverFile{"/etc/group", groupFile()});
+  plan.steps.push_back(CoverFile{"/etc/hosts", hostsFile(plan.hostname)});
   plan.steps.push_back(CoverFile{"/etc/hostname", plan.hostname + "\n"});
   if (auto checked = checkDirectoryStores(policy, host, plan); !checked) return checked;
   coverPrivatePlaces(policy, host, plan);

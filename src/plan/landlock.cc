@@ -61,6 +61,7 @@ void addReading(const Plan& plan, Landlock& landlock) {
         [&](const auto& one) {
           if constexpr (requires { one.target; }) tops.insert(topOf(one.target));
           if constexpr (requires { one.path; }) tops.insert(topOf(one.path));
+          if constexpr (requires { one.names; }) tops.insert(one.names.begin(), one.names.end());
         },
         step);
   }
@@ -91,16 +92,20 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
       if (bind->devices) continue;
       if (bind->writable) {
         add(bind->target, writable(abi, bind->executable), bind->optional);
-      } else if (bind->executable && !bind->inside) {
+      } else if (bind->executable && (!bind->inside || plan.layered_root)) {
         add(bind->target, executeRights(), bind->optional);
       }
     } else if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) {
-      if (tmpfs->target != "/") add(tmpfs->target, tmpfsRights(*tmpfs, abi));
+      if (tmpfs->target != "/" && tmpfs->target != kRootChanges) add(tmpfs->target, tmpfsRights(*tmpfs, abi));
     } else if (const auto* overlay = std::get_if<MountOverlay>(&step)) {
       if (!overlay->read_only) add(overlay->target, writable(abi, overlay->executable));
       if (overlay->read_only && overlay->executable) add(overlay->target, executeRights());
     } else if (const auto* proc = std::get_if<MountProc>(&step)) {
       add(proc->target, readRights() | kFsWriteFile);  // a thread's own comm; the kernel guards the rest
+    } else if (const auto* root = std::get_if<MountRoot>(&step)) {
+      // Covers all mounts of the tree. Those that must be read-only or noexec are so by their own attributes.
+      if (root->writable || root->executable)
+        add("/", root->writable ? writable(abi, root->executable) : std::uint64_t{kFsExecute});
     }
   }
   return landlock;
@@ -120,7 +125,9 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
     if (link.empty()) add(path, listed ? readRights() : executeRights());
   }
   for (const SystemPath& path : etcPaths()) add(std::string(path.path), readRights());
-  for (const std::string_view path : kGeneratedEtc) add(std::string(path), readRights());
+  if (plan.own_root) {  // the sandbox's own are mounted over the host's
+    for (const std::string_view path : kGeneratedEtc) add(std::string(path), readRights());
+  }
   for (const std::string_view device : kDevices) add(std::string(device), deviceRights(abi));
   if (plan.own_root)
     add("/dev/pts", deviceRights(abi) | kFsReadDir);  // a private instance; without one it is the host's

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <set>
 
 #include "plan/plan_testing.h"
+#include "plan/system_paths.h"
 #include "policy/profiles/profiles.h"
 #include "support/conforms.h"
 #include "sys/kernel_abi.h"
@@ -163,12 +165,94 @@ TEST(LandlockPlan, OverTheHostsRootOnlyNamedPathsAreOpen) {
   EXPECT_EQ(ruleFor(plan, "/bin"), nullptr) << "a link: its target has the rule";
 }
 
-TEST(LandlockPlan, WithoutAMountNamespaceTheHostsTmpStaysClosed) {
-  auto policy = withWorkspace(WorkspaceMode::ro);
+policy::Policy withoutNamespaces(WorkspaceMode mode = WorkspaceMode::ro) {
+  auto policy = withWorkspace(mode);
   policy.isolation.tier = policy::Tier::landlock;
-  const Plan plan = planned(policy);
-  for (const char* closed : {"/tmp", "/var/tmp", "/dev/shm", "/run"})
+  return policy;
+}
+
+TEST(LandlockPlan, WithoutAMountNamespaceTheHostsTmpStaysClosed) {
+  const Plan plan = planned(withoutNamespaces());
+  for (const char* closed : {"/tmp", "/var/tmp", "/dev/shm", "/dev/pts", "/run", "/etc/hosts", "/etc/resolv.conf",
+                             "/etc/hostname", "/etc/machine-id", "/etc/shadow"}) {
     EXPECT_EQ(ruleFor(plan, closed), nullptr) << closed;
+  }
+}
+
+TEST(LandlockPlan, WithoutAMountNamespaceShowsWhatLevelFullShows) {
+  HostFacts host = someHost();
+  host.read_only = {directory("/opt/tools"), file("/opt/file")};
+  host.toolchains = {{.manager = "nvm", .programs = "/home/someone/.nvm/bin", .shown = {"/home/someone/.nvm/bin"}}};
+  const Plan full = planned(withWorkspace(WorkspaceMode::ro), host);
+  const Plan tier = planned(withoutNamespaces(), host);
+  std::set<std::string> shown{"/proc", std::string(kPrivateHome), std::string(kPrivateTmp)};
+  for (const std::string_view path : hostEtcPaths()) shown.emplace(path);
+  for (const Step& step : full.steps) {
+    const auto* bind = std::get_if<Bind>(&step);
+    if (bind == nullptr || bind->inside) continue;
+    shown.insert(bind->source);
+    const LandlockRule* rule = ruleFor(tier, bind->source);
+    ASSERT_NE(rule, nullptr) << bind->source << " is missing in the tier";
+    EXPECT_NE(rule->access & kFsReadFile, 0U) << bind->source;
+    EXPECT_EQ((rule->access & kFsExecute) != 0, bind->executable) << bind->source;
+    EXPECT_EQ((rule->access & kFsWriteFile) != 0, bind->writable) << bind->source;
+  }
+  for (const LandlockRule& rule : tier.landlock.rules) EXPECT_TRUE(shown.contains(rule.path)) << rule.path;
+}
+
+TEST(LandlockPlan, WithoutAPidNamespaceProcIsNeverWritable) {
+  // Landlock's rules cannot tell one process's directory from another's: what keeps them apart is that the domain may
+  // not trace processes outside. Files that need no such right, as oom_score_adj, must not be writable.
+  const Plan plan = planned(withoutNamespaces(WorkspaceMode::rw));
+  for (const LandlockRule& rule : plan.landlock.rules) {
+    if (rule.path.starts_with("/proc")) {
+      EXPECT_EQ(rule.access, readRights()) << rule.path;
+    }
+  }
+  ASSERT_NE(ruleFor(plan, "/proc"), nullptr);
+}
+
+TEST(LandlockTierPlan, RefusesToShowAHomeUnlessItsSecretsMayBeSeen) {
+  for (const char* path : {"/home/someone", "/home", "/home/other", "/root", "/home/someone/.config"}) {
+    auto policy = withoutNamespaces();
+    policy.filesystem.workspace.path = path;
+    HostFacts host = hostWithWorkspace(path);
+    EXPECT_NE(refusal(policy, host).find("--show-secrets"), std::string::npos) << path;
+    policy.filesystem.workspace.show_secrets = true;
+    EXPECT_TRUE(anyContains(planned(policy, host).warnings, "keys and passwords")) << path;
+
+    auto named = withoutNamespaces(WorkspaceMode::none);
+    host = someHost();
+    host.read_only = {directory(path)};
+    EXPECT_NE(refusal(named, host).find("--show-secrets"), std::string::npos) << path;
+    named.filesystem.workspace.show_secrets = true;
+    EXPECT_NE(ruleFor(planned(named, host), path), nullptr) << path;
+  }
+  auto project = withoutNamespaces();
+  project.filesystem.workspace.path = "/home/someone/project";
+  EXPECT_TRUE(planned(project).workspace_shown);
+}
+
+TEST(LandlockTierPlan, RefusesTheWholeHostAndMissingPaths) {
+  auto policy = withoutNamespaces();
+  policy.filesystem.workspace = {.path = "/", .mode = WorkspaceMode::ro, .show_secrets = true};
+  EXPECT_NE(refusal(policy, hostWithWorkspace("/")).find("the whole host"), std::string::npos);
+  HostFacts host = someHost();
+  host.read_only = {{.requested = "/nowhere", .sys_errno = 2}};
+  EXPECT_NE(refusal(withoutNamespaces(), host).find("/nowhere"), std::string::npos);
+}
+
+TEST(LandlockTierPlan, DropsACurrentDirectoryThatThePayloadMayNotEnter) {
+  HostFacts host = someHost();
+  host.may_map_other_ids = true;
+  host.workspace.payload_may_enter = false;
+  auto policy = withoutNamespaces(WorkspaceMode::overlay);
+  const Plan plan = planned(policy, host);
+  EXPECT_FALSE(plan.workspace_shown);
+  EXPECT_EQ(plan.working_directory, kPrivateHome);
+  EXPECT_TRUE(anyContains(plan.notices, "may not enter the current directory"));
+  policy.filesystem.workspace.path = "/home/someone/project";  // a named one fails at the launch, with the reason
+  EXPECT_TRUE(planned(policy, host).workspace_shown);
 }
 
 }  // namespace

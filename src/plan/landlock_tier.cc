@@ -1,9 +1,9 @@
 #include "plan/landlock_tier.h"
 
 #include <algorithm>
-#include <cerrno>
 
 #include "plan/filesystem.h"
+#include "plan/named_paths.h"
 #include "plan/workspace.h"
 
 namespace caisson::plan {
@@ -46,15 +46,24 @@ void guardWorkspace(const policy::Policy& policy, const HostFacts& host, Plan& p
   for (const WorkspaceScan::Protected& one : host.scan.protected_paths) plan.guarded->before.push_back(one.path);
 }
 
+/// Whether the current directory, which the policy does not name, is closed to the payload; then adds a notice.
+bool declineClosedDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  if (!policy.filesystem.workspace.path.empty() || host.workspace.payload_may_enter) return false;
+  plan.notices.push_back("the program runs as user " + std::to_string(plan.identity.outside_uid) +
+                         ", which may not enter the current directory " + host.workspace.path +
+                         ", so the sandbox has no workspace; change the directory's mode, or run caisson as the "
+                         "ordinary user who owns it");
+  return true;
+}
+
 Result<void> addTierWorkspace(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   const auto mode = workspaceMode(policy);
   if (!mode) return fail(mode.error());
   plan.layers["workspace"] = "none";
   if (*mode == WorkspaceMode::none || declineCurrentDirectory(policy, host, plan)) return {};
-  if (host.workspace.sys_errno != 0 || !host.workspace.directory) {
-    return fail(sysError(Stage::host, "open workspace", host.workspace.requested,
-                         host.workspace.sys_errno != 0 ? host.workspace.sys_errno : ENOTDIR, "give a directory"));
-  }
+  if (auto checked = checkWorkspace(host); !checked) return checked;
+  if (declineClosedDirectory(policy, host, plan)) return {};
+  if (auto checked = checkHomeSecrets(policy, host, host.workspace, plan); !checked) return checked;
   plan.workspace_shown = true;
   plan.working_directory = plan.workspace_target = host.workspace.path;
   const bool writable = *mode == WorkspaceMode::rw;
@@ -107,6 +116,21 @@ void addPrivateDirectories(const policy::Policy& policy, const HostFacts& host, 
 
 }  // namespace
 
+Result<void> checkHomeSecrets(const policy::Policy& policy, const HostFacts& host, const HostPath& shown, Plan& plan) {
+  const std::vector<std::string> secrets = homeSecretsIn(host, shown.path);
+  if (!shown.directory || (secrets.empty() && !holdsHome(host, shown.path))) return {};
+  const std::string example = secrets.empty() ? ".ssh" : secrets.front();
+  if (policy.filesystem.workspace.show_secrets) {
+    plan.warnings.push_back("landlock tier: keys and passwords in " + shown.path + " are visible, such as " + example);
+    return {};
+  }
+  return fail(plainError(Stage::host, "plan", shown.path,
+                         "it belongs to a home directory, and the landlock tier cannot hide the keys and passwords in "
+                         "it, such as " +
+                             example,
+                         "show a directory below it, or accept that with --show-secrets"));
+}
+
 Result<void> planLandlockTier(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   if (!policy.filesystem.denied.empty()) {
     return fail(plainError(Stage::plan, "plan", "filesystem.denied",
@@ -114,6 +138,12 @@ Result<void> planLandlockTier(const policy::Policy& policy, const HostFacts& hos
                            "allow less instead: name only the directories that are needed"));
   }
   plan.working_directory = "/";
+  if (auto checked = checkNamedPaths(host, plan); !checked) return checked;
+  for (const auto* list : {&host.read_only, &host.read_write}) {
+    for (const HostPath& path : *list) {
+      if (auto checked = checkHomeSecrets(policy, host, path, plan); !checked) return checked;
+    }
+  }
   if (auto added = addTierWorkspace(policy, host, plan); !added) return added;
   addPrivateDirectories(policy, host, plan);
   for (const HostPath& path : host.read_write) {

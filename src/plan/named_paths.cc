@@ -30,8 +30,7 @@ std::string homeSecretOf(const HostFacts& host, const std::string& path) {
   return looksSecret(name) ? std::string(name) : std::string();
 }
 
-Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, const HostPath& path, bool writable,
-                          Plan& plan) {
+Result<void> checkNamedPath(const HostPath& path, bool writable) {
   const std::string call = std::string("open ") + (writable ? "--rw" : "--ro");
   if (path.sys_errno != 0) {
     return fail(sysError(Stage::host, call, path.requested, path.sys_errno,
@@ -46,21 +45,32 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
     return fail(plainError(Stage::host, call, path.requested, "it is the whole host",
                            "name the directories the program needs"));
   }
+  return {};
+}
+
+void warnOfNamedPath(const HostFacts& host, const HostPath& path, bool writable, Plan& plan) {
+  if (const std::string secret = homeSecretOf(host, path.path); !secret.empty()) {
+    plan.warnings.push_back(path.path + " is shown to the program, and " + secret + " usually holds keys or passwords");
+  }
+  if (writable) plan.warnings.push_back(path.path + " is writable directly: changes cannot be rolled back");
+}
+
+Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, const HostPath& path, bool writable,
+                          Plan& plan) {
+  if (auto checked = checkNamedPath(path, writable); !checked) return checked;
   plan.steps.push_back(Bind{.source = path.path,
                             .target = path.path,
                             .writable = writable,
                             .executable = true,
                             .canonical = true,
+                            .type = path.directory ? SourceType::directory : SourceType::file,
                             .owned = plan.identity.maps_files});
-  if (const std::string secret = homeSecretOf(host, path.path); !secret.empty()) {
-    plan.warnings.push_back(path.path + " is shown to the program, and " + secret + " usually holds keys or passwords");
-  }
   for (const std::string& own : ownStateIn(host, path.path)) plan.steps.push_back(MaskPath{path.path + "/" + own});
   if (!policy.filesystem.workspace.show_secrets) {
     for (const std::string& name : homeSecretsIn(host, path.path))
       plan.steps.push_back(MaskPath{path.path + "/" + name});
   }
-  if (writable) plan.warnings.push_back(path.path + " is writable directly: changes cannot be rolled back");
+  warnOfNamedPath(host, path, writable, plan);
   return {};
 }
 
@@ -104,6 +114,17 @@ Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, 
   }
   for (const HostPath& path : host.read_write) {
     if (auto added = addNamedPath(policy, host, path, true, plan); !added) return added;
+  }
+  return {};
+}
+
+Result<void> checkNamedPaths(const HostFacts& host, Plan& plan) {
+  for (const auto* list : {&host.read_only, &host.read_write}) {
+    const bool writable = list == &host.read_write;
+    for (const HostPath& path : *list) {
+      if (auto checked = checkNamedPath(path, writable); !checked) return checked;
+      warnOfNamedPath(host, path, writable, plan);
+    }
   }
   return {};
 }

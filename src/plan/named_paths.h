@@ -19,6 +19,9 @@ std::vector<std::string> ownStateIn(const HostFacts& host, const std::string& tr
 /// `/`, or is neither a file nor a directory.
 Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
+/// The same checks and warnings without a mount, for the landlock tier, which can mask nothing.
+Result<void> checkNamedPaths(const HostFacts& host, Plan& plan);
+
 /// Adds a link at each path that the policy names through a link, to the path that is mounted. Skips denied names.
 void addLinkNames(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 

@@ -9,14 +9,17 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "base/error.h"
+#include "plan/root_facts.h"
 #include "plan/syscall_filter.h"
 #include "policy/model.h"
+#include "sys/fd.h"
 
 namespace caisson::plan {
 
@@ -29,6 +32,9 @@ struct HostPath {
   bool regular_file = false;
   uid_t uid = 0;
   gid_t gid = 0;
+  /// False: the payload of a root caller, which is another user, may not enter it. Probed for the workspace of the
+  /// landlock tier, where nothing shows it under another owner.
+  bool payload_may_enter = true;
 };
 
 /// A descriptor of the caller that the policy passes to the payload.
@@ -135,6 +141,7 @@ struct HostFacts {
   std::vector<HostPath> read_only, read_write;
   /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
   std::map<std::string, std::string> system_directories;
+  RootFacts root;                                ///< only with a root other than the host's
   std::map<std::string, std::string> etc_links;  ///< "/etc/localtime" -> "/usr/share/zoneinfo/..."
   std::map<std::string, std::string> caller_environment;
   ExecutableFacts executables;  ///< only with executable lists
@@ -201,6 +208,8 @@ struct MountTmpfs {
 inline constexpr std::string_view kPrivateHome = "private HOME";
 inline constexpr std::string_view kPrivateTmp = "private TMPDIR";
 inline constexpr std::string_view kPrivateCache = "private cache";
+/// Target of the directory that holds the changes to a writable root. Not a path inside.
+inline constexpr std::string_view kRootChanges = "changes of /";
 /// A proc of the sandbox's pid namespace. Top-level entries other than processes that are not in `shown` are masked, on
 /// any kernel. Where the kernel refuses a new proc because parts of the caller's are covered (EPERM from fsmount), the
 /// launch takes the first of these rungs that is allowed and that the kernel grants, and reports it.
@@ -245,6 +254,20 @@ struct MountOverlay {
   std::vector<std::string> frozen;
   std::string upper;
 };
+/// A layer of the root that MountRoot makes; uppermost first.
+struct RootLayer {
+  std::string source;  ///< canonical host directory
+  bool owned = false;  ///< as in Bind
+};
+/// Replaces the root, so far a tmpfs of ours, by an overlay: what is in that tmpfs on top, the layers below it. Files
+/// of an image are hostile: a link in it must not redirect a mount, so later steps follow none.
+struct MountRoot {
+  std::vector<std::string> hidden;  ///< names of the layers that are not shown, relative
+  std::vector<std::string> names;   ///< top-level entries of the layers, for Landlock rules
+  bool writable = false;            ///< changes go to the directory of the step for kRootChanges
+  bool executable = true;           ///< false: only what is mounted over it can be executed
+  bool kept = false;                ///< that directory outlives this sandbox
+};
 /// Covers `target` with an empty, unreadable object of the same type.
 struct MaskPath {
   enum class Absent : std::uint8_t { skip, refuse, create };
@@ -262,7 +285,7 @@ struct SetKernelQuota {
 };
 
 using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs, MountProc, MountDevpts, MountOverlay,
-                          MaskPath, CoverFile, ReadOnlyRoot, SetKernelQuota>;
+                          MaskPath, CoverFile, RootLayer, MountRoot, ReadOnlyRoot, SetKernelQuota>;
 
 /// A workspace that is written directly, with protection of files that the host would execute.
 struct GuardedWorkspace {
@@ -381,6 +404,8 @@ struct Plan {
   bool may_keep_hostname = false;  ///< where setting it is refused, keep the caller's, and report it
   bool own_root = false;           ///< pivot_root into a private root
   bool host_view = false;          ///< that root is a read-only view of the host's, restricted by Landlock
+  bool layered_root = false;       ///< that root is an overlay over a directory or image (MountRoot)
+  bool root_writable = false;      ///< ... with changes kept apart
   bool loopback = false;           ///< bring up lo in the new network namespace
   std::optional<EgressPlan> egress;
   std::vector<std::uint16_t> host_ports;       ///< of the host's loopback, reachable inside under the same number
@@ -431,9 +456,10 @@ struct Plan {
   std::vector<std::string> masked_secrets;  ///< hidden files of the workspace, relative to it
   std::optional<GuardedWorkspace> guarded;  ///< mode `rw` only
   std::optional<WatchedWorkspace> watched;
-  std::map<std::string, std::string> layers;  ///< what this plan puts in force, by name
-  std::vector<std::string> warnings;          ///< for the user: weaker protection than usual
-  std::vector<std::string> notices;           ///< for the user: other remarks
+  std::shared_ptr<const std::vector<sys::Fd>> root_in_use;  ///< RootFacts::in_use
+  std::map<std::string, std::string> layers;                ///< what this plan puts in force, by name
+  std::vector<std::string> warnings;                        ///< for the user: weaker protection than usual
+  std::vector<std::string> notices;                         ///< for the user: other remarks
 };
 
 struct Command {

@@ -30,6 +30,7 @@ constexpr std::uint32_t returnValue(Action action) {
     case ActionKind::allow: return SECCOMP_RET_ALLOW;
     case ActionKind::refuse: return action.error != 0 ? SECCOMP_RET_ERRNO | action.error : SECCOMP_RET_KILL_PROCESS;
     case ActionKind::notify: return SECCOMP_RET_USER_NOTIF | action.error;
+    case ActionKind::pretend: return SECCOMP_RET_ERRNO;  // 0
   }
   return SECCOMP_RET_KILL_PROCESS;
 }

@@ -21,6 +21,7 @@ enum class ActionKind : std::uint8_t {
   allow,
   refuse,  ///< with an errno, not reported: for calls that ordinary programs try and have a fallback for
   notify,  ///< denied too, but the supervisor answers and so sees the attempt
+  pretend  ///< not made, but answered with success
 };
 
 struct Action {
@@ -31,6 +32,8 @@ struct Action {
 };
 
 inline constexpr Action kAllow{ActionKind::allow, 0};
+/// For programs that expect to be root: what they want has no meaning in the sandbox.
+inline constexpr Action kPretend{ActionKind::pretend, 0};
 /// Denies with this errno, not reported; notify() reports it.
 constexpr Action refuse(int error) { return Action{ActionKind::refuse, static_cast<std::uint16_t>(error)}; }
 constexpr Action notify(int error) { return Action{ActionKind::notify, static_cast<std::uint16_t>(error)}; }

@@ -26,6 +26,7 @@ std::uint32_t valueOf(Action action) {
     case ActionKind::allow: return SECCOMP_RET_ALLOW;
     case ActionKind::refuse: return SECCOMP_RET_ERRNO | action.error;
     case ActionKind::notify: return SECCOMP_RET_USER_NOTIF | action.error;
+    case ActionKind::pretend: return SECCOMP_RET_ERRNO;
   }
   return SECCOMP_RET_KILL_PROCESS;
 }

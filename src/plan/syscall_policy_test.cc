@@ -47,6 +47,27 @@ TEST(ProcessRules, WithoutExecOnlyTheOneThatKnowsTheTokenIsMade) {
   EXPECT_EQ(ask(program, "execveat", {{first ^ (1ULL << 40), 0, 0, 0, second}}), seen(EPERM));
 }
 
+TEST(RootRules, OwnersAndIdsAreSaidToChangeAndSetIdBitsAreLeftToTheSupervisor) {
+  Policy policy;
+  policy.isolation.user = policy::InsideUser::root;
+  const Filter program = programFor(policy);
+  constexpr std::uint32_t kSaid = SECCOMP_RET_ERRNO;
+  for (const std::string_view name : {"fchown", "fchownat", "setuid", "setresgid", "setgroups"})
+    EXPECT_EQ(ask(program, name), kSaid) << name;
+  EXPECT_EQ(ask(program, "fchmod", {{3, 0755}}), kLet);
+  EXPECT_EQ(ask(program, "fchmod", {{3, 04755}}), SECCOMP_RET_USER_NOTIF | kServe.error);
+  EXPECT_EQ(ask(program, "fchmodat", {{3, 0, 02755}}), SECCOMP_RET_USER_NOTIF | kServe.error);
+  EXPECT_EQ(ask(program, "mknodat", {{3, 0, S_IFCHR | 0600, 0x103}}), kSaid);
+  EXPECT_EQ(ask(program, "mknodat", {{3, 0, S_IFIFO | 0600}}), kLet);
+  EXPECT_EQ(ask(program, "openat", {{3, 0, O_CREAT, 04755}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "socket", {{AF_NETLINK, SOCK_RAW, 9}}), refused(EPROTONOSUPPORT));
+  EXPECT_EQ(ask(program, "socket", {{AF_NETLINK, SOCK_RAW, 6}}), seen(EPERM));
+  for (const std::string_view name : {"mount", "unshare", "setns", "pivot_root", "chroot", "ptrace", "bpf"})
+    EXPECT_EQ(ask(program, name), ask(programFor(Policy{}), name)) << name;
+  policy.syscalls.names = {"read", "write", "exit_group"};
+  EXPECT_EQ(ask(programFor(policy), "fchown"), seen(EPERM)) << "not in the list";
+}
+
 TEST(PolicyLists, ANarrowListLeavesOnlyItsNames) {
   CONFORMS("R-SYSCALL-1");
   Policy policy;

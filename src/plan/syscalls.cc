@@ -36,6 +36,35 @@ void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token
   }
 }
 
+/// Lets programs that expect to be root do their work with a single id and no capabilities, as package managers do:
+/// owners and ids cannot change, and are said to. Devices are said to exist. A mode with a setuid or setgid bit is set
+/// without it, by the supervisor: a filter cannot change an argument.
+void addRootRules(Rules& rules) {
+  for (const std::string_view name : {"chown", "fchown", "lchown", "fchownat", "setuid", "setgid", "setreuid",
+                                      "setregid", "setresuid", "setresgid", "setgroups"}) {
+    rules.set(name, kPretend);
+  }
+  const std::pair<std::string_view, std::uint8_t> modes[] = {
+      {"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}};
+  for (const auto& [name, mode] : modes) rules.set(name, kAllow, {{{anyBit(mode, kSetIdBits)}, kServe}});
+  for (const auto& [name, mode] : {std::pair<std::string_view, std::uint8_t>{"mknod", 1}, {"mknodat", 2}}) {
+    rules.set(name, kAllow,
+              {{{equals(mode, S_IFCHR, S_IFMT)}, kPretend},
+               {{equals(mode, S_IFBLK, S_IFMT)}, kPretend},
+               {{anyBit(mode, kSetIdBits)}, notify(EPERM)}});
+  }
+}
+
+/// Answers a socket to the kernel's audit as a kernel without one does: programs that change accounts stop at EPERM.
+void denyAuditSockets(std::vector<SyscallRule>& rules) {
+  constexpr std::uint32_t kNetlinkAudit = 9;
+  for (SyscallRule& rule : rules) {
+    if (rule.number != syscallNumber("socket") || rule.branches.empty()) continue;
+    rule.branches.insert(rule.branches.begin(),
+                         {{equals(0, AF_NETLINK), equals(2, kNetlinkAudit)}, refuse(EPROTONOSUPPORT)});
+  }
+}
+
 /// Only narrows: calls that the policy denied stay denied.
 struct NarrowingRules {
   Rules& rules;
@@ -152,7 +181,10 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
   std::vector<SyscallRule> all = rules.take();
   for (SyscallRule& rule : all) {
     if (std::binary_search(numbers.begin(), numbers.end(), rule.number)) continue;
-    if (rule.otherwise.kind != ActionKind::allow && rule.otherwise != kAnswer && rule.branches.empty()) continue;
+    if (rule.otherwise.kind != ActionKind::allow && rule.otherwise != kAnswer && rule.otherwise != kPretend &&
+        rule.branches.empty()) {
+      continue;
+    }
     rule.branches.clear();
     rule.otherwise = notify(EPERM);
   }
@@ -180,8 +212,8 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
 bool usesBuiltinFilter(const policy::Policy& policy) {
   const policy::Syscalls& wish = policy.syscalls;
   return policy.process.allow_fork && policy.process.allow_exec && !hasExecutableRules(policy) &&
-         policy.resources.cpu_affinity.empty() && wish.allow.empty() && !wish.names && !wish.critical && !wish.high &&
-         wish.oci_profile.empty();
+         policy.isolation.user != policy::InsideUser::root && policy.resources.cpu_affinity.empty() &&
+         wish.allow.empty() && !wish.names && !wish.critical && !wish.high && wish.oci_profile.empty();
 }
 
 std::span<const std::string_view> allowedSyscalls() { return kAllowed; }
@@ -195,6 +227,7 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
     if (isNeverAllowed(name)) return fail(forbidden(name, "syscalls.allow"));
     rules.allowUnlisted(name);  // a partly allowed call stays so
   }
+  if (policy.isolation.user == policy::InsideUser::root) addRootRules(rules);
   addProcessRules(rules, policy, token);  // after syscalls.allow: a policy cannot allow what it also forbids
   if (wish.names) {
     if (wish.mode == policy::SyscallMode::denylist) {
@@ -207,6 +240,7 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   SyscallFilter filter;
   filter.unlisted = kUnlisted;
   filter.rules = rules.take();
+  if (policy.isolation.user == policy::InsideUser::root) denyAuditSockets(filter.rules);
   return filter;
 }
 

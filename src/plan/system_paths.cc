@@ -22,11 +22,12 @@ constexpr SystemPath kEtc[] = {
 
 /// Absent elsewhere. Programs look them up and expect that they can be read if they exist.
 constexpr std::string_view kHostEtc[] = {
-    "/etc/alpine-release", "/etc/arch-release",   "/etc/bash.bashrc", "/etc/debian_version", "/etc/fedora-release",
-    "/etc/gai.conf",       "/etc/host.conf",      "/etc/inputrc",     "/etc/lsb-release",    "/etc/magic",
-    "/etc/netconfig",      "/etc/profile",        "/etc/python3",     "/etc/python3.11",     "/etc/python3.12",
-    "/etc/python3.13",     "/etc/redhat-release", "/etc/rpc",         "/etc/shells",         "/etc/SuSE-release",
-    "/etc/system-release", "/etc/timezone",       "/etc/xattr.conf",
+    "/etc/alpine-release", "/etc/arch-release", "/etc/bash.bashrc",    "/etc/debian_version", "/etc/fedora-release",
+    "/etc/gai.conf",       "/etc/group",        "/etc/host.conf",      "/etc/inputrc",        "/etc/localtime",
+    "/etc/lsb-release",    "/etc/magic",        "/etc/netconfig",      "/etc/nsswitch.conf",  "/etc/os-release",
+    "/etc/passwd",         "/etc/profile",      "/etc/python3",        "/etc/python3.11",     "/etc/python3.12",
+    "/etc/python3.13",     "/etc/rpc",          "/etc/redhat-release", "/etc/shells",         "/etc/SuSE-release",
+    "/etc/system-release", "/etc/timezone",     "/etc/xattr.conf",
 };
 
 }  // namespace

@@ -20,8 +20,9 @@ inline constexpr std::string_view kSystemDirectories[] = {"/usr",   "/bin",   "/
 /// Files and directories of /etc that programs need to start and that reveal nothing about this host or its users.
 std::span<const SystemPath> etcPaths();
 
-/// Files and directories of /etc that the landlock tier shows as well, since it cannot hide that they exist: they
-/// describe the system's release and its shells, and hold no secrets.
+/// Files and directories of /etc that the landlock tier shows beside etcPaths(), since it cannot hide that they exist:
+/// they describe the system's release, its shells and users, and hold no secrets. Of those that are generated elsewhere
+/// it leaves out the ones about the network: hosts, hostname, resolv.conf.
 std::span<const std::string_view> hostEtcPaths();
 
 /// Files of /etc that are generated for the sandbox.

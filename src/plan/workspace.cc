@@ -20,37 +20,6 @@ constexpr std::uint64_t kOverlayBytes = 1 * policy::kGiB;
 /// Of files that are protected or hidden. Bounded, since each is a mount, which costs time at every launch.
 constexpr std::size_t kMaxMasks = 2000;
 
-Result<void> checkWorkspace(const HostFacts& host) {
-  const HostPath& workspace = host.workspace;
-  if (workspace.sys_errno == ENOENT && workspace.requested == ".") {
-    return fail(plainError(Stage::host, "open workspace", "the current directory", "it was removed",
-                           "go to a directory that exists, or name one with --workspace DIR"));
-  }
-  if (workspace.sys_errno != 0) {
-    return fail(sysError(Stage::host, "open workspace", workspace.requested, workspace.sys_errno,
-                         "give an existing directory you can enter: --workspace DIR, or --workspace :none"));
-  }
-  if (!workspace.directory) {
-    return fail(plainError(Stage::host, "open workspace", workspace.requested, "it is not a directory",
-                           "give a directory, or show one file with --ro FILE"));
-  }
-  if (workspace.path == "/") {
-    return fail(plainError(Stage::host, "open workspace", workspace.requested, "it is the whole host",
-                           "name the directory the program works in"));
-  }
-  return {};
-}
-
-/// Whether the workspace is `/`, a home directory or above one.
-bool tooBroad(const HostFacts& host) {
-  const std::string& path = host.workspace.path;
-  if (path == "/" || path == "/home" || path == "/root") return true;
-  if (std::any_of(host.homes.begin(), host.homes.end(), [&](const std::string& home) { return below(home, path); })) {
-    return true;
-  }
-  return path.starts_with("/home/") && path.find('/', 6) == std::string::npos;  // another user's
-}
-
 /// The names sorted, without repetition, and without what lies below another one: a whiteout hides all of that already.
 std::vector<std::string> outermost(std::vector<std::string> names) {
   std::sort(names.begin(), names.end());
@@ -278,8 +247,38 @@ bool below(std::string_view path, std::string_view directory) {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
+bool holdsHome(const HostFacts& host, const std::string& path) {
+  if (path == "/" || path == "/home" || path == "/root") return true;
+  if (std::any_of(host.homes.begin(), host.homes.end(), [&](const std::string& home) { return below(home, path); })) {
+    return true;
+  }
+  return path.starts_with("/home/") && path.find('/', 6) == std::string::npos;  // another user's
+}
+
+Result<void> checkWorkspace(const HostFacts& host) {
+  const HostPath& workspace = host.workspace;
+  if (workspace.sys_errno == ENOENT && workspace.requested == ".") {
+    return fail(plainError(Stage::host, "open workspace", "the current directory", "it was removed",
+                           "go to a directory that exists, or name one with --workspace DIR"));
+  }
+  if (workspace.sys_errno != 0) {
+    return fail(sysError(Stage::host, "open workspace", workspace.requested, workspace.sys_errno,
+                         "give an existing directory you can enter: --workspace DIR, or --workspace :none"));
+  }
+  if (!workspace.directory) {
+    return fail(plainError(Stage::host, "open workspace", workspace.requested, "it is not a directory",
+                           "give a directory, or show one file with --ro FILE"));
+  }
+  if (workspace.path == "/") {
+    return fail(plainError(Stage::host, "open workspace", workspace.requested, "it is the whole host",
+                           "name the directory the program works in"));
+  }
+  return {};
+}
+
 bool currentDirectoryIsTooBroad(const policy::Policy& policy, const HostFacts& host) {
-  return policy.filesystem.workspace.path.empty() && host.workspace.sys_errno == 0 && tooBroad(host);
+  return policy.filesystem.workspace.path.empty() && host.workspace.sys_errno == 0 &&
+         holdsHome(host, host.workspace.path);
 }
 
 bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan) {

@@ -13,6 +13,12 @@ inline constexpr std::string_view kNoRollback = "workspace is writable directly:
 /// Whether `path` is `directory` or lies below it. Both are absolute and normal.
 bool below(std::string_view path, std::string_view directory);
 
+/// Whether `path` is `/`, a home directory of the caller or another user, or above one.
+bool holdsHome(const HostFacts& host, const std::string& path);
+
+/// An error if the workspace is missing, no directory, or `/`.
+Result<void> checkWorkspace(const HostFacts& host);
+
 /// Whether the policy names no workspace and the current directory is `/`, a home, or above one: it is then not used.
 bool currentDirectoryIsTooBroad(const policy::Policy& policy, const HostFacts& host);
 

@@ -15,6 +15,7 @@ constexpr std::string_view kEnvironmentModes[] = {"clean", "listed", "inherit"};
 constexpr std::string_view kSyscallModes[] = {"allowlist", "denylist"};
 constexpr std::string_view kQuotaClasses[] = {"any", "hard"};
 constexpr std::string_view kOverlayStores[] = {"automatic", "memory", "disk", "prefer_disk"};
+constexpr std::string_view kInsideUsers[] = {"sandbox", "root"};
 constexpr std::string_view kToolchains[] = {"none", "auto"};
 constexpr std::string_view kCeilingSets[] = {"standard", "dev"};
 constexpr std::string_view kOptionalLayers[] = {"landlock", "landlock_scoping", "time_namespace", "cgroup",
@@ -38,6 +39,8 @@ template <>
 constexpr std::span<const std::string_view> kChoicesOf<QuotaClass> = kQuotaClasses;
 template <>
 constexpr std::span<const std::string_view> kChoicesOf<OverlayStore> = kOverlayStores;
+template <>
+constexpr std::span<const std::string_view> kChoicesOf<InsideUser> = kInsideUsers;
 template <>
 constexpr std::span<const std::string_view> kChoicesOf<Toolchains> = kToolchains;
 template <>

@@ -37,6 +37,8 @@ enum class QuotaClass : std::uint8_t { any, hard };
 /// Where an overlay keeps its changes. automatic: memory since Linux 6.6, else disk; prefer_disk: disk where
 /// CAISSON_HOME can hold an overlay.
 enum class OverlayStore : std::uint8_t { automatic, memory, disk, prefer_disk };
+/// Who the payload is inside. root: uid 0 of the sandbox's user namespace, without capabilities.
+enum class InsideUser : std::uint8_t { sandbox, root };
 /// automatic: "auto" in files.
 enum class Toolchains : std::uint8_t { none, automatic };
 
@@ -68,7 +70,8 @@ struct Isolation {
   std::string apparmor_profile;  ///< applied if set
   std::string selinux_label;     ///< applied if set
   bool self_test = true;         ///< the check from inside before the payload starts
-  bool separate_user = false;    ///< an ordinary caller's payload gets a subordinate id where the host can give one
+  InsideUser user = InsideUser::sandbox;
+  bool separate_user = false;  ///< an ordinary caller's payload gets a subordinate id where the host can give one
 };
 
 struct Workspace {
@@ -113,7 +116,7 @@ struct Tmpfs {
 };
 
 struct Filesystem {
-  std::string root = "host";  ///< "host": the host's system directories read-only; else a directory used as root
+  std::string root = "host";  ///< "host": the host's system directories; else a directory or an image
   Workspace workspace;
   std::vector<std::string> read_only;   ///< host paths shown read-only at the same path
   std::vector<std::string> read_write;  ///< host paths shown writable at the same path

@@ -35,6 +35,7 @@ constexpr int kKillTimeoutMs = 10'000;
 /// Sets the plan's overlay to the session's layers.
 Result<void> useLayers(const Metadata& metadata, plan::Plan& plan) {
   for (plan::Step& step : plan.steps) {
+    if (auto* root = std::get_if<plan::MountRoot>(&step)) root->kept = true;
     auto* overlay = std::get_if<plan::MountOverlay>(&step);
     if (overlay == nullptr) continue;
     overlay->frozen = metadata.frozen;
@@ -145,7 +146,12 @@ Result<Fd> openInSandbox(pid_t init, const std::string& path) {
 Result<void> killSandbox(const sys::RootDir& directory) {
   const auto record = readInitRecord(directory);
   if (!record) {
-    if (isAlive(directory)) return fail(record.error());
+    // A command in the landlock tier, whose caller may just have been told to end it.
+    for (int waited = 0; waited < kKillTimeoutMs && isAlive(directory); ++waited) ::usleep(1000);
+    if (isAlive(directory)) {
+      return fail(sysError(Stage::state, "kill", "session", EBUSY,
+                           "another process runs a command in the session: end that process first"));
+    }
     (void)directory.remove("init.json");
     return {};
   }

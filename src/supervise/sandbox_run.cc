@@ -234,9 +234,13 @@ void SandboxRun::onStarted(const Message& message, Fd listener) {
   runner_.useMonitor(std::move(monitor));
   if (message.error > 0) {
     result_.layers["seccomp_notify"] = "missing: " + errnoName(message.error);
-    result_.warnings.push_back(
-        "blocked system calls are not reported: a filter around caisson listens already, and the kernel has room for "
-        "one listener");
+    std::string lost = "blocked system calls are not reported";
+    if (plan_.tier == policy::Tier::landlock) {
+      lost += plan_.egress ? ", and chmod, chown, changes of file times and connections are denied"
+                           : ", and chmod, chown and changes of file times are denied";
+    }
+    result_.warnings.push_back(lost +
+                               ": a filter around caisson listens already, and the kernel has room for one listener");
     result_.notices.push_back(result_.warnings.back());
   } else if (message.error < 0 || !has_listener) {
     runner_.failAndKill(sysError(Stage::seccomp, "sendmsg", "the filter's listener", -message.error,

@@ -27,6 +27,7 @@
 #include "supervise/processes/signal_relay.h"
 #include "supervise/run_record.h"
 #include "supervise/streams/stream_relay.h"
+#include "supervise/supervisor.h"
 #include "supervise/syscalls/observer.h"
 #include "supervise/workspace/secret_watch.h"
 #include "sys/cgroup.h"
@@ -40,10 +41,11 @@ void addUsage(const rusage& used, Usage& sum);
 
 class SandboxRun {
  public:
-  SandboxRun(const plan::Plan& plan, const Request& request, sys::CgroupBase cgroups, RunRecord& record,
-             Lifecycle& life, RunResult& result)
+  SandboxRun(const plan::Plan& plan, const Request& request, const SuperviseOptions& options, sys::CgroupBase cgroups,
+             RunRecord& record, Lifecycle& life, RunResult& result)
       : plan_(plan),
         request_(request),
+        options_(options),
         record_(record),
         life_(life),
         result_(result),
@@ -73,6 +75,10 @@ class SandboxRun {
   Result<void> launchHeld();
   /// The plan's output limit; none for relayed output, unless the request limits that too.
   [[nodiscard]] std::uint64_t outputLimit(StreamMode mode) const;
+  /// Passes a stream's output to SuperviseOptions::on_output; empty without one.
+  [[nodiscard]] std::function<void(std::string_view)> observerOf(int stream) const;
+  /// The plan's directories on disk: of the run's store, or the caller's. Null if there are none.
+  [[nodiscard]] const DiskDirectories* diskDirectories() const;
   /// Creates the plan's cgroup, if it has one.
   Result<void> prepareCgroup();
   /// Starts the egress process, without waiting until it is ready. `link`: its end of the link to pid 1.
@@ -138,6 +144,7 @@ class SandboxRun {
 
   const plan::Plan& plan_;
   const Request& request_;
+  const SuperviseOptions& options_;
   RunRecord& record_;
   Lifecycle& life_;
   RunResult& result_;

@@ -72,10 +72,12 @@ void SandboxRun::run() {
   }
   if (plan_.wall_seconds) runner_.limitTime(start, *plan_.wall_seconds);
   if (sandbox_.output) {
-    streams_.setOutput(STDOUT_FILENO, std::move(sandbox_.output), request_.out, outputLimit(request_.out));
+    streams_.setOutput(STDOUT_FILENO, std::move(sandbox_.output), request_.out, outputLimit(request_.out),
+                       observerOf(STDOUT_FILENO));
   }
   if (sandbox_.errors) {
-    streams_.setOutput(STDERR_FILENO, std::move(sandbox_.errors), request_.err, outputLimit(request_.err));
+    streams_.setOutput(STDERR_FILENO, std::move(sandbox_.errors), request_.err, outputLimit(request_.err),
+                       observerOf(STDERR_FILENO));
   }
   streams_.setInput(std::move(sandbox_.input));
   if (plan_.cgroup)
@@ -86,14 +88,23 @@ void SandboxRun::run() {
   collect(start);
 }
 
+std::function<void(std::string_view)> SandboxRun::observerOf(int stream) const {
+  if (!options_.on_output) return {};
+  return [this, stream](std::string_view piece) { options_.on_output(stream, piece); };
+}
+
 std::uint64_t SandboxRun::outputLimit(StreamMode mode) const {
+  if (options_.output_limit) return *options_.output_limit;
   return mode == StreamMode::relay && !request_.limit_relayed_output ? kNoOutputLimit : plan_.output_bytes;
 }
 
 Result<void> SandboxRun::launchHeld() {
   if (auto bound = ports_.bindPublished(); !bound) return bound;
   if (request_.interactive) terminal_streams_ = observeTerminal(request_);
-  if (RunStore::needed(plan_)) {
+  if (options_.directories != nullptr) {
+    completed_.emplace(plan_);
+    namePrivateDirectories(options_.directories->paths, *completed_);
+  } else if (RunStore::needed(plan_)) {
     auto store = RunStore::create(result_.sandbox_id, plan_);
     if (!store) return fail(store.error());
     store_.emplace(std::move(*store));
@@ -128,7 +139,7 @@ Result<void> SandboxRun::launchHeld() {
                           .handed = handed_,
                           .feed_input = hasInput(request_.relay_stdin, request_.input),
                           .store = store_ ? store_->layers() : std::string(),
-                          .directories = store_ ? store_->directories().paths : std::vector<std::string>(),
+                          .directories = diskDirectories() ? diskDirectories()->paths : std::vector<std::string>(),
                           .egress_link = link_.sandbox.get()});
   link_.sandbox.reset();
   if (!launched) return fail(launched.error());
@@ -141,9 +152,13 @@ Result<void> SandboxRun::launchHeld() {
     }
   }
   limits_.emplace(plan_, cgroup_, [this](const std::string& what) { record_.limitNear(result_.sandbox_id, what); });
-  if (store_) limits_->addDirectories(store_->directories().descriptors);
+  if (diskDirectories() != nullptr) limits_->addDirectories(diskDirectories()->descriptors);
   limits_->countCpu(sandbox_.init);
   return {};
+}
+
+const DiskDirectories* SandboxRun::diskDirectories() const {
+  return store_ ? &store_->directories() : options_.directories;
 }
 
 void SandboxRun::abandon() {
@@ -168,7 +183,9 @@ SandboxRun::~SandboxRun() {
 Result<void> SandboxRun::prepareCgroup() {
   if (!plan_.cgroup) return {};
   if (cgroup_base_.kind == sys::CgroupBase::Kind::none) cgroup_base_ = sys::CgroupBase::find();
-  auto made = makeCgroup(plan_, cgroup_base_, result_.sandbox_id, plan_.cpu_seconds.has_value());
+  // Commands of one session may run at the same time.
+  const std::string name = options_.session.empty() ? result_.sandbox_id : newSandboxId();
+  auto made = makeCgroup(plan_, cgroup_base_, name, plan_.cpu_seconds.has_value());
   if (!made) return fail(made.error());
   cgroup_ = std::move(*made);
   return {};
@@ -238,9 +255,10 @@ void SandboxRun::collect(Clock::time_point start) {
   std::ranges::move(logs.warnings, std::back_inserter(result_.warnings));
 }
 
-RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupBase cgroups) {
+RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupBase cgroups,
+                    const SuperviseOptions& options) {
   RunResult result;
-  result.sandbox_id = newSandboxId();
+  result.sandbox_id = options.session.empty() ? newSandboxId() : options.session;
   if (result.sandbox_id.empty()) {
     result.error = sysError(Stage::launch, "getrandom", "sandbox id", ENOSYS, "run `caisson doctor`");
     return result;
@@ -255,7 +273,7 @@ RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupB
   Lifecycle life(result.lifecycle, std::chrono::steady_clock::now());
   life.tell([&](const StateChange& step) { record.entered(result.sandbox_id, step); });
   // Destroyed only after record.end(): the kernel tears down the sandbox while the end is recorded.
-  SandboxRun run(plan, request, std::move(cgroups), record, life, result);
+  SandboxRun run(plan, request, options, std::move(cgroups), record, life, result);
   run.run();
   if (!result.lifecycle.empty()) {
     life.end(result);

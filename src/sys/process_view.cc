@@ -65,6 +65,16 @@ std::string directoryOf(pid_t process, int descriptor) {
   return {target, static_cast<std::size_t>(length)};
 }
 
+Fd objectOf(pid_t process, int descriptor) {
+  char path[64];
+  if (descriptor == AT_FDCWD) {
+    std::snprintf(path, sizeof(path), "/proc/%d/cwd", process);
+  } else {
+    std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", process, descriptor);
+  }
+  return Fd(::open(path, O_PATH | O_CLOEXEC));
+}
+
 Fd rootOf(pid_t process) {
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/%d/root", process);

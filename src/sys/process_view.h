@@ -1,7 +1,8 @@
 // Inspects another process that is blocked on us: its memory, its directories, its view of the file tree.
 //
-// For advice only: everything can change during and after the inspection, so no security decision may depend on it.
-// Callers must check afterwards that the pid still is the same process.
+// Everything can change during and after the inspection, so a decision may depend only on a copy that the caller then
+// acts on itself, as the landlock tier does with paths and addresses (readMemory, readText): the process's own call
+// must not continue. All else is for advice. Callers must check afterwards that the pid still is the same process.
 #pragma once
 
 #include <sys/types.h>
@@ -26,6 +27,9 @@ std::optional<std::string> readText(pid_t process, std::uint64_t address);
 /// The path, as the process sees it, of the directory behind one of its descriptors, or of its working directory for
 /// AT_FDCWD; empty if unknown.
 std::string directoryOf(pid_t process, int descriptor);
+
+/// What one of its descriptors refers to (O_PATH), or its working directory for AT_FDCWD; invalid if it is gone.
+Fd objectOf(pid_t process, int descriptor);
 
 /// The root directory of the process (O_PATH); invalid if it is gone.
 Fd rootOf(pid_t process);

@@ -134,13 +134,21 @@ DoctorItem overlayItem(const Probes& probes) {
                                    ? "Load the module:\n$ sudo modprobe overlay"
                                    : mountRemedy(probes, tried.mount_overlay.sys_errno);
     return {"overlay", ItemState::degraded,
-            "refused: " + because(tried.mount_overlay) + "; workspaces only as none, ro or rw, no sessions", remedy};
+            "refused: " + because(tried.mount_overlay) +
+                "; workspaces only as none, ro or rw, and sessions only in the landlock tier",
+            remedy};
   }
   if (!tried.tmpfs_user_xattr.ok()) {
     return {"overlay", ItemState::degraded, "works, but tmpfs has no user attributes before 6.6: layers go to disk",
             "Nothing needs doing; Linux 6.6 or newer can keep overlay layers in memory."};
   }
-  return {"overlay", ItemState::pass, "in user namespaces, on disk and in memory", {}};
+  const std::string& disk = probes.home.file_system;  // see stateItem
+  const bool only_memory = disk == "overlay" || disk == "nfs";
+  return {"overlay",
+          ItemState::pass,
+          only_memory ? "in user namespaces, in memory; not on disk, see state-directory"
+                      : "in user namespaces, on disk and in memory",
+          {}};
 }
 
 DoctorItem seccompItem(const Probes& probes) {

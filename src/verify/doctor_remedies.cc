@@ -143,6 +143,9 @@ std::string volumeRemedy(const host::Probes& probes) {
 
 Diagnosis whyNamespacesFail(const host::Probes& probes, int sys_errno) {
   const host::Obstacles& obstacles = probes.obstacles;
+  if (engineOf(obstacles.container_signs) == Engine::caisson) {  // its user.max_user_namespaces is the sandbox's
+    return {"refused by the caisson sandbox around this program", containerRemedy(probes)};
+  }
   if (obstacles.max_user_namespaces == 0) {
     return {"switched off by user.max_user_namespaces=0",
             "$ sudo sysctl -w user.max_user_namespaces=15000\n"
@@ -210,6 +213,9 @@ std::string cgroupRemedy(const host::Probes& probes) {
   const auto refuses = [](const sys::CgroupHierarchy& one) { return one.make_child.sys_errno == EROFS; };
   const bool read_only = std::ranges::any_of(cgroup.hierarchies, refuses);
   if (insideContainer(probes) && (read_only || cgroup.layout == sys::CgroupLayout::none)) {
+    if (engineOf(probes.obstacles.container_signs) == Engine::caisson) {
+      return "The caisson sandbox around this program shows no cgroup. Limit that one: --memory, --processes, --cpus.";
+    }
     // The engine mounts it read-only, or not at all: no command inside the container changes that.
     const bool podman = engineOf(probes.obstacles.container_signs) == Engine::podman;
     return std::string(

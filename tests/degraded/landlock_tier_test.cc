@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <sys/stat.h>
 
+#include <sstream>
+
 #include "degraded/degraded.h"
 #include "support/conforms.h"
 
@@ -148,6 +150,71 @@ TEST_F(LandlockTier, ShowsProcButNothingOfProcessesOutside) {
   EXPECT_FALSE(contains(output.out, secret)) << output.describe();
   EXPECT_FALSE(contains(output.out, "/")) << "the path of a descriptor or program: " << output.describe();
   EXPECT_EQ(readFile(process + "/oom_score_adj"), readFile("/proc/self/oom_score_adj"));
+}
+
+/// Files of /proc/PID that need no right to trace the process, as docs/landlock-tier.md lists them.
+constexpr const char* kReadableOfOthers =
+    " arch_status attr autogroup cgroup cmdline comm coredump_filter cpuset cpu_resctrl_groups fd fdinfo gid_map "
+    "ksm_merging_pages ksm_stat latency limits loginuid mountinfo mounts mountstats net ns oom_adj oom_score "
+    "oom_score_adj projid_map "
+    "sched schedstat seccomp_cache sessionid setgroups stat statm status task timens_offsets "
+    "timerslack_ns uid_map wchan ";
+
+TEST_F(LandlockTier, ShowsOfOtherProcessesOnlyTheDocumentedFiles) {
+  const BackgroundProgram other({"sleep", "60"});
+  const RunOutput output = caissonWithout(
+      "namespaces", {"run", "--tier", "landlock", "--workspace", ":none", "--", "sh", "-c",
+                     "cd /proc/" + std::to_string(other.pid()) +
+                         "; for f in *; do if [ -d $f ]; then ls $f/ 2>/dev/null | grep -q . && echo $f; else "
+                         "head -c 1 $f 2>/dev/null | grep -aqc '' && echo $f; fi; done"});
+  EXPECT_TRUE(contains(output.out, "cmdline\n")) << output.describe();
+  std::istringstream names(output.out);
+  for (std::string name; std::getline(names, name);) {
+    EXPECT_TRUE(contains(kReadableOfOthers, " " + name + " ")) << name << " is readable and not documented";
+  }
+}
+
+TEST_F(LandlockTier, ShowsNothingOfTheHostsConfigurationThatLevelFullHides) {
+  const RunOutput output = caissonWithout(
+      "namespaces",
+      {"run", "--tier", "landlock", "--workspace", ":none", "--", "sh", "-c",
+       "for f in /etc/hosts /etc/hostname /etc/resolv.conf /etc/machine-id /etc/fstab /etc/apt/sources.list "
+       "/var/log/dpkg.log /sys/kernel/notes; do cat $f 2>/dev/null; done; ls / /etc /home /root /tmp /var /sys /dev "
+       "2>/dev/null; id > /dev/null && cat /etc/passwd > /dev/null && date > /dev/null && echo end"});
+  EXPECT_EQ(output.out, "end\n") << output.describe();
+}
+
+TEST_F(LandlockTier, RefusesAHomeDirectoryUnlessItsSecretsMayBeSeen) {
+  files.write(".ssh/id", "the private key\n");
+  files.openToAll();
+  const auto run = [&](std::vector<std::string> options) {
+    options.insert(options.begin(), {"run", "--tier", "landlock"});
+    options.insert(options.end(), {"--", "cat", files / ".ssh/id"});
+    return caissonWithout("namespaces", options, {.env = {{"CAISSON_HOME", home.path()}, {"HOME", files.path()}}});
+  };
+  const std::vector<std::vector<std::string>> shown{{"--workspace", files.path() + ":ro"},
+                                                    {"--workspace", files.path() + ":rw"},
+                                                    {"--workspace", ":none", "--ro", files.path()}};
+  for (std::vector<std::string> options : shown) {
+    const RunOutput refused = run(options);
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_TRUE(contains(refused.err, "--show-secrets")) << refused.describe();
+    EXPECT_EQ(refused.out, "");
+  }
+  const RunOutput accepted = run({"--workspace", files.path() + ":ro", "--show-secrets"});
+  EXPECT_EQ(accepted.out, "the private key\n") << accepted.describe();
+}
+
+TEST_F(LandlockTier, DropsACurrentDirectoryThatRootsPayloadMayNotEnter) {
+  requireOrSkip(runsAsRoot(), "only the program of a root caller has another user id");
+  workspace.write("sub/file", "content\n");
+  ASSERT_EQ(::chmod(workspace.path().c_str(), 0700), 0);
+  const RunOutput output =
+      caissonWithout("namespaces", {"run", "--tier", "landlock", "--", "sh", "-c", "pwd; cat file"},
+                     {.env = {{"CAISSON_HOME", home.path()}}, .cwd = workspace / "sub"});
+  EXPECT_FALSE(contains(output.out, "content")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "/")) << "it did not run: " << output.describe();
+  EXPECT_TRUE(contains(output.err, "may not enter the current directory")) << output.describe();
 }
 
 TEST_F(LandlockTier, HasNoNetwork) {

@@ -18,12 +18,13 @@ namespace caisson::test {
 using Clock = std::chrono::steady_clock;
 
 McpClient::McpClient(std::vector<std::string> arguments, const std::map<std::string, std::string>& environment,
-                     Json capabilities)
+                     Json capabilities, const std::vector<std::string>& wrapper)
     : capabilities_(std::move(capabilities)) {
   std::array<int, 2> in{};
   std::array<int, 2> out{};
   if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe2");
   arguments.insert(arguments.begin(), {caissonBinary(), "mcp"});
+  arguments.insert(arguments.begin(), wrapper.begin(), wrapper.end());
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);

@@ -15,9 +15,10 @@ class McpClient {
  public:
   using Json = nlohmann::json;
 
-  /// Starts `caisson mcp ARGUMENTS...` with the environment of the test, changed by `environment`.
+  /// Starts `caisson mcp ARGUMENTS...` with the environment of the test, changed by `environment`. `wrapper`: a program
+  /// and arguments that execute it.
   explicit McpClient(std::vector<std::string> arguments, const std::map<std::string, std::string>& environment,
-                     Json capabilities = Json::object());
+                     Json capabilities = Json::object(), const std::vector<std::string>& wrapper = {});
   ~McpClient();
   McpClient(const McpClient&) = delete;
   McpClient& operator=(const McpClient&) = delete;

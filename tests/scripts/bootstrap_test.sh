@@ -50,6 +50,9 @@ echo "building $1"
 STANDIN
 equal "mcp without its program" "$(./caisson mcp)" "building caisson-mcp
 reached"
+equal "image without its program" "$(./caisson image list)" "building caisson-image
+reached"
+equal "help of image" "$(./caisson image --help)" reached
 equal "help of mcp" "$(./caisson mcp --help)" reached
 printf '#!/bin/sh\n' >"$clone/build/caisson-mcp"
 chmod 755 "$clone/build/caisson-mcp"

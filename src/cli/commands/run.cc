@@ -38,6 +38,8 @@ Result<std::string> baseOfLearning(const Arguments& arguments, const policy::Pol
 Result<Request> requestFrom(const Arguments& arguments) {
   auto policy = policyFrom(arguments);
   if (!policy) return fail(policy.error());
+  if (arguments.command.empty() && policy->model().filesystem.root == "host")
+    return fail(usageError("run", "no command given; it comes after `--`", "caisson run -- ls -l"));
   auto approvals = obtainApprovals(arguments, policy->model());
   if (!approvals) return fail(approvals.error());
 
@@ -139,8 +141,6 @@ void tellTrace(const RunResult& result) {
 }
 
 int perform(const Arguments& arguments) {
-  if (arguments.command.empty())
-    return complain(usageError("run", "no command given; it comes after `--`", "caisson run -- ls -l"));
   const bool trace = arguments.has(kTrace) && !arguments.has(kResultJson);
   if (arguments.has(kLearnForce) && !arguments.has(kLearn)) {
     return complain(usageError("--force", "it says what happens to the file of --learn, which is not given",

@@ -90,7 +90,7 @@ std::string describeDenial(const Denial& denial) {
   return line;
 }
 
-std::vector<std::string> noticesFor(const RunResult& result, bool watched) {
+std::vector<std::string> noticesFor(const RunResult& result, bool watched, bool warned_before) {
   std::vector<std::string> lines;
   addEnding(lines, result);
   addCut(lines, "stdout", result.out);
@@ -98,10 +98,12 @@ std::vector<std::string> noticesFor(const RunResult& result, bool watched) {
   if (!result.error || result.escape) addDenials(lines, result);  // otherwise the error already reports it
   for (const std::string& notice : result.notices) lines.push_back(notice);
   const auto level = result.layers.find("level");
-  if (watched || (level != result.layers.end() && level->second == "landlock tier"))
+  const bool tier = level != result.layers.end() && level->second == "landlock tier" && !warned_before;
+  if (watched || tier) {
     for (const std::string& warning : result.warnings) {
       if (std::ranges::find(lines, warning) == lines.end()) lines.push_back("warning: " + warning);
     }
+  }
   return lines;
 }
 

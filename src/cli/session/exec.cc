@@ -83,7 +83,7 @@ int report(const RunResult& result, bool json, std::string_view printed = {}) {
   if (result.error) complain(*result.error);
   if (!json) {
     status = statusWithOutput(status, result);
-    for (const std::string& line : noticesFor(result, false)) {
+    for (const std::string& line : noticesFor(result, false, true)) {
       if (line != printed) tell(line);
     }
   }

@@ -100,6 +100,9 @@ std::string durationText(double seconds) {
 void writeInfo(JsonWriter& json, const SessionInfo& info) {
   json.key("id").string(info.id).key("name").string(info.name);
   json.key("workspace").string(info.workspace).key("created").number(info.created);
+  json.key("directory").string(info.directory).key("warnings").beginArray();
+  for (const std::string& warning : info.warnings) json.string(warning);
+  json.end();
   json.key("ttl_seconds").number(info.ttl_seconds);
   json.key("expires_in").number(info.expires_in).key("live").boolean(info.live);
   if (info.problem.empty()) {

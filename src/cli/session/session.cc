@@ -1,4 +1,5 @@
 // `caisson session`: create, list, renew, destroy.
+#include <algorithm>
 #include <ctime>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"
 #include "host/state_disk.h"
+#include "plan/landlock_tier.h"
 #include "policy/model.h"
 #include "policy/units.h"
 #include "supervise/disk/kept_logs.h"
@@ -74,9 +76,13 @@ int create(const Arguments& arguments) {
   if (!session) return complain(inWordsOfFlags(session.error(), arguments));
   const auto info = session->info();
   if (!info) return complain(info.error());
-  std::vector<std::string> notices{workspaceNotice(options.policy, *info), memoryNotice()};
+  const bool tier = std::ranges::find(info->warnings, plan::kLandlockTierLosses) != info->warnings.end();
+  std::vector<std::string> notices{workspaceNotice(options.policy, *info), tier ? "" : memoryNotice()};
   std::erase(notices, "");
   if (!arguments.has(kJson)) {
+    if (tier) {
+      for (const std::string& warning : info->warnings) tell("warning: " + warning);
+    }
     for (const std::string& notice : notices) tell(notice);
     return print(session->id() + "\n");
   }
@@ -85,6 +91,8 @@ int create(const Arguments& arguments) {
   json.key("ttl_seconds").number(options.ttl_seconds).key("workspace").string(info->workspace);
   json.key("notices").beginArray();
   for (const std::string& notice : notices) json.string(notice);
+  json.end().key("directory").string(info->directory).key("warnings").beginArray();
+  for (const std::string& warning : info->warnings) json.string(warning);
   json.end().end();
   return print(json.text() + "\n");
 }

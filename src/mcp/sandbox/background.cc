@@ -93,6 +93,8 @@ Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std:
     Json denials = Json::array();
     for (const Violation& refused : info->violations) denials.push_back(describeDenial(refused));
     if (!denials.empty()) value["denials"] = std::move(denials);
+    if (const auto whole_session = session.info(); whole_session && !whole_session->warnings.empty())
+      value["warnings"] = whole_session->warnings;
     if (!info->running) {
       describeEnd(value, *info);
       value["duration_ms"] = static_cast<std::int64_t>(info->usage.wall_ms);

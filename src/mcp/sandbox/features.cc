@@ -7,6 +7,7 @@
 #include "mcp/sandbox/prompts.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/tools.h"
+#include "plan/landlock_tier.h"
 #include "policy/model.h"
 #include "policy/profiles/profiles.h"
 
@@ -25,15 +26,30 @@ constexpr std::string_view kInstructions =
     "When "
     "something is denied, sandbox_info tells why and what would allow it.";
 
-/// Why no sandbox can be started on this host, as instructions for the model; empty if one can.
-std::string obstacleToSandboxes(const SandboxSettings& settings) {
+/// In the landlock tier there is no mount at /workspace.
+std::string instructionsForTier() {
+  return "caisson gives you sandboxes in which commands run confined. Begin with sandbox_create (once per task), run "
+         "commands with sandbox_execute. The project is a copy: its directory is in the answer of sandbox_create, is "
+         "where commands start, and stands for /workspace in the tools; nothing you do there changes the user's files "
+         "until it is committed. This host has no namespaces: there are no checkpoints, restore, fork, background "
+         "commands or servers, and a command's processes end with it. There is no network; sandbox_network asks the "
+         "user for a host. When something is denied, sandbox_info tells why. What the sandboxes do not protect here: " +
+         std::string(plan::kLandlockTierLosses);
+}
+
+/// The instructions for the model on this host: they say if no sandbox can be started, or only a weaker one.
+std::string instructionsFor(const SandboxSettings& settings) {
   auto policy = sandboxPolicy(policy::kDefaultProfile, settings);
-  if (!policy) return {};
+  if (!policy) return std::string(kInstructions);
   policy->model().filesystem.workspace.mode = policy::WorkspaceMode::none;
   const Trial trial = tryLaunch(*policy);
-  if ((trial.started && trial.rungs.empty()) || !trial.error) return {};
+  const auto level = trial.layers.find("level");
+  if (trial.started && level != trial.layers.end() && level->second == "landlock tier") return instructionsForTier();
+  if ((trial.started && trial.rungs.empty()) || !trial.error) return std::string(kInstructions);
   Error error = *trial.error;
   std::string hint = std::exchange(error.hint, "");
+  if (error.code == ErrorCode::no_user_namespace)
+    hint = "start the server as `caisson mcp --allow-weaker landlock`, which protects less; or: " + hint;
   if (!trial.rungs.empty())
     hint = "start the server as `caisson mcp --allow-weaker " + trial.rungs.front() + "`; or: " + hint;
   return "caisson cannot start a sandbox on this host, so every tool that needs one will fail: " + error.message() +
@@ -62,8 +78,8 @@ class SandboxFeatures final : public Features {
     return all;
   }
   [[nodiscard]] std::string instructions() const override {
-    std::call_once(tried_, [this] { obstacle_ = obstacleToSandboxes(sandboxes_.settings()); });
-    return obstacle_.empty() ? std::string(kInstructions) : obstacle_;
+    std::call_once(tried_, [this] { instructions_ = instructionsFor(sandboxes_.settings()); });
+    return instructions_;
   }
 
   [[nodiscard]] Json tools() override { return tools_; }
@@ -91,7 +107,7 @@ class SandboxFeatures final : public Features {
 
  private:
   mutable std::once_flag tried_;
-  mutable std::string obstacle_;  ///< why no sandbox can be started
+  mutable std::string instructions_;
   Sandboxes& sandboxes_;
   std::string version_;
   Json tools_;

@@ -92,6 +92,7 @@ void describeEnd(Json& value, const RunResult& result) {
   for (const Denial& denial : result.denials) denials.push_back(describeDenial(denial));
   if (!denials.empty()) value["denials"] = std::move(denials);
   if (!result.notices.empty()) value["notices"] = result.notices;
+  if (!result.warnings.empty()) value["warnings"] = result.warnings;
 }
 
 Json describeExecution(const Call& call, const Sandbox& sandbox, const Execution& execution, std::uint64_t offset,
@@ -235,6 +236,7 @@ constexpr std::string_view kExecutionSchema = R"("sandbox_id":{"type":"string"},
   "full_output_uri":{"type":"string"},"binary":{"type":"boolean","description":"Bytes that are not text became U+FFFD"},
   "duration_ms":{"type":"integer"},"note":{"type":"string"},
   "notices":{"type":"array","items":{"type":"string"}},
+  "warnings":{"type":"array","items":{"type":"string"},"description":"Protections that are weaker than usual"},
   "denials":{"type":"array","items":{"type":"object"}})";
 
 }  // namespace

@@ -27,6 +27,12 @@ constexpr Parameter kCreateParameters[] = {
      .most = 7 * 24 * 3600},
     {.name = "profile",
      .description = "The policy to start from: dev (default), bash, shell, strict, or another built-in."},
+    {.name = "image",
+     .description = "An image of the user's local store to use instead of this computer's programs, such as debian:12. "
+                    "The user is asked."},
+    {.name = "root",
+     .type = ParameterType::boolean,
+     .description = "Be root inside, so that package managers work in the image. The user is asked."},
     {.name = "memory", .description = "Memory limit, such as 512M or 2G."},
     {.name = "keep",
      .type = ParameterType::boolean,
@@ -55,6 +61,29 @@ void addProfileApprovals(const policy::Policy& policy, const std::string& profil
                     .remedy = "use another profile, and sandbox_network for single hosts"});
 }
 
+/// Sets the image and the user inside that a model chose.
+Result<void> setRoot(const Arguments& arguments, Policy& policy, std::vector<ApprovalRequest>& needed) {
+  if (arguments.has("image")) {
+    const std::string image = arguments.text("image");
+    if (image == "host" || image.starts_with('/')) {
+      return fail(plainError(Stage::usage, "sandbox_create", image, "expected the name or digest of a stored image",
+                             "`caisson image list` shows them"));
+    }
+    if (auto set = policy.set("filesystem.root", image); !set) return set;
+    needed.push_back({.what = "image:" + image,
+                      .message = "Make a sandbox from the image " + image +
+                                 "? Its commands run the programs of that image instead of this computer's.",
+                      .remedy = "leave out image"});
+  }
+  if (!arguments.flag("root")) return {};
+  needed.push_back({.what = "user:root",
+                    .message =
+                        "Make a sandbox in which commands are root? They are root inside only, without power over "
+                        "this computer, and can install packages in the sandbox's image.",
+                    .remedy = "leave out root"});
+  return policy.set("isolation.user", "root");
+}
+
 Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const std::string profile =
       arguments.has("profile") ? arguments.text("profile") : std::string(policy::kDefaultProfile);
@@ -70,6 +99,7 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     if (auto* path = std::get_if<std::string>(&choice)) workspace = std::move(*path);
   }
   addProfileApprovals(policy->model(), profile, needed);
+  if (auto set = setRoot(arguments, *policy, needed); !set) return failure(call, set.error());
   // One round for all questions: the client answers only the newest ones.
   AllApproved approved;
   if (unanswered.requests.empty() || !needed.empty()) approved = obtainAll(call, needed);
@@ -101,24 +131,26 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   options.keep = arguments.flag("keep");
   auto sandbox = sandboxes.create(options, options.keep);
   if (!sandbox) return failure(call, sandbox.error());
-  return structuredResult(call, {{"sandbox_id", (*sandbox)->id()},
-                                 {"name", options.name},
-                                 {"workspace", workspace},
-                                 {"directory", "/workspace"},
-                                 {"profile", profile},
-                                 {"network", network},
-                                 {"expires_in_seconds", options.ttl_seconds}});
+  const auto info = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
+  if (!info) return failure(call, info.error());
+  Json made{{"sandbox_id", (*sandbox)->id()},
+            {"name", options.name},
+            {"workspace", workspace},
+            {"directory", info->directory},
+            {"profile", profile},
+            {"network", network},
+            {"expires_in_seconds", options.ttl_seconds}};
+  if (!info->warnings.empty()) made["warnings"] = info->warnings;
+  return structuredResult(call, std::move(made));
 }
 
 Json describe(const SessionInfo& info) {
-  Json value{{"sandbox_id", info.id},
-             {"name", info.name},
-             {"workspace", info.workspace},
-             {"created", info.created},
-             {"expires_in_seconds", static_cast<std::int64_t>(info.expires_in)},
-             {"live", info.live},
-             {"network", info.network}};
+  Json value{{"sandbox_id", info.id},       {"name", info.name},
+             {"workspace", info.workspace}, {"directory", info.directory},
+             {"created", info.created},     {"expires_in_seconds", static_cast<std::int64_t>(info.expires_in)},
+             {"live", info.live},           {"network", info.network}};
   if (!info.allowed_hosts.empty()) value["allowed_hosts"] = info.allowed_hosts;
+  if (!info.warnings.empty()) value["warnings"] = info.warnings;
   if (!info.problem.empty()) value["problem"] = info.problem;
   return value;
 }
@@ -198,7 +230,9 @@ constinit const Tool kCreateTool{
     .parameters = kCreateParameters,
     .output = R"("sandbox_id":{"type":"string"},"name":{"type":"string"},
       "workspace":{"type":"string","description":"The host directory it started from; empty: none"},
-      "directory":{"type":"string"},"profile":{"type":"string"},"network":{"type":"string"},
+      "directory":{"type":"string","description":"The workspace in the sandbox"},
+      "warnings":{"type":"array","items":{"type":"string"},"description":"Protections that are weaker than usual"},
+      "profile":{"type":"string"},"network":{"type":"string"},
       "expires_in_seconds":{"type":"number"})",
     .behaviour = {.destructive = false},
     .perform = create,

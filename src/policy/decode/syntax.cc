@@ -194,6 +194,30 @@ std::optional<Flaw> flawOfLoopback(std::string_view text) {
                   number + "\"]"};
 }
 
+/// A reference to an image: [HOST[:PORT]/]NAME[:TAG][@sha256:DIGEST].
+bool isImageReference(std::string_view text) {
+  constexpr std::size_t kMaxReference = 512, kDigestDigits = 64;
+  if (text.empty() || text.size() > kMaxReference || hasControl(text)) return false;
+  if (const std::size_t at = text.find('@'); at != std::string_view::npos) {
+    const std::string_view digest = text.substr(at + 1);
+    if (!digest.starts_with("sha256:") || digest.size() != 7 + kDigestDigits ||
+        digest.find_first_not_of("0123456789abcdef", 7) != std::string_view::npos) {
+      return false;
+    }
+    text = text.substr(0, at);
+  }
+  const auto plain = [](char c) { return isLetter(c) || (c >= '0' && c <= '9'); };
+  const auto allowed = [&](char c) { return plain(c) || c == '.' || c == '_' || c == '-' || c == '/' || c == ':'; };
+  return !text.empty() && std::ranges::all_of(text, allowed) && plain(text.front()) && plain(text.back()) &&
+         text.find("..") == std::string_view::npos && text.find("//") == std::string_view::npos;
+}
+
+std::optional<Flaw> flawOfRoot(std::string_view text) {
+  if (text == "host" || isImageReference(text)) return std::nullopt;
+  if (text.starts_with('/')) return flawOfPath(text);
+  return Flaw{"host, the absolute path of a directory, or an image such as debian:12 or name@sha256:DIGEST", ""};
+}
+
 std::optional<Flaw> unless(bool good, std::string_view expected, std::string_view hint = {}) {
   if (good) return std::nullopt;
   return Flaw{std::string(expected), std::string(hint)};
@@ -241,7 +265,7 @@ std::optional<Flaw> findFlaw(Syntax syntax, std::string_view text) {
       return unless(!text.empty() && text.size() <= 128 && !hasControl(text), "one line of at most 128 bytes");
     case Syntax::hostname: return unless(isHostname(text), "a host name of letters, digits and hyphens");
     case Syntax::workspace_path: return text.empty() ? std::nullopt : flawOfPath(text);
-    case Syntax::root: return text == "host" ? std::nullopt : flawOfPath(text);
+    case Syntax::root: return flawOfRoot(text);
     case Syntax::shown_path: return flawOfShownPath(text);
     case Syntax::inside_path: return flawOfPath(text);
     case Syntax::directory: return flawOfDirectory(text);

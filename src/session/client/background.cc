@@ -13,6 +13,8 @@
 #include "session/client/foreground.h"
 #include "session/client/session_context.h"
 #include "session/store/background_files.h"
+#include "session/tier/tier_command.h"
+#include "session/tier/tier_files.h"
 #include "supervise/processes/signal_relay.h"
 
 namespace caisson::session {
@@ -28,6 +30,11 @@ constexpr auto kFeedTimeout = std::chrono::seconds(30);
 Result<sys::RootDir> SessionContext::logDirectory() { return directory_.enter(kLogDirectory); }
 
 Result<std::uint32_t> SessionContext::start(const ExecRequest& request) {
+  if (inLandlockTier(metadata_.policy)) {
+    return fail(notInTier("session exec", metadata_,
+                          "a background command needs a pid namespace, whose processes the kernel kills together",
+                          "run it in the foreground"));
+  }
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
   if (request.interactive || request.relay_stdin) {
     return fail(plainError(Stage::usage, "session exec", "--background", "a background command has no terminal",

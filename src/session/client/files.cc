@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "plan/filesystem.h"
 #include "policy/decode/syntax.h"
 #include "session/client/as_payload.h"
 #include "session/client/session_context.h"
 #include "session/layers/layer_sizes.h"
+#include "session/tier/tier_files.h"
 #include "session/store/rollback.h"
 
 namespace caisson::session {
@@ -111,7 +113,9 @@ Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_vi
 }  // namespace
 
 std::string_view SessionContext::withoutLink(std::string_view path) const {
-  if (!metadata_.policy.filesystem.workspace.same_path || policy::isWithin(path, metadata_.workspace)) return path;
+  const bool tier = inLandlockTier(metadata_.policy);  // there the workspace is a directory of the host
+  const bool same_path = metadata_.policy.filesystem.workspace.same_path;
+  if (!tier && (!same_path || policy::isWithin(path, metadata_.workspace))) return path;
   if (!policy::isWithin(path, plan::kWorkspace)) return path;
   path.remove_prefix(plan::kWorkspace.size());
   while (path.starts_with('/')) path.remove_prefix(1);
@@ -119,6 +123,10 @@ std::string_view SessionContext::withoutLink(std::string_view path) const {
 }
 
 Result<RootDir> SessionContext::workspace() {
+  if (inLandlockTier(metadata_.policy)) {
+    (void)extendByActivity(directory_, metadata_);
+    return openTierWorkspace(store_->paths(), metadata_);
+  }
   auto connection = connect();
   if (!connection) return fail(connection.error());
   auto answer = (*connection)->ask(MessageType::workspace, {}, "open", id());
@@ -188,6 +196,9 @@ Result<void> SessionContext::write(std::string_view path, std::string_view data,
 Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
                                                 const std::function<Result<std::size_t>(std::span<char>)>& read,
                                                 const WriteOptions& options) {
+  // Measured before: the sandbox's user cannot read the layers.
+  if (auto room = checkRoom(1, 0); !room) return fail(room.error());
+  std::uint64_t left = room_.value_or(std::numeric_limits<std::uint64_t>::max());
   return withWorkspace<std::uint64_t>([&](const RootDir& root) -> Result<std::uint64_t> {
     const std::string_view target = withoutLink(path);
     const auto mode = prepareWrite(root, target, options);
@@ -202,12 +213,17 @@ Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
         const auto got = read(buffer);
         if (!got) return fail(got.error());
         if (*got == 0) break;
-        if (auto room = checkRoom(*got, 1U << 20); !room) return room;
+        if (*got > left) {
+          return fail(sysError(Stage::limits, "session write", id(), EDQUOT,
+                               "the session's disk space is used up (filesystem.max_total_size)"));
+        }
+        left -= *got;
         if (auto wrote = writeAll(file->get(), target, {buffer.data(), *got}); !wrote) return wrote;
         total += *got;
       }
       if (::fchmod(file->get(), *mode) != 0 || ::fsync(file->get()) != 0)
         return fail(sysError(Stage::state, "write", target, errno));
+      room_.reset();  // measure again before the next write
       return root.rename(temporary, target, true);
     };
     if (auto copied = copy(); !copied) {

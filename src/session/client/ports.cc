@@ -4,6 +4,8 @@
 #include <charconv>
 
 #include "session/client/session_context.h"
+#include "session/tier/tier_command.h"
+#include "session/tier/tier_files.h"
 
 namespace caisson::session {
 namespace {
@@ -31,6 +33,9 @@ bool lists(const std::vector<std::string>& entries, std::uint16_t port) {
 }  // namespace
 
 Result<OpenPort> SessionContext::openPort(std::uint16_t port, std::uint16_t host_port, bool inward) {
+  if (inLandlockTier(metadata_.policy)) {
+    return fail(notInTier("session expose", metadata_, "ports need a network namespace", "use tier `namespaces`"));
+  }
   const policy::Network& network = metadata_.policy.network;
   const std::string text = std::to_string(port);
   if (port == 0 || (inward && port < kFirstUnprivileged)) {

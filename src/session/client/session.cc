@@ -3,11 +3,13 @@
 
 #include <algorithm>
 
+#include "plan/optional_layers.h"
 #include "policy/describe/json.h"
 #include "session/client/session_context.h"
 #include "session/commit/git_base.h"
-#include "session/network/network.h"
 #include "session/store/pool.h"
+#include "session/store/session_info.h"
+#include "session/tier/tier_files.h"
 
 namespace caisson {
 
@@ -30,21 +32,7 @@ const std::string& Session::id() const { return context_->id(); }
 Result<SessionInfo> Session::info() const {
   auto found = context_->store().find("session", id());
   if (!found) return fail(found.error());
-  SessionInfo info;
-  info.id = id();
-  info.name = found->metadata.name;
-  info.workspace = found->metadata.workspace;
-  info.created = found->metadata.began.wall_ns / 1'000'000'000;
-  const session::Moment now = session::Moment::now();
-  info.ttl_seconds = found->metadata.ttl_seconds;
-  info.expires_in = found->metadata.secondsLeft(now);
-  if (info.expires_in <= 0) {
-    info.removed_in = std::max(0.0, kSessionGraceSeconds - found->metadata.secondsSinceEnd(now));
-  }
-  info.live = session::isAlive(found->directory);
-  info.network = session::networkName(found->metadata.policy.network.mode);
-  info.allowed_hosts = found->metadata.policy.network.allowed_hosts;
-  return info;
+  return session::infoOf(context_->store().paths(), found->directory, found->metadata);
 }
 
 Result<std::string> Session::policyJson() const {
@@ -199,9 +187,16 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
     (void)store_->destroy(handle->id());
     return fail(noted.error());
   }
-  if (auto connected = handle->connect(); !connected) {
+  const bool tier = session::inLandlockTier(options.policy.model());
+  if (auto connected = tier ? Result<const session::SupervisorConnection*>(nullptr) : handle->connect(); !connected) {
     const Error error = connected.error();
     (void)store_->destroy(handle->id());
+    if (error.code == ErrorCode::no_user_namespace &&
+        plan::mayMiss(options.policy.model(), policy::OptionalLayer::landlock)) {
+      SessionOptions weaker = options;
+      weaker.policy.model().isolation.tier = policy::Tier::landlock;
+      return create(weaker);
+    }
     return fail(error);
   }
   session::recordGitBases(handle->directory(), handle->metadata().workspace, handle->metadata().began);

@@ -14,6 +14,8 @@
 #include "session/client/worker.h"
 #include "session/commit/recover.h"
 #include "session/store/rollback.h"
+#include "session/tier/tier_command.h"
+#include "session/tier/tier_files.h"
 
 namespace caisson::session {
 namespace {
@@ -54,6 +56,11 @@ Result<void> checkTimeout(const policy::Policy& policy, double seconds) {
   return policy::validate(asked, ceilings);
 }
 
+Error expired(const std::string& id) {
+  return plainError(Stage::state, "session", id, "the session has expired",
+                    "`caisson session renew " + id + " 1h` brings it back with its uncommitted changes");
+}
+
 }  // namespace
 
 Result<sys::Fd> SessionContext::lock() {
@@ -86,8 +93,7 @@ Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
   auto held = lock();
   if (!held) return fail(held.error());
   if (metadata_.secondsLeft(Moment::now()) <= 0) {
-    return fail(plainError(Stage::state, "session", id(), "the session has expired",
-                           "`caisson session renew " + id() + " 1h` brings it back with its uncommitted changes"));
+    return fail(expired(id()));
   }
   auto opened = SupervisorConnection::open(directory_);  // another process may have started it while we waited
   if (!opened) return opened;
@@ -126,6 +132,10 @@ Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
 }
 
 Result<const SupervisorConnection*> SessionContext::connect() {
+  if (inLandlockTier(metadata_.policy)) {
+    return fail(notInTier("session", metadata_, "it needs a sandbox that is kept between commands",
+                          "use tier `namespaces`, or run single commands"));
+  }
   if (connection_ && !connection_->isClosed()) return &*connection_;
   disconnect();
   auto opened = SupervisorConnection::open(directory_);
@@ -151,6 +161,7 @@ Result<RunResult> SessionContext::exec(const ExecRequest& request) {
       if (auto held = lock(); !held) return fail(held.error());
     }
   }
+  if (inLandlockTier(metadata_.policy)) return execInTier(request);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     auto connection = connect();
     if (!connection) return fail(connection.error());
@@ -163,6 +174,16 @@ Result<RunResult> SessionContext::exec(const ExecRequest& request) {
     disconnect();  // ended by a checkpoint, a restore or its expiry: start it again
   }
   return fail(goneError("session exec", id()));
+}
+
+Result<RunResult> SessionContext::execInTier(const ExecRequest& request) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  if (metadata_.secondsLeft(Moment::now()) <= 0) return fail(expired(id()));
+  auto in_use = useTierSession(directory_);
+  if (!in_use) return fail(in_use.error());
+  held->reset();
+  return runInTier(store_->paths(), metadata_, request);
 }
 
 Result<RunResult> SessionContext::execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
@@ -212,6 +233,7 @@ Result<void> SessionContext::handOut(const std::string& name, double ttl_seconds
   if (auto noted = note("created", name); !noted) return noted;
   if (auto claimed = store_->claimName(name, id()); !claimed) return claimed;
   if (auto written = replaceMetadata(directory_, metadata_); !written) return written;
+  if (inLandlockTier(metadata_.policy)) return {};
   auto connection = connect();
   if (!connection) return fail(connection.error());
   auto asked = (*connection)->ask(MessageType::renew, codec::encode(Seconds{ttl_seconds}), "session create", id());

@@ -41,6 +41,8 @@ class SessionContext {
   // The functions of the public Session are explained in include/caisson/session.h.
   /// Runs a command and waits for its end. Starts the sandbox if needed, and again if it ended before the command ran.
   Result<RunResult> exec(const ExecRequest& request);
+  /// exec() in the landlock tier, by a separate run.
+  Result<RunResult> execInTier(const ExecRequest& request);
   /// exec() for a one-shot caller: decodes the policy only if needed.
   static Result<RunResult> execOnce(const std::shared_ptr<Store>& store, std::string_view id_or_name,
                                     const ExecRequest& request);

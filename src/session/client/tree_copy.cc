@@ -68,6 +68,7 @@ class TreeCopy {
   }
 
   Result<void> copyOne(const Pending& one) {
+    if (options_.skip && !one.below.empty() && options_.skip(one.below)) return {};
     const auto info = [&] {
       const AsPayload identity(from_.identity);
       return from_.root->stat(join(from_.path, one.below));
@@ -210,6 +211,10 @@ class TreeCopy {
     bool cut = false;
     if (error == 0) error = write(source->get(), target.get(), extents, size, cut);
     if (error == 0 && options_.exact_mode && ::fchmod(target.get(), mode) != 0) error = errno;
+    if (error == 0 && options_.keep_times) {
+      const timespec times[2] = {status.st_atim, status.st_mtim};
+      (void)::futimens(target.get(), times);
+    }
     if (error != 0) {
       if (target) ::unlinkat(*parent, temporary->c_str(), 0);
       if (endsCopy(error)) return fail(sysError(Stage::state, "write", path, error));

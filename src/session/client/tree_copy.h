@@ -27,6 +27,9 @@ struct TreeCopyOptions {
   bool links_stay_inside = false;
   /// Set the exact mode of files, ignoring the process's umask; directories always get the umask.
   bool exact_mode = false;
+  bool keep_times = false;  ///< files keep the time of their last change
+  /// Paths below the top that are not copied, without being listed in the report.
+  std::function<bool(const std::string&)> skip;
   /// Called before a file with this many bytes is written; an error ends the copy.
   std::function<Result<void>(std::uint64_t)> reserve;
 };

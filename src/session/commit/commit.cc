@@ -19,6 +19,7 @@
 #include "session/layers/layer_stack.h"
 #include "session/layers/steps.h"
 #include "session/store/rollback.h"
+#include "session/tier/tier_files.h"
 #include "sys/remove_tree.h"
 
 namespace caisson::session {
@@ -28,6 +29,11 @@ Result<void> checkRequest(const Metadata& metadata, const CommitRequest& request
   if (metadata.workspace.empty()) {
     return fail(plainError(Stage::usage, "session commit", metadata.id, "the session began without a workspace",
                            "read its files with `caisson session read`"));
+  }
+  if (inLandlockTier(metadata.policy) && writesDirectly(metadata)) {
+    return fail(plainError(Stage::usage, "session commit", metadata.id,
+                           "the session writes to the workspace directly, so there is nothing to commit",
+                           "without :rw a session has a copy of the workspace"));
   }
   Digest digest;
   if (!request.expect.empty() && !readHex(request.expect, digest)) {
@@ -106,6 +112,12 @@ Result<void> SessionContext::finishInterruptedCommit() {
 }
 
 Result<SessionContext::LayerUse> SessionContext::freezeForCommit(const CommitRequest& request) {
+  if (inLandlockTier(metadata_.policy)) {  // no command starts while we hold the lock
+    if (!isAlive(directory_)) return LayerUse::none;
+    if (!request.stop || request.dry_run) return LayerUse::live;
+    return fail(sysError(Stage::state, "session commit", id(), EBUSY,
+                         "another process runs a command in the session: end that process first"));
+  }
   if (request.stop && !request.dry_run) {
     if (auto settled = settle("session commit", WhenBusy::stop); !settled) return fail(settled.error());
     return LayerUse::none;
@@ -184,6 +196,9 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
   if (!applied) return fail(applied.error());
   keepApplied(report, std::move(*applied));
   (void)note("committed", std::to_string(report.applied.size()) + " changes");
+  if (inLandlockTier(metadata_.policy) && *use == LayerUse::none) {
+    (void)advanceBase(store_->paths(), metadata_, report.applied);  // else they show in the next diff
+  }
   return std::move(report);
 }
 

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <set>
 
+#include "session/tier/tier_files.h"
+
 namespace caisson::session {
 namespace {
 
@@ -192,7 +194,8 @@ class Comparison {
 
 Result<LayerRoots> LayerRoots::open(const SessionPaths& paths, const Metadata& metadata) {
   LayerRoots roots;
-  auto store = paths.stores().enter(metadata.family);
+  roots.copied_ = inLandlockTier(metadata.policy);
+  auto store = roots.copied_ ? openTierFiles(paths, metadata) : paths.stores().enter(metadata.family);
   if (!store && store.error().sys_errno != ENOENT) return fail(store.error());
   if (store) {
     auto mask = store->enter("mask");
@@ -208,6 +211,7 @@ Result<LayerRoots> LayerRoots::open(const SessionPaths& paths, const Metadata& m
 }
 
 Result<LayerStack> LayerRoots::stack(const std::vector<std::string>& names) {
+  if (copied_ && names.empty()) return stack({kBaseLayer});
   std::vector<LayerStack::Layer> layers;
   for (const std::string& name : names) {
     auto& root = layers_[name];
@@ -219,6 +223,7 @@ Result<LayerStack> LayerRoots::stack(const std::vector<std::string>& names) {
     }
     layers.push_back({name, root.get()});
   }
+  if (copied_) return LayerStack(std::move(layers));
   if (mask_) layers.push_back({"mask", mask_.get()});
   if (real_) layers.push_back({"", real_.get()});
   return LayerStack(std::move(layers));

@@ -74,12 +74,14 @@ class LayerRoots {
   /// An error if the real directory is gone; a missing store means that nothing was written.
   static Result<LayerRoots> open(const SessionPaths& paths, const Metadata& metadata);
   /// A stack of the layers of these names, the mask layer, and the real directory. Layers without a directory, to which
-  /// nothing was written, are left out. This object must outlive the result.
+  /// nothing was written, are left out. This object must outlive the result. In the landlock tier a layer is a whole
+  /// copy, with nothing below it, and no layer at all means the workspace when the session began.
   Result<LayerStack> stack(const std::vector<std::string>& names);
   /// The real directory, or null when the session began empty.
   [[nodiscard]] const sys::RootDir* real() const { return real_.get(); }
 
  private:
+  bool copied_ = false;  ///< a session in the landlock tier
   std::unique_ptr<sys::RootDir> store_, mask_, real_;
   std::map<std::string, std::unique_ptr<sys::RootDir>> layers_;
 };

@@ -18,6 +18,8 @@
 #include "session/layers/steps.h"
 #include "session/network/network.h"
 #include "session/store/rollback.h"
+#include "session/tier/tier_command.h"
+#include "session/tier/tier_files.h"
 
 namespace caisson::session {
 namespace {
@@ -71,6 +73,11 @@ Result<void> freeze(const SessionPaths& paths, std::string_view call, Metadata& 
   return {};
 }
 
+Error noLayers(std::string_view call, const Metadata& metadata) {
+  return notInTier(call, metadata, "checkpoints and forks are layers of an overlay",
+                   "commit what is worth keeping, or use git in the workspace");
+}
+
 }  // namespace
 
 Result<void> SessionContext::settle(std::string_view call, WhenBusy when_busy) {
@@ -106,6 +113,7 @@ void SessionContext::squashIfDeep() const {
 }
 
 Result<CheckpointInfo> SessionContext::checkpoint(std::string_view name, WhenBusy when_busy) {
+  if (inLandlockTier(metadata_.policy)) return fail(noLayers("session checkpoint", metadata_));
   if (!name.empty()) {
     if (auto checked = checkName("session checkpoint", name); !checked) return fail(checked.error());
   }
@@ -156,6 +164,7 @@ Result<std::vector<std::string>> SessionContext::layersOf(std::string_view call,
 }
 
 Result<void> SessionContext::restore(std::string_view checkpoint, WhenBusy when_busy) {
+  if (inLandlockTier(metadata_.policy)) return fail(noLayers("session restore", metadata_));
   auto held = lock();
   if (!held) return fail(held.error());
   if (checkpoint.empty()) {
@@ -180,6 +189,7 @@ Result<void> SessionContext::restore(std::string_view checkpoint, WhenBusy when_
 }
 
 Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
+  if (inLandlockTier(metadata_.policy)) return fail(noLayers("session fork", metadata_));
   constexpr double kMaxTtl = 10.0 * 366 * 86400;
   if (!options.name.empty()) {
     if (auto checked = checkName("session fork", options.name); !checked) return fail(checked.error());
@@ -216,6 +226,11 @@ Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
 }
 
 Result<SessionContext::Compared> SessionContext::openForComparison(std::string_view call, std::string_view checkpoint) {
+  if (inLandlockTier(metadata_.policy) && writesDirectly(metadata_)) {
+    return fail(plainError(Stage::usage, call, id(),
+                           "the session writes to the workspace directly, so there is nothing to compare with",
+                           "without :rw a session has a copy of the workspace"));
+  }
   auto base = layersOf(call, checkpoint);
   if (!base) return fail(base.error());
   auto roots = LayerRoots::open(store_->paths(), metadata_);

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "session/commit/git_base.h"
+#include "session/tier/tier_files.h"
 
 namespace caisson::session {
 namespace {
@@ -24,6 +25,11 @@ Result<std::unique_ptr<Pool>> Pool::start(std::shared_ptr<Store> store, const Se
   if (size == 0 || size > kMaxReady) {
     return fail(plainError(Stage::usage, "session pool", std::to_string(size), "not a usable size",
                            "keep 1 to " + std::to_string(kMaxReady) + " ready"));
+  }
+  if (inLandlockTier(options.policy.model())) {
+    return fail(plainError(Stage::usage, "session pool", "isolation.tier",
+                           "a session in the landlock tier has no sandbox that could be started in advance",
+                           "create each session when it is needed"));
   }
   if (!options.policy.model().network.published_ports.empty()) {
     return fail(plainError(Stage::usage, "session pool", "network.published_ports",

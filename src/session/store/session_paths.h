@@ -10,6 +10,8 @@
 //                                activity    when a request last extended the session's time
 //                                kept        it expired with uncommitted changes
 //                                rollback    the layer to discard before the next use (rollback.h)
+//                                warnings    weaker protection of the sandbox that was started last
+//                                tier/       files of a session in the landlock tier (tier/tier_files.h)
 //                                reserve     disk space for a restore or rollback on a full disk
 //                                ports/      open ports, one locked file each
 //                                logs/       background commands

@@ -13,15 +13,18 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "host/facts.h"
+#include "plan/landlock_tier.h"
 #include "plan/workspace.h"
 #include "policy/decode/validate.h"
 #include "session/client/connection.h"
 #include "session/commit/recover.h"
 #include "session/layers/layer_stack.h"
 #include "session/layers/steps.h"
-#include "session/network/network.h"
 #include "session/sandbox.h"
 #include "session/store/rollback.h"
+#include "session/store/session_info.h"
+#include "session/tier/tier_command.h"
+#include "session/tier/tier_files.h"
 #include "supervise/sandbox_id.h"
 #include "sys/raw_syscall.h"
 
@@ -44,6 +47,22 @@ constexpr std::size_t kReserveBytes = 128 * 1024;
 constexpr double kMaxTtl = 10.0 * 366 * 86400;
 constexpr std::int64_t kCleanEverySeconds = 60;
 
+Result<void> checkTierOptions(const SessionOptions& options) {
+  const policy::Policy& policy = options.policy.model();
+  if (options.auto_checkpoint) {
+    return fail(plainError(Stage::policy, "session create", "--auto-checkpoint",
+                           "a checkpoint is a layer of an overlay, which the landlock tier does without",
+                           "leave it out; `caisson session diff` compares with the beginning"));
+  }
+  if (policy.filesystem.workspace.mode == policy::WorkspaceMode::ro) {
+    return fail(plainError(Stage::policy, "session create", "filesystem.workspace.mode",
+                           "a session keeps its changes apart from the real directory",
+                           "use --workspace DIR, which the landlock tier copies, or DIR:rw"));
+  }
+  if (auto owned = approval::underOwner(policy); !owned) return fail(owned.error());
+  return {};
+}
+
 Result<void> checkOptions(const SessionOptions& options) {
   const policy::Policy& policy = options.policy.model();
   if (!options.name.empty()) {
@@ -53,17 +72,12 @@ Result<void> checkOptions(const SessionOptions& options) {
     return fail(plainError(Stage::usage, "session create", "ttl", "not a usable time",
                            "give a time above zero, such as 30m or 2h"));
   }
-  if (policy.isolation.tier == policy::Tier::landlock) {
-    return fail(plainError(Stage::policy, "session create", "isolation.tier",
-                           "a session needs a pid namespace, whose processes the kernel kills together, and an overlay "
-                           "for its changes: the landlock tier has neither",
-                           "run single commands: caisson run --tier landlock --workspace DIR:rw -- COMMAND"));
-  }
   if (policy.isolation.level == policy::Level::none) {
     return fail(plainError(Stage::policy, "session create", "isolation",
                            "a session needs namespaces: they are what it lives in", "use level full or process"));
   }
   const policy::WorkspaceMode mode = policy.filesystem.workspace.mode;
+  if (inLandlockTier(policy)) return checkTierOptions(options);
   if (mode == policy::WorkspaceMode::ro || mode == policy::WorkspaceMode::rw) {
     return fail(plainError(Stage::policy, "session create", "filesystem.workspace.mode",
                            "a session keeps its changes apart from the real directory",
@@ -93,6 +107,23 @@ Error unknown(std::string_view call, std::string_view id_or_name) {
                     "`caisson session list` shows the sessions of this user");
 }
 
+/// Makes the files of a new session in the landlock tier.
+Result<void> fillTierSession(const SessionPaths& paths, const Store::Found& session, const plan::HostFacts& facts) {
+  const Metadata& metadata = session.metadata;
+  if (!writesDirectly(metadata)) {
+    plan::Plan ignored;
+    if (auto checked = plan::checkHomeSecrets(metadata.policy, facts, facts.workspace, ignored);
+        !checked && !metadata.workspace.empty()) {
+      return checked;
+    }
+    if (auto copied = copyWorkspace(paths, metadata, facts.scan); !copied) return copied;
+  }
+  const auto warnings = checkTierSession(paths, metadata);
+  if (!warnings) return fail(warnings.error());
+  keepWarnings(session.directory, *warnings);
+  return {};
+}
+
 /// Whether all layers of the session are empty: no command wrote to the workspace.
 bool nothingWritten(const RootDir& store, const Metadata& metadata) {
   std::vector<std::string> layers = metadata.frozen;
@@ -101,27 +132,6 @@ bool nothingWritten(const RootDir& store, const Metadata& metadata) {
     const auto entries = store.list(layer, 1);
     return entries ? entries->empty() : entries.error().sys_errno == ENOENT;
   });
-}
-
-SessionInfo infoOf(const RootDir& directory, const std::string& id) {
-  SessionInfo info;
-  info.id = id;
-  auto metadata = readMetadata(directory);
-  if (!metadata) {
-    info.problem = metadata.error().message();
-    return info;
-  }
-  info.name = metadata->name;
-  info.workspace = metadata->workspace;
-  info.created = metadata->began.wall_ns / 1'000'000'000;
-  const Moment now = Moment::now();
-  info.ttl_seconds = metadata->ttl_seconds;
-  info.expires_in = metadata->secondsLeft(now);
-  if (info.expires_in <= 0) info.removed_in = std::max(0.0, kSessionGraceSeconds - metadata->secondsSinceEnd(now));
-  info.live = isAlive(directory);
-  info.network = networkName(metadata->policy.network.mode);
-  info.allowed_hosts = metadata->policy.network.allowed_hosts;
-  return info;
 }
 
 }  // namespace
@@ -190,7 +200,7 @@ Result<std::vector<SessionInfo>> Store::list() const {
     if (!directory) continue;  // destroyed meanwhile
     if (const auto metadata = readMetadata(*directory); metadata && metadata->pooled)
       continue;  // pooled, not in use yet
-    infos.push_back(infoOf(*directory, entry.name));
+    infos.push_back(infoOf(paths_, *directory, entry.name));
   }
   std::stable_sort(infos.begin(), infos.end(),
                    [](const SessionInfo& a, const SessionInfo& b) { return a.created < b.created; });
@@ -221,12 +231,16 @@ Result<void> Store::claimNameLocked(const std::string& name, const std::string& 
 Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   if (auto checked = checkOptions(options); !checked) return fail(checked.error());
   const RootDir& stores = paths_.stores();
-  if (auto fit = checkFeatures(stores.knownAs(), stores.descriptor()); !fit) return fail(fit.error());
+  const bool tier = inLandlockTier(options.policy.model());
+  if (auto fit = tier ? Result<void>() : checkFeatures(stores.knownAs(), stores.descriptor()); !fit)
+    return fail(fit.error());
   Metadata metadata;
   auto policy = approval::underOwner(options.policy.model());
   if (!policy) return fail(policy.error());
   metadata.policy = std::move(*policy);
   const plan::HostFacts facts = host::collectFacts(metadata.policy);
+  // A session keeps its image, also if the name later refers to another one.
+  if (!facts.root.digest.empty()) metadata.policy.filesystem.root = facts.root.digest;
   plan::Plan scratch;
   const bool workspace = metadata.policy.filesystem.workspace.mode != policy::WorkspaceMode::none &&
                          !plan::declineCurrentDirectory(metadata.policy, facts, scratch);
@@ -252,7 +266,13 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   metadata.family = metadata.id;
   metadata.upper = newLayerName();
   metadata.payload_id = facts.payload_id;
-  return add(std::move(metadata));
+  auto found = add(std::move(metadata));
+  if (!found || !tier) return found;
+  if (auto filled = fillTierSession(paths_, *found, facts); !filled) {
+    (void)destroy(found->metadata.id);
+    return fail(filled.error());
+  }
+  return found;
 }
 
 Result<Store::Found> Store::add(Metadata metadata) {
@@ -316,6 +336,7 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
 }
 
 Result<void> Store::removeStore(const std::string& family, const std::string& id) {
+  if (auto removed = removeTierFiles(id); !removed) return removed;
   auto infos = paths_.sessions().list("");
   if (!infos) return fail(infos.error());
   for (const sys::DirectoryEntry& entry : *infos) {
@@ -332,9 +353,13 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
 }
 
 bool Store::hasUncommittedChanges(const Metadata& metadata) const {
-  const auto store = paths_.stores().enter(metadata.family);
-  if (!store) return store.error().sys_errno != ENOENT;
-  if (nothingWritten(*store, metadata)) return false;
+  if (inLandlockTier(metadata.policy)) {
+    if (writesDirectly(metadata)) return false;
+  } else {
+    const auto store = paths_.stores().enter(metadata.family);
+    if (!store) return store.error().sys_errno != ENOENT;
+    if (nothingWritten(*store, metadata)) return false;
+  }
   auto roots = LayerRoots::open(paths_, metadata);
   if (!roots) return true;  // the real workspace is gone; this may be the only copy
   std::vector<std::string> current = metadata.frozen;

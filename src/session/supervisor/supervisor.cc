@@ -14,9 +14,11 @@
 
 #include "policy/rules/credential.h"
 #include "session/store/background_files.h"
+#include "session/store/session_info.h"
 #include "session/store/store.h"
 #include "session/supervisor/confine.h"
 #include "supervise/disk/kept_logs.h"
+#include "supervise/weaker_rungs.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -280,6 +282,11 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   for (const auto& [name, value] : options.secrets) ::unsetenv(name.c_str());
   if (!started) return caisson::fail(started.error());
   sandbox_ = std::move(*started);
+  std::vector<std::string> warnings = plan->warnings;
+  std::map<std::string, std::string> layers;
+  supervise::noteRungs(*plan, sandbox_->prepared(), layers, warnings);
+  supervise::noteUnmapped(sandbox_->unmapped(), warnings);
+  keepWarnings(directory_, warnings);
   egress_record_.reset();
   if (sandbox_->hasEgress()) egress_record_.emplace(sandbox_->capture());
   if (auto opened = ports_.sandboxStarted(*plan, sandbox_->takeHostListeners()); !opened) {

@@ -107,7 +107,11 @@ Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block,
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     const auto* bind = std::get_if<plan::Bind>(&plan.steps[i]);
     const auto* overlay = std::get_if<plan::MountOverlay>(&plan.steps[i]);
-    if ((bind == nullptr || !bind->owned) && (overlay == nullptr || !overlay->owned)) continue;
+    const auto* layer = std::get_if<plan::RootLayer>(&plan.steps[i]);
+    if ((bind == nullptr || !bind->owned) && (overlay == nullptr || !overlay->owned) &&
+        (layer == nullptr || !layer->owned)) {
+      continue;
+    }
     auto mount = ownedMount(steps[i].source, plan.identity, &unmapped);
     if (!mount) return fail(mount.error());
     steps[i].mount_fd = mount->get();

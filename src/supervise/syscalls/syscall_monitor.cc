@@ -8,6 +8,7 @@
 
 #include "plan/syscall_filter.h"
 #include "supervise/syscalls/sandbox_sysinfo.h"
+#include "supervise/syscalls/set_id_bits.h"
 
 namespace caisson::supervise {
 
@@ -87,6 +88,8 @@ void SyscallMonitor::serve(const Attempt& attempt) {
     if (connect_) error = connect_(attempt, listener_);
   } else if (attributes_ != nullptr) {
     error = attributes_->change(attempt, listener_);
+  } else if (plan_.identity.inside_uid == 0) {
+    error = setModeWithoutSetIds(attempt, listener_, plan_.identity.outside_uid);
   }
   listener_.finishCall(attempt, error);
 }

@@ -1,0 +1,35 @@
+// The store's index.json: which names exist, and their manifests.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "image/model.h"
+#include "sys/root_dir.h"
+
+namespace caisson::image {
+
+struct StoredName {
+  std::string name;  ///< HOST/REPOSITORY:TAG; empty for an image without a name
+  std::string media_type;
+  ContentDigest manifest;
+  std::uint64_t size = 0;
+  std::optional<ContentDigest> index;  ///< the index that the manifest was selected from
+};
+
+/// Empty if there is no index.json yet.
+Result<std::vector<StoredName>> readIndex(const sys::RootDir& store);
+Result<void> writeIndex(const sys::RootDir& store, const std::vector<StoredName>& names);
+
+/// Reads a blob and checks its digest. For documents: at most kMaxDocument bytes.
+Result<std::string> readBlob(const sys::RootDir& store, const ContentDigest& digest);
+
+/// The entry that `reference` names: a name, NAME@DIGEST, `sha256:...`, or at least 6 digits of a configuration's
+/// digest.
+Result<StoredName> findImage(const sys::RootDir& store, const std::vector<StoredName>& names,
+                             std::string_view reference);
+
+}  // namespace caisson::image

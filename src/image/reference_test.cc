@@ -1,0 +1,66 @@
+#include "image/reference.h"
+
+#include <gtest/gtest.h>
+
+namespace caisson::image {
+namespace {
+
+const std::string kHex(64, 'a');
+
+std::string full(std::string_view text) {
+  const auto parsed = Reference::parse(text);
+  return parsed ? parsed->text() : "refused";
+}
+
+TEST(ImageReference, ShortNamesGetDockersDefaults) {
+  EXPECT_EQ(full("debian"), "docker.io/library/debian:latest");
+  EXPECT_EQ(full("debian:12"), "docker.io/library/debian:12");
+  EXPECT_EQ(full("team/app"), "docker.io/team/app:latest");
+  EXPECT_EQ(full("index.docker.io/team/app"), "docker.io/team/app:latest");
+  EXPECT_EQ(full("localhost/app"), "localhost/app:latest");
+  EXPECT_EQ(full("localhost:5000/a/b:c"), "localhost:5000/a/b:c");
+  EXPECT_EQ(full("[::1]:5000/a"), "[::1]:5000/a:latest");
+}
+
+TEST(ImageReference, DigestReplacesTheDefaultTag) {
+  EXPECT_EQ(full("debian@sha256:" + kHex), "docker.io/library/debian@sha256:" + kHex);
+  EXPECT_EQ(full("debian:12@sha256:" + kHex), "docker.io/library/debian:12@sha256:" + kHex);
+}
+
+TEST(ImageReference, FamiliarNameOmitsDefaults) {
+  EXPECT_EQ(Reference::parse("debian:12")->familiar(), "debian:12");
+  EXPECT_EQ(Reference::parse("ghcr.io/a/b")->familiar(), "ghcr.io/a/b:latest");
+  EXPECT_EQ(Reference::parse("team/app:1")->familiar(), "team/app:1");
+}
+
+TEST(ImageReference, InvalidNamesAreRefused) {
+  const std::string bad[] = {"",
+                             ":tag",
+                             "UPPER",
+                             "a//b",
+                             "a/",
+                             "/a",
+                             "a..b",
+                             "a___b",
+                             "-a",
+                             "a-",
+                             "a:",
+                             "a:-x",
+                             "a:b c",
+                             "../../etc",
+                             "a/../b",
+                             "a@sha256:12",
+                             "a@md5:" + kHex,
+                             "a@",
+                             "x.y:port/a",
+                             "ex ample.com/a",
+                             "a\nb",
+                             "a:" + std::string(129, 't'),
+                             std::string(300, 'a'),
+                             "[::1/a",
+                             "host..name.com/a"};
+  for (const std::string& text : bad) EXPECT_EQ(full(text), "refused") << text;
+}
+
+}  // namespace
+}  // namespace caisson::image

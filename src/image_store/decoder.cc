@@ -1,0 +1,115 @@
+#include "image_store/decoder.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <filesystem>
+
+#include "approval/owner.h"
+#include "base/text.h"
+#include "caisson/run.h"
+#include "sys/helper_process.h"
+
+namespace caisson::image {
+namespace {
+
+constexpr auto kExitTimeout = std::chrono::seconds(10);
+constexpr double kDecodeSeconds = 600;  // the largest that a policy may have
+constexpr int kPipeBytes = 1 << 20;
+
+/// Beside this program, as it is built and as it is installed.
+Result<std::string> unpackProgram() {
+  std::error_code problem;
+  const std::filesystem::path own = std::filesystem::read_symlink(sys::kOwnProgram, problem);
+  if (problem)
+    return fail(plainError(Stage::state, "unpack", "caisson-unpack", "cannot be located", "is /proc mounted?"));
+  std::string path = (own.parent_path() / "caisson-unpack").string();
+  if (::access(path.c_str(), X_OK) == 0) return path;
+  return fail(
+      sysError(Stage::state, "unpack", path, errno, "install caisson-unpack beside caisson-image; in a clone: make"));
+}
+
+/// The profile `strict`, with time for large archives, and the program itself.
+Result<Policy> decoderPolicy(const std::string& program) {
+  auto policy = Policy::profile("strict");
+  if (!policy) return policy;
+  // Within what the owner allows to any policy.
+  const auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  const double seconds = std::min(kDecodeSeconds, owner->ceilings.wall_seconds.value_or(kDecodeSeconds));
+  const std::string time = std::to_string(static_cast<long>(seconds));
+  const std::pair<std::string_view, std::string> settings[] = {
+      {"resources.cpu_seconds", time}, {"resources.wall_seconds", time + "s"}, {"resources.memory", "200M"}};
+  for (const auto& [key, value] : settings)
+    if (auto set = policy->set(key, value); !set) return fail(set.error());
+  if (auto shown = policy->append("filesystem.read_only", program); !shown) return fail(shown.error());
+  return policy;
+}
+
+}  // namespace
+
+Result<Decoder> Decoder::start(int blob, DecodeMode mode, std::uint64_t max_bytes) {
+  int frames[2], errors[2];
+  if (::pipe2(frames, O_CLOEXEC) != 0) return fail(sysError(Stage::state, "pipe", "decoder", errno));
+  sys::Fd from(frames[0]), to(frames[1]);
+  if (::pipe2(errors, O_CLOEXEC) != 0) return fail(sysError(Stage::state, "pipe", "decoder", errno));
+  sys::Fd errors_from(errors[0]), errors_to(errors[1]);
+  (void)::fcntl(to.get(), F_SETPIPE_SZ, kPipeBytes);  // fewer switches between the two; may fail
+  auto program =
+      sys::HostProgram::start({.arguments = {sys::kOwnProgram, std::string(kDecoderArgument),
+                                             mode == DecodeMode::data ? "data" : "names", std::to_string(max_bytes)},
+                               .inherit_environment = true,
+                               .descriptors = {{blob, 0}, {to.get(), 1}, {errors_to.get(), 2}}});
+  if (!program) return fail(program.error());
+  return Decoder(std::move(*program), std::move(from), std::move(errors_from));
+}
+
+Error Decoder::lateError(const Error& error) {
+  (void)program_.wait(kExitTimeout);
+  char text[2048];
+  pollfd ready{.fd = errors_.get(), .events = POLLIN, .revents = 0};
+  const ssize_t got = ::poll(&ready, 1, 0) == 1 ? ::read(errors_.get(), text, sizeof(text)) : 0;
+  if (got <= 0) return error;
+  const std::string_view said = trimmed({text, static_cast<std::size_t>(got)}, "\n ");
+  return plainError(Stage::state, "unpack", "image layer", printable(said, 1000), "caisson doctor");
+}
+
+Result<std::optional<FrameReader::Frame>> Decoder::next() {
+  auto frame = reader_.next();
+  if (!frame) return fail(lateError(frame.error()));
+  if (frame->type == FrameType::failed) {
+    return fail(plainError(Stage::state, "unpack", "archive", printable(frame->body, 1000)));
+  }
+  if (frame->type != FrameType::finished) return *frame;
+  diff_id_ = frame->body.substr(0, 80);
+  archive_bytes_ = frame->value;
+  (void)program_.wait(kExitTimeout);
+  return std::nullopt;
+}
+
+int decoderMain(std::string_view mode, std::string_view max_bytes) {
+  const auto complain = [](const Error& error) {
+    const std::string text = error.message() + "\n";
+    (void)!::write(STDERR_FILENO, text.data(), text.size());
+    return 125;
+  };
+  const auto program = unpackProgram();
+  if (!program) return complain(program.error());
+  auto policy = decoderPolicy(*program);
+  if (!policy) return complain(policy.error());
+  const auto result = run({.policy = std::move(*policy),
+                           .command = {*program, std::string(mode), std::string(max_bytes)},
+                           .out = StreamMode::relay,
+                           .err = StreamMode::relay,
+                           .relay_stdin = true,
+                           .program = sys::kOwnProgram});
+  if (!result) return complain(result.error());
+  if (result->error) return complain(*result->error);
+  return exitStatus(*result);
+}
+
+}  // namespace caisson::image

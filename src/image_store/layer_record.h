@@ -1,0 +1,48 @@
+// The record of an unpacked layer: one line per entry, sorted by path.
+//
+//   f 0755 0 0 1234 HASH usr/bin/env        a file: mode, uid and gid in the archive, size, hash of its content
+//   d 0700 0 0 - - root                     a directory; D: an opaque one
+//   l 0777 0 0 - - bin usr/bin              a link and its target
+//   w 0 0 0 - - etc/motd                    a whiteout
+//
+// Blanks, control characters, `%` and bytes beyond ASCII in names are written as %XX.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "image_store/layer_writer.h"
+#include "sys/root_dir.h"
+
+namespace caisson::image {
+
+struct RecordLine {
+  char type = 'f';
+  std::uint32_t mode = 0;  ///< in the archive
+  std::uint64_t uid = 0, gid = 0, size = 0;
+  std::string hash;  ///< 64 digits, or "-"
+  std::string path, target;
+
+  [[nodiscard]] std::string written() const;
+  static Result<RecordLine> parse(std::string_view line);
+  /// The mode of the unpacked file.
+  [[nodiscard]] std::uint32_t appliedMode() const;
+};
+
+/// Describes the tree `root`, which only the caller writes. Content hashes and original modes come from `originals`, by
+/// inode number; a file that is not in it (an implied directory) has its own mode.
+Result<std::string> describeLayer(const sys::RootDir& root, const std::unordered_map<ino_t, OriginalFile>& originals);
+
+struct VerifyProblem {
+  std::string path, what;
+};
+
+/// Compares the tree with its record, reading every file. Calls `progress` with the bytes read so far.
+Result<std::vector<VerifyProblem>> verifyLayer(const sys::RootDir& root, std::string_view record,
+                                               const std::function<void(std::uint64_t)>& progress = {});
+
+}  // namespace caisson::image

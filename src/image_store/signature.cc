@@ -1,0 +1,133 @@
+#include "image_store/signature.h"
+
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+
+#include "base/base64.h"
+#include "base/json_value.h"
+#include "sys/own_file.h"
+
+namespace caisson::image {
+namespace {
+
+constexpr std::uint64_t kMaxPayload = 64U << 10;
+constexpr std::size_t kMaxSignatures = 32;
+constexpr std::string_view kPayloadType = "application/vnd.dev.cosign.simplesigning.v1+json";
+constexpr std::string_view kSignatureAnnotation = "dev.cosignproject.cosign/signature";
+
+struct SignedPayload {
+  std::string payload, signature;
+};
+
+using KeyPtr = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+
+Result<std::string> readKey(const approval::SignatureRule& rule) {
+  // The key decides what runs here: no other user may have written it.
+  const auto file = sys::openOwnFile(rule.key, sys::Privacy::unchanging);
+  if (!file) return fail(file.error());
+  std::string text(64U << 10, '\0');
+  const ssize_t got = ::read(file->get(), text.data(), text.size());
+  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  return text;
+}
+
+/// The entries of a signature manifest; their type differs from an image's, so parseManifest() does not apply.
+Result<std::vector<SignedPayload>> fetchSignatures(const ContentDigest& manifest, RegistryClient& client) {
+  std::vector<SignedPayload> list;
+  const auto fetched = client.manifest("sha256-" + manifest.hex() + ".sig");
+  if (!fetched) return fail(fetched.error());
+  const auto document = JsonValue::parse(fetched->text);
+  const auto layers = document ? document->find("layers") : std::nullopt;
+  for (const JsonValue& layer : layers ? layers->items() : std::vector<JsonValue>{}) {
+    const auto digest = ContentDigest::parse(layer.textAt("digest").value_or(""));
+    const auto size = layer.integerAt("size");
+    const auto annotations = layer.find("annotations");
+    const auto signature =
+        annotations ? decodeBase64(annotations->textAt(kSignatureAnnotation).value_or("")) : std::nullopt;
+    const bool known = layer.textAt("mediaType") == kPayloadType && digest && size && *size > 0 &&
+                       static_cast<std::uint64_t>(*size) <= kMaxPayload && signature;
+    if (!known || list.size() == kMaxSignatures) continue;
+    std::string payload;
+    const auto got = client.blob(
+        {.digest = *digest, .size = static_cast<std::uint64_t>(*size)}, 0, [] {},
+        [&](std::string_view piece) -> Result<void> {
+          payload += piece;
+          return {};
+        },
+        [] { return false; });
+    if (got && ContentDigest::of(payload) == *digest) list.push_back({std::move(payload), *signature});
+  }
+  return list;
+}
+
+Error unsignedError(const Reference& reference, std::string_view reason) {
+  return plainError(Stage::policy, "image", reference.familiar(), reason,
+                    "images.signatures of the configuration requires a signature for this name");
+}
+
+/// The rules for this image, grouped by file and pattern: each group must be satisfied by one of its keys.
+std::map<std::pair<std::string, std::string>, std::vector<const approval::SignatureRule*>> rulesFor(
+    const Reference& reference, const approval::ImageSettings& settings) {
+  std::map<std::pair<std::string, std::string>, std::vector<const approval::SignatureRule*>> groups;
+  for (const approval::SignatureRule& rule : settings.signatures)
+    if (matchesPattern(rule.pattern, reference)) groups[{rule.file, rule.pattern}].push_back(&rule);
+  return groups;
+}
+
+}  // namespace
+
+bool verifySignature(std::string_view public_key, std::string_view payload, std::string_view signature) {
+  const std::unique_ptr<BIO, decltype(&BIO_free)> text(
+      BIO_new_mem_buf(public_key.data(), static_cast<int>(public_key.size())), BIO_free);
+  const KeyPtr key(PEM_read_bio_PUBKEY(text.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
+  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
+  if (!key || !context) return false;
+  const EVP_MD* hash = EVP_PKEY_id(key.get()) == EVP_PKEY_ED25519 ? nullptr : EVP_sha256();
+  if (EVP_DigestVerifyInit(context.get(), nullptr, hash, nullptr, key.get()) != 1) return false;
+  return EVP_DigestVerify(context.get(), reinterpret_cast<const unsigned char*>(signature.data()), signature.size(),
+                          reinterpret_cast<const unsigned char*>(payload.data()), payload.size()) == 1;
+}
+
+bool payloadNames(std::string_view payload, const ContentDigest& manifest) {
+  const auto document = JsonValue::parse(payload);
+  const auto critical = document ? document->find("critical") : std::nullopt;
+  const auto image = critical ? critical->find("image") : std::nullopt;
+  return image && image->textAt("docker-manifest-digest") == manifest.text();
+}
+
+bool matchesPattern(std::string_view pattern, const Reference& reference) {
+  const std::string name = reference.name();
+  if (!pattern.ends_with('*')) return name == pattern;
+  return name.starts_with(pattern.substr(0, pattern.size() - 1));
+}
+
+Result<void> requireSignatures(const Reference& reference, const ContentDigest& manifest,
+                               const approval::ImageSettings& settings, RegistryClient& client) {
+  const auto groups = rulesFor(reference, settings);
+  if (groups.empty()) return {};
+  const auto signatures = fetchSignatures(manifest, client);
+  if (!signatures) return fail(unsignedError(reference, "the image is not signed"));
+  for (const auto& [group, rules] : groups) {
+    bool accepted = false;
+    for (const approval::SignatureRule* rule : rules) {
+      const auto key = readKey(*rule);
+      if (!key) return fail(key.error());
+      accepted = accepted || std::ranges::any_of(*signatures, [&](const SignedPayload& one) {
+                   return payloadNames(one.payload, manifest) && verifySignature(*key, one.payload, one.signature);
+                 });
+    }
+    if (!accepted) return fail(unsignedError(reference, "the image has no signature by an accepted key"));
+  }
+  return {};
+}
+
+Result<void> refuseUnsigned(const Reference& reference, const approval::ImageSettings& settings) {
+  if (rulesFor(reference, settings).empty()) return {};
+  return fail(unsignedError(reference, "an image that is imported or tagged here has no signature under this name"));
+}
+
+}  // namespace caisson::image

@@ -1,0 +1,32 @@
+// Signatures of images, in the format of cosign: the tag `sha256-HEX.sig` of the same repository is a manifest whose
+// layers are small documents naming the signed manifest's digest; an annotation has the signature over the document.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "approval/owner.h"
+#include "base/error.h"
+#include "image/reference.h"
+#include "image_store/registry/client.h"
+
+namespace caisson::image {
+
+/// Whether `signature` (binary) is one of `payload` by the public key (PEM: ECDSA or RSA with SHA-256, or Ed25519).
+bool verifySignature(std::string_view public_key, std::string_view payload, std::string_view signature);
+
+/// Whether the document signs this manifest.
+bool payloadNames(std::string_view payload, const ContentDigest& manifest);
+
+/// The names of the patterns: HOST/REPOSITORY exactly, or a prefix with a final `*`.
+bool matchesPattern(std::string_view pattern, const Reference& reference);
+
+/// An error if the owner requires a signature for this image and there is none by an accepted key. Without rules for
+/// the image nothing is fetched.
+Result<void> requireSignatures(const Reference& reference, const ContentDigest& manifest,
+                               const approval::ImageSettings& settings, RegistryClient& client);
+
+/// For images that do not come from a registry, and so have no signature.
+Result<void> refuseUnsigned(const Reference& reference, const approval::ImageSettings& settings);
+
+}  // namespace caisson::image

@@ -1,0 +1,112 @@
+#include "supervise/syscalls/set_id_bits.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <climits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/syscall_names.h"
+#include "sys/change_mode.h"
+#include "sys/process_view.h"
+#include "sys/root_dir.h"
+
+namespace caisson::supervise {
+namespace {
+
+constexpr int kMaxLinks = 40;  // as the kernel
+constexpr mode_t kPlainBits = 01777;
+
+struct Target {
+  sys::Fd object;  ///< O_PATH
+  int error = 0;   ///< if there is none
+};
+
+Target failed(int error) { return {.object = {}, .error = error}; }
+
+Target descriptorTarget(pid_t process, int descriptor) {
+  if (descriptor < 0 && descriptor != AT_FDCWD) return failed(EBADF);
+  sys::Fd object = sys::objectOf(process, descriptor);
+  return object ? Target{std::move(object), 0} : failed(EBADF);
+}
+
+/// The number in "/proc/self/fd/7", by which the C library changes what O_PATH opened.
+std::optional<int> namedDescriptor(std::string_view path) {
+  constexpr std::string_view kPrefix = "/proc/self/fd/";
+  if (!path.starts_with(kPrefix)) return std::nullopt;
+  path.remove_prefix(kPrefix.size());
+  int number = -1;
+  const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
+  if (error != std::errc() || end != path.data() + path.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+/// What an absolute path leads to inside the root of the process.
+Target pathTarget(pid_t process, std::string path, bool follow) {
+  auto root = sys::RootDir::adopt(sys::rootOf(process), {.known_as = "/"});
+  if (!root) return failed(EPERM);
+  for (int links = 0; links <= kMaxLinks; ++links) {
+    auto object = root->openFile(
+        path, {.flags = O_PATH, .types = {sys::FileType::regular, sys::FileType::directory, sys::FileType::link}});
+    if (!object) return failed(object.error().sys_errno != 0 ? object.error().sys_errno : EPERM);
+    struct stat status{};
+    if (::fstat(object->get(), &status) != 0) return failed(errno);
+    if (!follow || !S_ISLNK(status.st_mode)) return {std::move(*object), 0};
+    char text[PATH_MAX];
+    const ssize_t length = ::readlinkat(object->get(), "", text, sizeof(text));
+    if (length <= 0 || length == sizeof(text)) return failed(ENAMETOOLONG);
+    const std::string_view to(text, static_cast<std::size_t>(length));
+    while (path.ends_with('/')) path.pop_back();
+    if (to.starts_with('/')) {
+      path = to;
+    } else {
+      path.replace(path.rfind('/') + 1, std::string::npos, to);
+    }
+    if (path.size() >= PATH_MAX) return failed(ENAMETOOLONG);
+  }
+  return failed(ELOOP);
+}
+
+/// The object of a call with a path. `directory`: of a relative one.
+Target namedTarget(const Attempt& attempt, int directory, std::uint64_t address, std::uint32_t flags) {
+  if ((flags & ~std::uint32_t{AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH}) != 0) return failed(EINVAL);
+  const bool follow = (flags & AT_SYMLINK_NOFOLLOW) == 0;
+  const auto path = sys::readText(attempt.pid, address);
+  if (!path) return failed(EFAULT);
+  if (path->empty()) return (flags & AT_EMPTY_PATH) != 0 ? descriptorTarget(attempt.pid, directory) : failed(ENOENT);
+  if (const auto number = namedDescriptor(*path); number && follow) return descriptorTarget(attempt.pid, *number);
+  if (path->starts_with('/')) return pathTarget(attempt.pid, *path, follow);
+  const std::string base = sys::directoryOf(attempt.pid, directory);
+  if (base.empty()) return failed(EBADF);
+  return pathTarget(attempt.pid, base + "/" + *path, follow);
+}
+
+}  // namespace
+
+int setModeWithoutSetIds(const Attempt& attempt, const Listener& listener, uid_t owner) {
+  const std::string_view call = syscallName(attempt.number);
+  const std::uint64_t* arguments = attempt.arguments;
+  const bool at = call == "fchmodat" || call == "fchmodat2";
+  if (!at && call != "chmod" && call != "fchmod") return EPERM;
+  const auto mode = static_cast<mode_t>(arguments[at ? 2 : 1]) & kPlainBits;
+  const auto flags = call == "fchmodat2" ? static_cast<std::uint32_t>(arguments[3]) : 0U;
+  const auto first = static_cast<int>(arguments[0]);
+  const Target target = call == "fchmod" ? descriptorTarget(attempt.pid, first == AT_FDCWD ? -1 : first)
+                        : at             ? namedTarget(attempt, first, arguments[1], flags)
+                                         : namedTarget(attempt, AT_FDCWD, arguments[0], 0);
+  // Everything read so far belongs to the caller only if it still waits: its pid could have been reused.
+  if (!listener.isValid(attempt)) return ESRCH;
+  if (target.error != 0) return target.error;
+  struct stat status{};
+  if (::fstat(target.object.get(), &status) != 0) return errno;
+  if (S_ISLNK(status.st_mode)) return EOPNOTSUPP;
+  if (status.st_uid != owner || (!S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode))) return EPERM;
+  return sys::changeMode(target.object.get(), mode);
+}
+
+}  // namespace caisson::supervise

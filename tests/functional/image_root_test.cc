@@ -1,0 +1,229 @@
+// A directory as the root file system: a busybox with its libraries.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "functional/busybox_root.h"
+#include "functional/sandbox.h"
+#include "functional/tree_state.h"
+
+namespace caisson::test {
+namespace {
+
+class ImageRoot : public SandboxTest {
+ protected:
+  void SetUp() override {
+    SandboxTest::SetUp();
+    if (!IsSkipped()) requireOrSkip(hasBusybox(), "no /bin/busybox on this machine");
+  }
+  [[nodiscard]] RunOutput in(const TempDir& root, const std::string& text,
+                             std::vector<std::string> options = {}) const {
+    options.insert(options.begin(), {"--image", root.path()});
+    return run(options, {"sh", "-c", text});
+  }
+  static std::string policyAsRoot(const TempDir& root) {
+    return "extends = 'dev'\nisolation.user = 'root'\nfilesystem.root = '" + root.path() + "'\n";
+  }
+  [[nodiscard]] RunOutput asRoot(const TempDir& root, const std::string& text,
+                                 std::vector<std::string> options = {}) const {
+    const std::string policy = workspace.write("root.toml", policyAsRoot(root));
+    options.insert(options.begin(), {"--policy", policy});
+    return run(options, {"sh", "-c", text});
+  }
+};
+
+TEST_F(ImageRoot, ProgramsOfTheDirectoryRunAndNothingOfTheHostIsThere) {
+  const TempDir root;
+  installBusybox(root);
+  const RunOutput output = in(root, "id -u; pwd; ls /; test -e /usr || echo no usr; cat /proc/self/comm");
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_TRUE(output.out.starts_with("1000\n/workspace\n")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "no usr\n")) << output.describe();
+}
+
+TEST_F(ImageRoot, MergedAndUnmergedLayoutsRunAShell) {
+  for (const bool merged : {true, false}) {
+    const TempDir root;
+    installBusybox(root, merged);
+    root.write("usr/share/x", "x");
+    EXPECT_EQ(in(root, "echo ran; /bin/echo too").out, "ran\ntoo\n") << merged;
+  }
+}
+
+TEST_F(ImageRoot, IsReadOnlyAndUnchanged) {
+  const TempDir root;
+  installBusybox(root);
+  const auto before = treeState(root.path());
+  const RunOutput output =
+      in(root, "touch /new /bin/new; rm /bin/cat; echo x >> /bin/busybox; mkdir /etc/new; echo done");
+  EXPECT_EQ(output.out, "done\n") << output.describe();
+  EXPECT_EQ(differences(before, treeState(root.path())), "");
+  const RunOutput changed = asRoot(root, "touch /new /bin/new && rm /bin/cat && mkdir /opt && ls /bin/new /new");
+  EXPECT_EQ(changed.out, "/bin/new\n/new\n") << changed.describe();
+  EXPECT_EQ(differences(before, treeState(root.path())), "") << "changes are kept apart";
+  EXPECT_EQ(in(root, "ls /bin/cat").out, "/bin/cat\n") << "and discarded";
+}
+
+/// Without layers of ours above it, /proc -> /etc and the like would mount over files of the image or of the host.
+TEST_F(ImageRoot, LinksAtMountPointsLeadNowhere) {
+  const TempDir root, victim;
+  installBusybox(root);
+  victim.write("file", "untouched\n");
+  for (const std::string name : {"proc", "dev", "tmp", "workspace", "home", "run", "var", "etc"}) {
+    const bool up = name == "workspace" || name == "var";
+    ASSERT_EQ(::symlink((up ? "../../../.." + victim.path() : victim.path()).c_str(), (root / name).c_str()), 0);
+  }
+  root.openToAll();
+  victim.openToAll();
+  const auto before = treeState(victim.path());
+  workspace.write("mine", "workspace\n");
+  for (const bool root_user : {false, true}) {
+    const std::string text =
+        "cat mine /workspace/mine; echo x > /tmp/x; cat /proc/self/comm; ls /dev/null; "
+        "test -h /etc || echo etc; ls " +
+        victim.path();
+    const RunOutput output = root_user ? asRoot(root, text) : in(root, text);
+    EXPECT_EQ(output.out, "workspace\nworkspace\ncat\n/dev/null\netc\n") << root_user << output.describe();
+    EXPECT_EQ(differences(before, treeState(victim.path())), "") << root_user;
+  }
+}
+
+TEST_F(ImageRoot, DevicesOfTheDirectoryAreNotShown) {
+  const TempDir root;
+  installBusybox(root);
+  root.write("dev/sda", "not a device");
+  root.write("dev/null", "not a device either");
+  root.openToAll();
+  const RunOutput output = in(root, "ls /dev/sda; cat /dev/null; echo x > /dev/null && echo null");
+  EXPECT_EQ(output.out, "null\n") << output.describe();
+}
+
+TEST_F(ImageRoot, DeniedPathsAreHiddenThroughItsLinks) {
+  const TempDir root;
+  installBusybox(root, true);
+  root.write("usr/lib/secret", "hidden-content\n");
+  root.write("usr/lib/open", "open\n");
+  for (const std::string denied : {"/lib/secret", "/usr/lib/secret"}) {
+    const RunOutput output = in(root, "cat /lib/open /usr/lib/open /lib/secret /usr/lib/secret", {"--deny", denied});
+    EXPECT_EQ(output.out, "open\nopen\n") << denied << output.describe();
+  }
+  const RunOutput made =
+      asRoot(root, "mkdir -p /opt; echo x > /opt/later; cat /opt/later; echo end", {"--deny", "/opt/later"});
+  EXPECT_EQ(made.out, "end\n") << made.describe();
+}
+
+/// Without noexec on the root, the loader would start any program of it.
+TEST_F(ImageRoot, OnlyListedProgramsAndTheirLibrariesAreExecutable) {
+  const TempDir root;
+  installBusybox(root);
+  root.makeDir("opt");
+  const RunOutput copied = runProgram({"sh", "-c", "cp \"$0/bin/busybox\" \"$0/opt/echo\"", root.path()});
+  ASSERT_EQ(copied.exit_status, 0) << copied.describe();
+  const std::string listed = workspace.write("listed.toml", "extends = 'dev'\nfilesystem.root = '" + root.path() +
+                                                                "'\nprocess.allowed_executables = ['busybox']\n");
+  const std::string any = workspace.write("any.toml", "extends = 'dev'\nfilesystem.root = '" + root.path() + "'\n");
+  const std::string text =
+      "/bin/echo listed; /opt/echo direct; for loader in /lib*/ld-*; do $loader /opt/echo loader; done; "
+      "cp /opt/echo /tmp/echo; /tmp/echo copy; echo end";
+  EXPECT_EQ(run({"--policy", any}, {"/bin/busybox", "sh", "-c", text}).out, "listed\ndirect\nloader\ncopy\nend\n");
+  const RunOutput output = run({"--policy", listed}, {"/bin/busybox", "sh", "-c", text});
+  EXPECT_EQ(output.out, "listed\nend\n") << output.describe();
+  EXPECT_EQ(run({"--policy", listed}, {"/opt/echo", "x"}).out, "");
+}
+
+TEST_F(ImageRoot, HostPathsAndSecretsWorkAsWithTheHostsRoot) {
+  const TempDir root, shown;
+  installBusybox(root);
+  shown.write("file", "shown\n");
+  shown.openToAll();
+  workspace.write(".env", "TOKEN=hidden-content\n");
+  const RunOutput output = in(root, "cat " + shown / "file" + " .env", {"--ro", shown.path()});
+  EXPECT_EQ(output.out, "shown\n") << output.describe();
+}
+
+TEST_F(ImageRoot, RootInsideHasNoPowerOverTheKernel) {
+  const TempDir root;
+  installBusybox(root);
+  const RunOutput output = asRoot(root,
+                                  "id -u; mount -t tmpfs none /tmp || echo no mount; "
+                                  "echo x > /proc/sys/kernel/domainname || echo no setting; "
+                                  "cat /proc/self/status");
+  EXPECT_TRUE(output.out.starts_with("0\nno mount\nno setting\n")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "CapEff:\t0000000000000000")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "CapBnd:\t0000000000000000")) << output.describe();
+}
+
+/// F11 holds for root inside too: no file gets a setuid bit, in the root or in a directory of the host.
+TEST_F(ImageRoot, RootInsideSetsModesWithoutSetIdBits) {
+  const TempDir root, shared;
+  installBusybox(root);
+  shared.write("file", "x");
+  shared.openToAll();
+  const RunOutput output = asRoot(root,
+                                  "touch /f; mkdir /d; ln -s f /l; cd /d; chmod 4751 ../f && stat -c %a /f; "
+                                  "chmod 2775 /d && stat -c %a /d; chmod 6710 /l && stat -c %a /f; "
+                                  "chmod 4755 /absent || echo absent; "
+                                  "chmod 4755 /dev/null || echo device; "
+                                  "touch own; chmod u+s own; stat -c %a own; cd " +
+                                      shared.path() + " && touch own && chmod 4755 own; stat -c %a own",
+                                  {"--rw", shared.path()});
+  EXPECT_EQ(output.out, "751\n775\n710\nabsent\ndevice\n644\n755\n") << output.describe();
+  struct stat status{};
+  ASSERT_EQ(::stat((shared / "own").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0755U);
+}
+
+TEST_F(ImageRoot, RootInsideIsToldThatOwnersAndDevicesChange) {
+  const TempDir root;
+  installBusybox(root);
+  const RunOutput output = asRoot(root,
+                                  "touch /f; chown 33:33 /f && stat -c %u:%g /f; mknod /n c 1 3 && test -e /n || echo "
+                                  "none; mknod /p p && test -p /p && echo fifo");
+  EXPECT_EQ(output.out, "0:0\nnone\nfifo\n") << output.describe();
+}
+
+TEST_F(ImageRoot, SessionKeepsChangesUntilItIsDestroyed) {
+  const TempDir root, home;
+  installBusybox(root);
+  const auto before = treeState(root.path());
+  const std::string policy = workspace.write("root.toml", policyAsRoot(root));
+  const RunOptions how{.env = {{"CAISSON_HOME", home / "state"}}, .cwd = workspace.path()};
+  const RunOutput made = runCaisson({"session", "create", "--policy", policy}, how);
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  const std::string id = made.out.substr(0, made.out.find('\n'));
+  const auto inside = [&](const std::string& text) {
+    return runCaisson({"session", "exec", id, "--", "sh", "-c", text}, how).out;
+  };
+  EXPECT_EQ(inside("echo kept > /kept; rm /bin/mv; chmod 4755 /kept && stat -c %a /kept"), "755\n");
+  const auto record = nlohmann::json::parse(readFile(home / ("state/sessions/" + id + "/init.json")));
+  ASSERT_EQ(::kill(record["init"]["pid"].get<pid_t>(), SIGKILL), 0);
+  (void)inside("true");  // it may still reach the sandbox that was killed
+  EXPECT_EQ(inside("cat /kept; test -e /bin/mv || echo removed"), "kept\nremoved\n") << "in a new sandbox";
+  EXPECT_EQ(runCaisson({"session", "destroy", id}, how).exit_status, 0);
+  EXPECT_FALSE(exists(home / ("state/sessions/" + id)));
+  EXPECT_EQ(differences(before, treeState(root.path())), "");
+}
+
+TEST_F(ImageRoot, WrongRootsAreRefusedWithTheReason) {
+  const TempDir root;
+  installBusybox(root);
+  root.write("file", "x");
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"--image", root / "file"}, "not a directory"},
+      {{"--image", root / "absent"}, "cannot be opened"},
+      {{"--image", "/"}, "the whole host"},
+      {{"--image", root.path(), "--level", "process"}, "level full"},
+      {{"--image", "a b"}, "an image such as"},
+  };
+  for (const auto& [options, reason] : cases) {
+    const RunOutput output = run(options, {"sh", "-c", "echo ran"});
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    EXPECT_TRUE(contains(output.err, reason)) << reason << output.describe();
+  }
+}
+
+}  // namespace
+}  // namespace caisson::test

@@ -1,0 +1,115 @@
+"""Every hostile archive is refused or neutralised, says so, and changes nothing outside."""
+import json
+import os
+import stat
+
+from hostile_archives import all_cases
+from world import CAISSON, ImageTest, oci_layout, sha256, tar_bytes, entry
+
+
+def snapshot(path):
+    found = {}
+    for root, directories, files in os.walk(path):
+        for name in directories + files:
+            whole = os.path.join(root, name)
+            status = os.lstat(whole)
+            data = open(whole, "rb").read() if stat.S_ISREG(status.st_mode) else b""
+            found[whole] = (status.st_mode, status.st_uid, status.st_nlink if stat.S_ISREG(status.st_mode) else 0, data)
+    return found
+
+
+class HostileArchives(ImageTest):
+    def setUp(self):
+        super().setUp()
+        self.canary = self.scratch / "canary"
+        self.canary.mkdir()
+        (self.canary / "victim").write_text("unharmed")
+        self.before = snapshot(self.canary)
+
+    def check_tree(self, root):
+        """Nothing in a layer may have an effect on the host."""
+        for base, directories, files in os.walk(root):
+            for name in directories + files:
+                path = os.path.join(base, name)
+                status = os.lstat(path)
+                self.assertEqual(status.st_mode & 0o6000, 0, f"{path}: setuid or setgid")
+                self.assertEqual(status.st_uid, os.geteuid())
+                whiteout = stat.S_ISCHR(status.st_mode) and status.st_rdev == 0
+                self.assertTrue(whiteout or stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode), path)
+                if not stat.S_ISLNK(status.st_mode) and not whiteout:
+                    self.assertEqual([one for one in os.listxattr(path) if one != "security.selinux"], [], path)
+
+    def check(self, case):
+        archive = self.scratch / "hostile.tar"
+        archive.write_bytes(case.data)
+        result = self.image("import", "-q", archive, "hostile:1")
+        self.assertEqual(snapshot(self.canary), self.before, "the canary was changed")
+        self.assertEqual(list((self.store / "tmp").iterdir()), [], "leftovers")
+        self.assertNotIn("\x1b", result.text)
+        if case.refused is not None:
+            self.assertEqual(result.status, 125, result.text)
+            self.assertIn(case.refused, result.err)
+            self.assertNotIn("doctor", result.err, "the sandbox failed, not the archive")
+            self.assertEqual(json.loads(self.must("list", "--json").out), [])
+            return
+        self.assertEqual(result.status, 0, result.text)
+        if case.reported:
+            self.assertIn(case.reported, result.err)
+            self.assertIn(case.reported, "\n".join(note["what"] for note in self.inspect("hostile:1")["Layers"][0]["Neutralised"]))
+        (root,) = self.roots("hostile:1")
+        self.check_tree(root)
+        for name in case.present:
+            self.assertTrue(os.path.lexists(root / str(name).lstrip("/")), f"{name} is missing")
+        for name in case.absent:
+            self.assertFalse(os.path.lexists(root / name), f"{name} exists")
+        self.assertIn("verified", self.must("verify").out)
+        self.must("remove", "hostile:1")
+
+    def test_each_is_refused_or_neutralised(self):
+        # CONFORMS("R-IMAGE-3")
+        count = 0
+        for case in all_cases(str(self.canary).lstrip("/")):
+            count += 1
+            with self.subTest(case.name):
+                self.check(case)
+        self.assertGreaterEqual(count, 60)
+
+    def test_decoder_has_no_network_and_no_files(self):
+        # CONFORMS("R-IMAGE-3")
+        # The audit log has the level and network of each decoder's sandbox.
+        archive = self.write_tar("r.tar", [entry("f", b"x")])
+        self.must("import", archive, "root:1")
+        shown = self.run_program(CAISSON, "audit", "show", "--json")
+        runs = [line for line in shown.out.splitlines() if "caisson-unpack" in line]
+        self.assertTrue(runs, shown.text[:2000])
+        for line in runs:
+            self.assertEqual({"level": "full", "network": "none"}, {key: json.loads(line)["data"][key] for key in ("level", "network")})
+
+
+class HostileDocuments(ImageTest):
+    def refused(self, expected, **options):
+        path = self.scratch / f"layout{len(list(self.scratch.iterdir()))}"
+        oci_layout(path, [tar_bytes([entry("f", b"x")])], name="1", **options)
+        result = self.image("import", "-q", path, "bad:1")
+        self.assertEqual(result.status, 125, result.text)
+        self.assertIn(expected, result.err)
+
+    def test_manifests_that_lie_are_refused(self):
+        # CONFORMS("R-IMAGE-2")
+        def change(**members):
+            return lambda manifest: manifest.update(members)
+
+        self.refused("different layers", diff_ids=["sha256:" + "0" * 64] * 2)
+        self.refused("not an image manifest", manifest_change=change(manifests=[]))
+        self.refused("schema version", manifest_change=change(schemaVersion=1))
+        self.refused("unknown layer type", manifest_change=lambda one: one["layers"][0].update(mediaType="text/html"))
+        self.refused("digest", manifest_change=lambda one: one["layers"][0].update(digest="sha256:../../../etc/passwd"))
+        self.refused("digest", manifest_change=lambda one: one["config"].update(digest="sha512:" + "0" * 128))
+        self.refused("not a container image", manifest_change=lambda one: one["config"].update(mediaType="application/vnd.wasm"))
+        self.refused("more than 256 layers", manifest_change=lambda one: one.update(layers=one["layers"] * 300))
+
+    def test_docker_archive_that_names_other_files_is_refused(self):
+        for name in ("../../../../etc/passwd", "/etc/passwd", "missing.json", ""):
+            manifest = json.dumps([{"Config": name, "Layers": [], "RepoTags": ["x:1"]}]).encode()
+            path = self.write_tar("d.tar", [entry("0" * 64 + ".json", b"{}"), entry("manifest.json", manifest)])
+            self.assertEqual(self.image("import", "-q", path).status, 125)

@@ -1,0 +1,302 @@
+"""Import, save, list, verify, remove, prune: the store and its files."""
+import fcntl
+import gzip
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import tarfile
+import time
+
+from world import CAISSON, ImageTest, directory, entry, hard_link, link, needs, oci_layout, sha256, tar_bytes
+
+ROOT = [directory("bin"), entry("bin/tool", b"#!/bin/sh\n", mode=0o755), directory("etc"), entry("etc/motd", b"hello\n"),
+        link("lib", "usr/lib"), hard_link("bin/other", "bin/tool"), directory("tmp", mode=0o1777), directory("root", mode=0o500)]
+
+
+class ImportSources(ImageTest):
+    def check_root(self, reference):
+        (root,) = self.roots(reference)
+        self.assertEqual((root / "etc/motd").read_text(), "hello\n")
+        self.assertEqual(os.readlink(root / "lib"), "usr/lib")
+        self.assertEqual((root / "bin/other").stat().st_ino, (root / "bin/tool").stat().st_ino)
+        self.assertEqual(stat.S_IMODE((root / "tmp").stat().st_mode), 0o1777)
+        self.assertEqual(stat.S_IMODE((root / "root").stat().st_mode), 0o700)
+        self.assert_store_clean()
+
+    def test_root_tarball_plain_and_gzip(self):
+        # CONFORMS("R-IMAGE-1")
+        data = tar_bytes(ROOT)
+        (self.scratch / "r.tar").write_bytes(data)
+        (self.scratch / "r.tar.gz").write_bytes(gzip.compress(data))
+        self.assertIn("Loaded image: root:1", self.must("import", self.scratch / "r.tar", "root:1").out)
+        self.must("import", self.scratch / "r.tar.gz", "root:2")
+        self.check_root("root:1")
+        self.check_root("root:2")
+        self.assertEqual(self.inspect("root:1")["Layers"][0]["DiffID"], self.inspect("root:2")["Layers"][0]["DiffID"])
+
+    @needs("zstd")
+    def test_root_tarball_zstd(self):
+        (self.scratch / "r.tar").write_bytes(tar_bytes(ROOT))
+        self.run_program("zstd", "-q", self.scratch / "r.tar")
+        self.must("import", self.scratch / "r.tar.zst", "root:3")
+        self.check_root("root:3")
+
+    def test_directory_is_reproducible(self):
+        self.environment["SOURCE_DATE_EPOCH"] = "1700000000"
+        tree = self.scratch / "tree"
+        with tarfile.open(self.write_tar("r.tar", ROOT)) as archive:
+            archive.extractall(tree)
+        self.must("import", tree, "dir:1")
+        self.must("import", f"{tree}/", "dir:2")
+        self.check_root("dir:1")
+        self.assertEqual(self.inspect("dir:1")["Digest"], self.inspect("dir:2")["Digest"])
+
+    def test_oci_layout_directory_and_archive(self):
+        # CONFORMS("R-IMAGE-1")
+        layout = self.scratch / "app"
+        digest = oci_layout(layout, [tar_bytes(ROOT)], {"config": {"Env": ["A=b"], "Cmd": ["sh"]}}, name="v1")
+        self.must("import", layout)
+        self.assertEqual(self.inspect("app:v1")["Digest"], digest)
+        self.assertEqual(self.inspect("app:v1")["Config"], {"Env": ["A=b"], "Cmd": ["sh"]})
+        self.run_program("tar", "-C", layout, "-cf", self.scratch / "a.tar", ".")
+        self.must("import", self.scratch / "a.tar", "archive:v2")
+        self.assertEqual(self.inspect("archive:v2")["Digest"], digest)
+        self.check_root("app:v1")
+
+    def test_docker_archive_with_linked_layers(self):
+        layer = tar_bytes(ROOT)
+        upper = tar_bytes([entry("etc/motd", b"upper\n")])
+        config = json.dumps({"os": "linux", "architecture": "x", "rootfs": {"type": "layers", "diff_ids": [sha256(layer), sha256(upper), sha256(layer)]}}).encode()
+        one, two, three = ("1" * 64, "2" * 64, "3" * 64)
+        manifest = json.dumps([{"Config": f"{sha256(config)[7:]}.json", "RepoTags": ["app:1", "other/app:2"],
+                                "Layers": [f"{one}/layer.tar", f"{two}/layer.tar", f"{three}/layer.tar"]}]).encode()
+        path = self.write_tar("d.tar", [directory(one), entry(f"{one}/layer.tar", layer), entry(f"{two}/layer.tar", upper),
+                                        link(f"{three}/layer.tar", f"../{one}/layer.tar"), entry(f"{sha256(config)[7:]}.json", config),
+                                        entry("manifest.json", manifest)])
+        self.must("import", path)
+        self.assertEqual(self.inspect("app:1")["Id"], sha256(config))
+        self.assertEqual(self.inspect("other/app:2")["Id"], sha256(config))
+        self.assertEqual([item["DiffID"] for item in self.inspect("app:1")["Layers"]], [sha256(layer), sha256(upper), sha256(layer)])
+        self.assert_store_clean()
+
+    def test_multi_platform_index_selects_the_machine(self):
+        layout = self.scratch / "multi"
+        own = oci_layout(layout, [tar_bytes(ROOT)])
+        blobs = layout / "blobs/sha256"
+        machine = {"aarch64": "arm64", "x86_64": "amd64"}.get(os.uname().machine, os.uname().machine)
+        other = {"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": "sha256:" + "0" * 64, "size": 3}
+        index = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json", "manifests": [
+            dict(other, platform={"os": "linux", "architecture": "s390x"}),
+            dict(other, digest=own, size=(blobs / own[7:]).stat().st_size, platform={"os": "linux", "architecture": machine})]}).encode()
+        (blobs / sha256(index)[7:]).write_bytes(index)
+        (layout / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [
+            {"mediaType": "application/vnd.oci.image.index.v1+json", "digest": sha256(index), "size": len(index)}]}))
+        self.must("import", layout, "multi:1")
+        shown = self.inspect(f"multi:1@{sha256(index)}")
+        self.assertEqual((shown["Digest"], shown["IndexDigest"]), (own, sha256(index)))
+        refused = self.image("import", "--platform", "linux/riscv64", layout, "multi:2")
+        self.assertEqual(refused.status, 125)
+        self.assertIn("available: linux/s390x", refused.err)
+
+
+class Layers(ImageTest):
+    def test_whiteouts_have_the_kernels_form(self):
+        # CONFORMS("R-IMAGE-3")
+        lower = tar_bytes([directory("a"), entry("a/gone", b"x"), entry("a/kept", b"k"), directory("o"), entry("o/old", b"o"),
+                           directory("again"), entry("again/old", b"o")])
+        upper = tar_bytes([directory("a"), entry("a/.wh.gone"), directory("o"), entry("o/.wh..wh..opq"), entry("o/new", b"n"),
+                           entry(".wh.again"), directory("again"), entry("again/new", b"n")])
+        oci_layout(self.scratch / "w", [lower, upper], name="1")
+        self.must("import", self.scratch / "w")
+        below, above = self.roots("w:1")
+        gone = os.lstat(above / "a/gone")
+        self.assertTrue(stat.S_ISCHR(gone.st_mode) and gone.st_rdev == 0)
+        self.assertEqual(os.getxattr(above / "o", "user.overlay.opaque"), b"y")
+        self.assertEqual(os.getxattr(above / "again", "user.overlay.opaque"), b"y")
+        shown = self.run_program("unshare", "-Urm", "sh", "-c", 'mount -t overlay overlay -o "userxattr,lowerdir=$1:$0" "$2" && cd "$2" && find . | sort',
+                                 below, above, (self.scratch / "mount").mkdir() or self.scratch / "mount")
+        if shown.status != 0:
+            self.skipTest(f"this kernel mounts no overlay for users: {shown.err.strip()}")
+        self.assertEqual(shown.out.split(), [".", "./a", "./a/kept", "./again", "./again/new", "./o", "./o/new"])
+
+    def test_equal_layers_are_stored_once(self):
+        shared = tar_bytes(ROOT)
+        for name in ("one", "two"):
+            oci_layout(self.scratch / name, [shared, tar_bytes([entry(name, name.encode())])], name="1")
+            self.must("import", self.scratch / name)
+        self.assertEqual(self.roots("one:1")[0], self.roots("two:1")[0])
+        self.assertEqual(len(list((self.store / "layers").iterdir())), 3)
+
+    def test_wrong_diff_id_is_refused(self):
+        # CONFORMS("R-IMAGE-2")
+        oci_layout(self.scratch / "bad", [tar_bytes(ROOT)], name="1", diff_ids=["sha256:" + "1" * 64])
+        refused = self.image("import", self.scratch / "bad")
+        self.assertEqual(refused.status, 125)
+        self.assertIn("DiffID", refused.err)
+        self.assertEqual(json.loads(self.must("list", "--json").out), [])
+        self.assert_store_clean()
+
+    def test_changed_blob_of_a_layout_is_refused(self):
+        # CONFORMS("R-IMAGE-2")
+        layout = self.scratch / "bad"
+        layer = tar_bytes(ROOT)
+        oci_layout(layout, [layer], name="1")
+        (layout / "blobs/sha256" / sha256(layer)[7:]).write_bytes(layer[:-1] + b"x")
+        refused = self.image("import", layout)
+        self.assertEqual(refused.status, 125)
+        self.assertIn("another digest", refused.err)
+
+
+class Verify(ImageTest):
+    def setUp(self):
+        super().setUp()
+        self.must("import", self.write_tar("r.tar", ROOT), "root:1")
+        (self.root,) = self.roots("root:1")
+
+    def finds(self, expected):
+        result = self.image("verify", "root:1")
+        self.assertEqual(result.status, 1, result.text)
+        self.assertIn(expected, result.out)
+
+    def test_changed_content_is_found(self):
+        # CONFORMS("R-IMAGE-2")
+        times = os.stat(self.root / "etc/motd")
+        (self.root / "etc/motd").write_text("HELLO\n")
+        os.utime(self.root / "etc/motd", ns=(times.st_atime_ns, times.st_mtime_ns))
+        self.finds("etc/motd: another content")
+
+    def test_added_removed_and_retyped_files_are_found(self):
+        (self.root / "etc/extra").write_text("x")
+        (self.root / "bin/other").unlink()
+        (self.root / "lib").unlink()
+        (self.root / "lib").symlink_to("/etc")
+        os.chmod(self.root / "bin/tool", 0o4755)
+        result = self.image("verify", "--json")
+        problems = {item["object"].split("/", 1)[1]: item["what"] for item in json.loads(result.out)["problems"]}
+        self.assertEqual(problems, {"etc/extra": "not in the image", "bin/other": "missing", "lib": "another link target", "bin/tool": "another mode"})
+
+    def test_changed_record_and_blob_are_found(self):
+        (layer,) = (self.store / "layers").iterdir()
+        record = layer / "record"
+        record.write_text(record.read_text().replace("motd", "m0td"))
+        self.finds("the record of files was changed")
+        digest = self.inspect("root:1")["Layers"][0]["Digest"][7:]
+        blob = self.store / "blobs/sha256" / digest
+        os.chmod(blob, 0o600)
+        blob.write_bytes(b"x")
+        self.finds("the blob has another content")
+
+
+class Names(ImageTest):
+    def setUp(self):
+        super().setUp()
+        self.must("import", self.write_tar("r.tar", ROOT), "root:1")
+
+    def test_list_tag_remove_and_prune(self):
+        self.must("tag", "root:1", "localhost:5000/team/root:2")
+        self.assertEqual({item["name"] for item in json.loads(self.must("list", "--json").out)},
+                         {"docker.io/library/root:1", "localhost:5000/team/root:2"})
+        identifier = self.inspect("root:1")["Id"][7:19]
+        self.assertIn(identifier, self.must("list").out)
+        self.assertEqual(self.must("list", "-q").out.split(), [identifier] * 2)
+        self.assertEqual(self.inspect(identifier)["Id"][7:19], identifier)
+        self.must("remove", "root:1")
+        self.assertEqual(len(list((self.store / "layers").iterdir())), 1)
+        self.must("remove", identifier)
+        self.assertEqual(list((self.store / "layers").iterdir()), [])
+        self.assertEqual(list((self.store / "blobs/sha256").iterdir()), [])
+        self.assertEqual(self.image("remove", "root:1").status, 125)
+
+    def test_replaced_image_loses_its_name_and_prune_removes_it(self):
+        self.must("import", self.write_tar("s.tar", [entry("x", b"1")]), "root:1")
+        self.assertIn("<none>", self.must("list").out)
+        self.must("prune")
+        self.assertEqual(len(json.loads(self.must("list", "--json").out)), 1)
+        self.assertEqual(len(list((self.store / "layers").iterdir())), 1)
+        self.assert_store_clean()
+
+    def test_layer_in_use_is_not_removed(self):
+        (root,) = self.roots("root:1")
+        with open(root.parent / "complete") as used:
+            fcntl.flock(used, fcntl.LOCK_SH)
+            self.assertIn("a sandbox uses them", self.must("remove", "root:1").out)
+            self.assertTrue((root / "etc/motd").exists())
+        self.must("prune")
+        self.assertFalse(root.exists())
+
+    def test_digest_pins_the_manifest(self):
+        # CONFORMS("R-IMAGE-2")
+        digest = self.inspect("root:1")["Digest"]
+        self.inspect(f"root:1@{digest}")
+        self.inspect(f"root@{digest}")
+        self.assertEqual(self.image("inspect", "root:1@sha256:" + "0" * 64).status, 125)
+        self.assertEqual(self.image("inspect", f"other@{digest}").status, 125)
+
+    def test_quota_is_enforced(self):
+        config = self.scratch / "config/caisson"
+        config.mkdir(parents=True)
+        (config / "config.toml").write_text('[images]\nquota = "1M"\n')
+        os.chmod(config / "config.toml", 0o600)
+        refused = self.image("import", self.write_tar("big.tar", [entry("big", bytes(2 << 20))]), "big:1")
+        self.assertEqual(refused.status, 125)
+        self.assertIn("quota", refused.err)
+        self.assert_store_clean()
+
+    def test_name_that_must_be_signed_is_refused_for_imports(self):
+        config = self.scratch / "config/caisson"
+        config.mkdir(parents=True)
+        (config / "config.toml").write_text('[images]\nsignatures = ["docker.io/library/*=/nowhere/key.pem"]\n')
+        os.chmod(config / "config.toml", 0o600)
+        self.assertIn("signature", self.image("import", self.scratch / "r.tar", "root:9").err)
+        self.assertIn("signature", self.image("tag", "root:1", "root:9").err)
+        self.must("import", self.scratch / "r.tar", "localhost/root:9")
+
+
+class Save(ImageTest):
+    def test_archives_import_again_with_the_same_digests(self):
+        # CONFORMS("R-IMAGE-1")
+        oci_layout(self.scratch / "app", [tar_bytes(ROOT), gzip.compress(tar_bytes([entry("x", b"y")]))], name="1",
+                   types={1: "application/vnd.oci.image.layer.v1.tar+gzip"},
+                   diff_ids=[sha256(tar_bytes(ROOT)), sha256(tar_bytes([entry("x", b"y")]))])
+        self.must("import", self.scratch / "app")
+        before = self.inspect("app:1")
+        for kind in ("oci", "docker"):
+            archive = self.scratch / f"{kind}.tar"
+            self.must("save", "app:1", archive, "--format", kind)
+            self.environment["CAISSON_HOME"] = str(self.scratch / kind)
+            self.must("import", archive)
+            after = self.inspect("app:1")
+            self.assertEqual(after["Id"], before["Id"])
+            self.assertEqual([item["DiffID"] for item in after["Layers"]], [item["DiffID"] for item in before["Layers"]])
+            self.assertEqual(after["Digest"] == before["Digest"], kind == "oci")
+            self.environment["CAISSON_HOME"] = str(self.home)
+
+    def test_existing_partial_file_is_not_overwritten(self):
+        self.must("import", self.write_tar("r.tar", ROOT), "root:1")
+        (self.scratch / "o.tar.partial").write_text("mine")
+        self.assertEqual(self.image("save", "root:1", self.scratch / "o.tar").status, 125)
+        self.assertEqual((self.scratch / "o.tar.partial").read_text(), "mine")
+
+
+class Locks(ImageTest):
+    def test_waiting_for_a_lock_ends(self):
+        self.must("import", self.write_tar("r.tar", ROOT), "root:1")
+        with open(self.store / "lock") as held:
+            fcntl.flock(held, fcntl.LOCK_SH)
+            began = time.monotonic()
+            refused = self.image("prune")
+            self.assertEqual(refused.status, 125)
+            self.assertIn("another process is using the image store", refused.err)
+            self.assertLess(time.monotonic() - began, 60)
+
+    def test_parallel_imports_all_succeed(self):
+        archives = [self.write_tar(f"{at}.tar", ROOT + [entry(f"n{at}", b"n")]) for at in range(6)]
+        running = [subprocess.Popen([CAISSON, "image", "import", "-q", str(path), f"p:{at}"], env=self.environment,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE) for at, path in enumerate(archives)]
+        for process in running:
+            _, error = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, error)
+        self.assertEqual(len(json.loads(self.must("list", "--json").out)), 6)
+        self.assert_store_clean()

@@ -1,0 +1,367 @@
+"""pull and push against a real registry: TLS, passwords, tokens, resume, rate limits, mirrors, signatures, hostile servers."""
+import base64
+import json
+import os
+import shutil
+import stat
+import subprocess
+import threading
+import time
+import urllib.parse
+
+from registry import PASSWORD, USER, Front, Registry, auth_entry
+from world import ImageTest, entry, directory, needs, oci_layout, sha256, tar_bytes
+
+LAYERS = [tar_bytes([directory("etc"), entry("etc/motd", b"hello\n")]), tar_bytes([entry("big", os.urandom(3 << 20))])]
+
+
+@needs("docker-registry", "htpasswd", "openssl")
+class RegistryTest(ImageTest):
+    secure = False
+
+    def setUp(self):
+        super().setUp()
+        self.registry = Registry(self.scratch / "registry", self.secure)
+        self.addCleanup(self.registry.close)
+        self.digest = oci_layout(self.scratch / "app", LAYERS, {"config": {"Cmd": ["sh"]}}, name="1")
+        if self.secure:
+            self.configure_client()
+        self.must("import", "-q", self.scratch / "app")
+
+    def configure_client(self):
+        certificates = self.scratch / ".config/containers/certs.d" / self.registry.host
+        certificates.mkdir(parents=True)
+        shutil.copy(self.registry.folder / "ca.crt", certificates / "ca.crt")
+
+    def other_home(self, name="other"):
+        """Later commands use an empty store."""
+        self.environment["CAISSON_HOME"] = str(self.scratch / name)
+        self.home = self.scratch / name
+
+    def configure_owner(self, text):
+        folder = self.scratch / "config/caisson"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.toml").write_text(text)
+        os.chmod(folder / "config.toml", 0o600)
+
+    def front(self, answer):
+        front = Front(self.registry.host, answer)
+        self.addCleanup(front.close)
+        return front
+
+    def push(self):
+        self.must("push", "-q", "app:1", f"{self.registry.host}/team/app:1")
+        return f"{self.registry.host}/team/app:1"
+
+
+class PlainRegistry(RegistryTest):
+    def test_push_and_pull_keep_the_digest(self):
+        # CONFORMS("R-IMAGE-4")
+        reference = self.push()
+        self.other_home()
+        self.assertIn("Downloaded newer image", self.must("pull", reference).out)
+        self.assertEqual(self.inspect(reference)["Digest"], self.digest)
+        self.assertIn("up to date", self.must("pull", reference).out)
+        self.must("pull", f"{self.registry.host}/team/app@{self.digest}")
+        self.assert_store_clean()
+
+    def test_unknown_names_and_digests_are_reported(self):
+        self.push()
+        for name in ("team/app:none", "team/none:1", "team/app@sha256:" + "0" * 64):
+            result = self.image("pull", "-q", f"{self.registry.host}/{name}")
+            self.assertEqual(result.status, 125)
+            self.assertIn("not found in the registry", result.err)
+
+    def test_interrupted_download_is_resumed(self):
+        # CONFORMS("R-IMAGE-4")
+        self.push()
+        big = sha256(LAYERS[1])
+        cuts = []
+
+        def cut_once(handler, front):
+            if handler.command == "GET" and handler.path.endswith(big) and len(cuts) < 2:
+                cuts.append(handler.headers.get("Range"))
+                handler.forward(cut=1 << 20)
+                return True
+            return False
+
+        front = self.front(cut_once)
+        self.other_home()
+        self.must("pull", "-q", f"{front.host}/team/app:1")
+        ranges = [headers.get("Range") for command, path, headers in front.requests if command == "GET" and path.endswith(big)]
+        self.assertEqual(ranges[0], None)
+        self.assertTrue(all(one.startswith("bytes=") for one in ranges[1:]), ranges)
+        self.assertGreaterEqual(len(ranges), 3)
+
+    def test_download_of_a_killed_process_is_resumed(self):
+        self.push()
+        big = sha256(LAYERS[1])
+        begun, release = threading.Event(), threading.Event()
+
+        def stall(handler, front):
+            if handler.path.endswith(big) and not begun.is_set():
+                handler.send_response(200)
+                handler.send_header("Content-Length", str(len(LAYERS[1])))
+                handler.end_headers()
+                handler.wfile.write(LAYERS[1][:1 << 20])
+                handler.wfile.flush()
+                begun.set()
+                release.wait(30)
+                handler.close_connection = True
+                return True
+            return False
+
+        front = self.front(stall)
+        self.other_home()
+        pulling = subprocess.Popen([os.environ["CAISSON_BIN"], "image", "pull", "-q", f"{front.host}/team/app:1"], env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.assertTrue(begun.wait(20))
+        partial = self.store / "partial" / big[7:]
+        deadline = time.monotonic() + 20
+        while (not partial.exists() or partial.stat().st_size == 0) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        pulling.kill()
+        pulling.wait()
+        release.set()
+        self.must("pull", "-q", f"{front.host}/team/app:1")
+        last = [headers.get("Range") for command, path, headers in front.requests if path.endswith(big)][-1]
+        self.assertTrue(last and last.startswith("bytes="), last)
+        self.assert_store_clean()
+
+    def test_rate_limit_is_waited_for(self):
+        self.push()
+        times = []
+
+        def limit(handler, front):
+            if "/manifests/" in handler.path:
+                times.append(time.monotonic())
+                if len(times) == 1:
+                    return handler.reply(429, {"Retry-After": "2"})
+            return False
+
+        front = self.front(limit)
+        self.other_home()
+        self.must("pull", "-q", f"{front.host}/team/app:1")
+        self.assertGreaterEqual(times[1] - times[0], 2)
+
+    def test_rate_limit_of_an_hour_is_an_error(self):
+        front = self.front(lambda handler, front: handler.reply(429, {"Retry-After": "3600"}))
+        began = time.monotonic()
+        result = self.image("pull", "-q", f"{front.host}/team/app:1")
+        self.assertEqual(result.status, 125)
+        self.assertIn("wait 3600 s", result.err)
+        self.assertLess(time.monotonic() - began, 30)
+
+    def test_mirror_is_tried_first_and_the_registry_second(self):
+        self.push()
+        seen = []
+
+        def mirror(handler, front):
+            seen.append(handler.path)
+            return handler.reply(404) if len(seen) == 1 else False
+
+        front = self.front(mirror)
+        self.configure_owner(f'[images]\nmirrors = ["{self.registry.host}=http://{front.host}"]\n')
+        self.other_home()
+        self.must("pull", "-q", f"{self.registry.host}/team/app:1")
+        self.assertEqual(len(seen), 1)
+        self.other_home("third")
+        self.must("pull", "-q", f"{self.registry.host}/team/app:1")
+        self.assertGreater(len(seen), 3)
+
+
+class HostileRegistry(RegistryTest):
+    def refused(self, answer, expected, name="team/app:1"):
+        front = self.front(answer)
+        self.other_home(f"home{front.port}")
+        result = self.image("pull", "-q", f"{front.host}/{name}")
+        self.assertEqual(result.status, 125, result.text)
+        self.assertIn(expected, result.err)
+        self.assertEqual(json.loads(self.must("list", "--json").out), [])
+        return front
+
+    def test_changed_content_is_refused(self):
+        # CONFORMS("R-IMAGE-2")
+        self.push()
+        big = sha256(LAYERS[1])
+        wrong = bytes(len(LAYERS[1]))
+
+        def other_blob(data):
+            return lambda handler, front: handler.path.endswith(big) and handler.reply(200, {}, data)
+
+        self.refused(other_blob(wrong), "another digest")
+        self.refused(other_blob(LAYERS[1] + b"x"), "larger than")
+        self.refused(other_blob(LAYERS[1][:-1]), "shorter than")
+        manifest = (self.scratch / "app/blobs/sha256" / self.digest[7:]).read_bytes()
+        self.refused(lambda handler, front: "/manifests/" in handler.path and handler.reply(200, {"Docker-Content-Digest": self.digest}, manifest + b" "), "another digest")
+        self.refused(lambda handler, front: "/manifests/" in handler.path and handler.reply(200, {}, manifest + b" "), "another digest", f"team/app@{self.digest}")
+
+    def test_endless_and_malformed_answers_are_refused(self):
+        self.refused(lambda handler, front: handler.reply(200, {}, b"x" * (5 << 20)), "larger than expected")
+        self.refused(lambda handler, front: handler.reply(200, {}, b"{}"), "schema version 2 is expected")
+        self.refused(lambda handler, front: handler.reply(200, {}, b"\xff\xfe"), "")
+        self.refused(lambda handler, front: handler.reply(302, {"Location": f"http://{front.host}{handler.path}"}), "too many redirects")
+        self.refused(lambda handler, front: handler.reply(302, {"Location": "file:///etc/passwd"}), "")
+        self.refused(lambda handler, front: handler.reply(302, {"Location": "gopher://127.0.0.1/"}), "")
+
+    def test_credentials_are_not_sent_to_another_host(self):
+        # CONFORMS("R-IMAGE-4")
+        self.push()
+        elsewhere = self.front(lambda handler, front: False)
+
+        def redirect(handler, front):
+            if handler.headers.get("Authorization") is None:
+                return handler.reply(401, {"WWW-Authenticate": 'Basic realm="x"'})
+            if "/blobs/" in handler.path:
+                return handler.reply(307, {"Location": f"http://{elsewhere.host}{handler.path}"})
+            return False
+
+        front = self.front(redirect)
+        (self.scratch / ".docker").mkdir()
+        (self.scratch / ".docker/config.json").write_text(json.dumps({"auths": {front.host: {"auth": auth_entry()}}}))
+        self.other_home()
+        self.must("pull", "-q", f"{front.host}/team/app:1")
+        self.assertTrue(any("Authorization" in headers for _, _, headers in front.requests))
+        self.assertTrue(elsewhere.requests)
+        self.assertFalse(any("Authorization" in headers for _, _, headers in elsewhere.requests))
+
+
+class Tokens(RegistryTest):
+    def token_front(self, accept):
+        """A registry that wants a token, and its token server."""
+        def answer(handler, front):
+            url = urllib.parse.urlsplit(handler.path)
+            if url.path == "/token":
+                front.scopes = urllib.parse.parse_qs(url.query).get("scope")
+                if not accept(handler):
+                    return handler.reply(401)
+                return handler.reply(200, {}, json.dumps({"token": "secret-token"}).encode())
+            if handler.headers.get("Authorization") != "Bearer secret-token":
+                challenge = f'Bearer realm="http://{front.host}/token",service="registry",scope="repository:team/app:pull"'
+                return handler.reply(401, {"WWW-Authenticate": challenge})
+            del handler.headers["Authorization"]
+            return False
+
+        return self.front(answer)
+
+    def test_anonymous_token_is_fetched(self):
+        # CONFORMS("R-IMAGE-4")
+        self.push()
+        front = self.token_front(lambda handler: "Authorization" not in handler.headers)
+        self.other_home()
+        self.must("pull", "-q", f"{front.host}/team/app:1")
+        self.assertEqual(front.scopes, ["repository:team/app:pull"])
+
+    def test_token_is_fetched_with_the_password_of_a_helper(self):
+        self.push()
+        wanted = "Basic " + auth_entry()
+        front = self.token_front(lambda handler: handler.headers.get("Authorization") == wanted)
+        self.other_home()
+        refused = self.image("pull", "-q", f"{front.host}/team/app:1")
+        self.assertIn("requires a login", refused.err)
+        tools = self.scratch / "tools"
+        tools.mkdir()
+        helper = tools / "docker-credential-test"
+        helper.write_text(f"#!/bin/sh\nread -r host\n[ \"$1\" = get ] && [ \"$host\" = {front.host} ] || exit 1\n"
+                          f"echo '{json.dumps({'ServerURL': front.host, 'Username': USER, 'Secret': PASSWORD})}'\n")
+        helper.chmod(0o755)
+        self.environment["PATH"] = f"{tools}:{os.environ['PATH']}"
+        (self.scratch / "config/containers").mkdir(parents=True)
+        (self.scratch / "config/containers/auth.json").write_text(json.dumps({"credHelpers": {front.host: "test"}}))
+        self.must("pull", "-q", f"{front.host}/team/app:1")
+
+
+class SecureRegistry(RegistryTest):
+    secure = True
+
+    def login(self):
+        (self.scratch / ".docker").mkdir(exist_ok=True)
+        (self.scratch / ".docker/config.json").write_text(json.dumps({"auths": {self.registry.host: {"auth": auth_entry()}}}))
+
+    def test_password_and_authority_are_needed(self):
+        # CONFORMS("R-IMAGE-4")
+        target = f"{self.registry.host}/team/app:1"
+        self.assertIn("requires a login", self.image("push", "-q", "app:1", target).err)
+        (self.scratch / ".docker").mkdir()
+        wrong = base64.b64encode(b"alice:wrong").decode()
+        (self.scratch / ".docker/config.json").write_text(json.dumps({"auths": {self.registry.host: {"auth": wrong}}}))
+        self.assertIn("refused your credentials", self.image("push", "-q", "app:1", target).err)
+        self.login()
+        self.must("push", "-q", "app:1", target)
+        self.other_home()
+        self.must("pull", "-q", target)
+        self.assertEqual(self.inspect(target)["Digest"], self.digest)
+        shutil.rmtree(self.scratch / ".config/containers/certs.d")
+        refused = self.image("pull", "-q", target)
+        self.assertEqual(refused.status, 125)
+        self.assertIn("certs.d", refused.err)
+
+    @needs("skopeo")
+    def test_skopeo_sees_the_same_digests_in_both_directions(self):
+        # CONFORMS("R-IMAGE-4")
+        self.login()
+        target = f"{self.registry.host}/team/app:1"
+        self.must("push", "-q", "app:1", target)
+        tls = ["--authfile", self.scratch / ".docker/config.json"]
+        certificates = self.scratch / ".config/containers/certs.d" / self.registry.host
+        copied = self.run_program("skopeo", "--insecure-policy", "copy", "--preserve-digests", *tls, "--src-cert-dir", certificates, f"docker://{target}", f"oci:{self.scratch}/copy:1")
+        self.assertEqual(copied.status, 0, copied.text)
+        index = json.loads((self.scratch / "copy/index.json").read_text())
+        self.assertEqual(index["manifests"][0]["digest"], self.digest)
+        second = f"{self.registry.host}/team/second:1"
+        copied = self.run_program("skopeo", "--insecure-policy", "copy", "--preserve-digests", *tls, "--dest-cert-dir", certificates, f"oci:{self.scratch}/copy:1", f"docker://{second}")
+        self.assertEqual(copied.status, 0, copied.text)
+        self.other_home()
+        self.must("pull", "-q", second)
+        self.assertEqual(self.inspect(second)["Digest"], self.digest)
+        self.assert_store_clean()
+
+
+class Signatures(RegistryTest):
+    def sign(self, repository, digest, key):
+        """Uploads a signature as cosign does."""
+        payload = json.dumps({"critical": {"identity": {"docker-reference": ""}, "image": {"docker-manifest-digest": digest}, "type": "cosign container image signature"}, "optional": None}).encode()
+        (self.scratch / "payload").write_bytes(payload)
+        done = subprocess.run(["openssl", "dgst", "-sha256", "-sign", str(key), str(self.scratch / "payload")], check=True, stdout=subprocess.PIPE)
+        def annotate(manifest):
+            manifest["layers"] = [{"mediaType": "application/vnd.dev.cosign.simplesigning.v1+json", "digest": sha256(payload), "size": len(payload),
+                                   "annotations": {"dev.cosignproject.cosign/signature": base64.b64encode(done.stdout).decode()}}]
+        layout = self.scratch / f"sig{len(list(self.scratch.iterdir()))}"
+        oci_layout(layout, [payload], name="sig", manifest_change=annotate)
+        tag = digest.replace(":", "-") + ".sig"
+        copied = self.run_program("skopeo", "--insecure-policy", "copy", "--dest-tls-verify=false", f"oci:{layout}:sig", f"docker://{self.registry.host}/{repository}:{tag}")
+        self.assertEqual(copied.status, 0, copied.text)
+
+    def new_key(self, name):
+        key, public = self.scratch / f"{name}.key", self.scratch / f"{name}.pem"
+        for words in (["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", str(key)], ["pkey", "-in", str(key), "-pubout", "-out", str(public)]):
+            subprocess.run(["openssl", *words], check=True, stderr=subprocess.DEVNULL)
+        public.chmod(0o600)
+        return key, public
+
+    @needs("skopeo")
+    def test_unsigned_is_refused_where_a_signature_is_required(self):
+        # CONFORMS("R-IMAGE-5")
+        reference = self.push()
+        key, public = self.new_key("good")
+        other, _ = self.new_key("other")
+        self.configure_owner(f'[images]\nsignatures = ["{self.registry.host}/team/*={public}"]\n')
+        self.other_home()
+        self.assertIn("not signed", self.image("pull", "-q", reference).err)
+        self.sign("team/app", self.digest, other)
+        self.assertIn("no signature by an accepted key", self.image("pull", "-q", reference).err)
+        self.sign("team/app", self.digest, key)
+        self.must("pull", "-q", reference)
+
+    @needs("skopeo")
+    def test_signature_of_another_image_is_refused(self):
+        # CONFORMS("R-IMAGE-5")
+        reference = self.push()
+        key, public = self.new_key("good")
+        self.configure_owner(f'[images]\nsignatures = ["{self.registry.host}/team/app={public}"]\n')
+        self.sign("team/other", "sha256:" + "0" * 64, key)
+        tag = self.digest.replace(":", "-") + ".sig"
+        moved = self.run_program("skopeo", "--insecure-policy", "copy", "--src-tls-verify=false", "--dest-tls-verify=false",
+                                 f"docker://{self.registry.host}/team/other:sha256-{'0' * 64}.sig", f"docker://{self.registry.host}/team/app:{tag}")
+        self.assertEqual(moved.status, 0, moved.text)
+        self.other_home()
+        self.assertIn("no signature by an accepted key", self.image("pull", "-q", reference).err)
