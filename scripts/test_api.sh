@@ -19,5 +19,5 @@ trap 'rm -rf --one-file-system "$place"' EXIT
 python3 "$root/tests/api/document.py" >"$place/openapi.json"
 cp "$root/tests/api/redocly.yaml" "$place"
 cd "$place"
-npm install --silent --no-audit --no-fund @redocly/cli@1
-npx redocly lint --config redocly.yaml openapi.json
+npm install --silent --no-audit --no-fund @redocly/cli@2
+npx --no-install redocly lint --config redocly.yaml openapi.json

@@ -56,8 +56,6 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   asio::awaitable<bool> serveRequest();
   /// Waits for a complete head in `inbox_` and removes it. Empty: the connection ends.
   asio::awaitable<std::string> receiveHead();
-  /// Parses a head; returns the status of the failure, or 0.
-  int parseHead(const std::string& text, Parser& parser, RequestHead& head, std::string& reason);
   /// Moves body bytes from `inbox_` to `parser.body`. False if they are malformed.
   bool feedBody(Parser& parser);
   /// Receives a whole body; returns the status of the failure, or 0.
