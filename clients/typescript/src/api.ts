@@ -3,6 +3,8 @@
 export interface Approval {
   asked?: number | undefined;
   caller?: string | undefined;
+  /** Of a commit: only this one is approved. */
+  digest?: string | undefined;
   id: string;
   meaning?: string | undefined;
   sandbox_id?: string | undefined;
