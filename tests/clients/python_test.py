@@ -2,17 +2,21 @@
 """The Python client against a real server: every operation of the OpenAPI document, for threads and for asyncio."""
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import dataclasses
 import os
 import pathlib
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import zipfile
 
-from harness import CAISSON, PYTHON_CLIENT, Operations, Server, remove_home, run_script, servers_of, skip
+from harness import CAISSON, PYTHON_CLIENT, Operations, Server, make_certificate, remove_home, run_script, servers_of, skip
 
 sys.path[:0] = [str(PYTHON_CLIENT / "src"), str(PYTHON_CLIENT / "tools")]
 import caisson_client  # noqa: E402
@@ -42,6 +46,71 @@ class PythonClient(unittest.TestCase):
         script = self.scratch / "sync_scenario.py"
         script.write_text(text.replace("asyncio.run(main())", "main()"))
         self.run_scenario(script)
+
+    def test_TlsCertificateIsVerified(self) -> None:
+        certificate, key = make_certificate(self.scratch)
+        trusted = ssl.create_default_context(cafile=certificate)
+        with Server("--tls-cert", certificate, "--tls-key", key) as server:
+            url, token = f"https://127.0.0.1:{server.port}", server.token("tls")
+            with caisson_client.Client(url, token=token, tls=trusted) as client:
+                self.assertEqual(client.whoami().name, "tls")
+            with caisson_client.Client(url, token=token) as client, self.assertRaises(caisson_client.ConnectionFailedError):
+                client.whoami()
+
+            async def connect() -> str:
+                async with caisson_client.AsyncClient(url, token=token, tls=trusted) as client:
+                    return (await client.whoami()).name
+
+            self.assertEqual(asyncio.run(connect()), "tls")
+
+    def test_OneClientServesManyThreadsAndTasks(self) -> None:
+        with Server() as server, caisson_client.Client(f"unix:{server.socket}") as client:
+            with caisson_client.Sandbox.create(client=client) as sandbox:
+                with concurrent.futures.ThreadPoolExecutor(8) as threads:
+                    results = list(threads.map(lambda i: sandbox.run(["echo", str(i)]).stdout, range(40)))
+                self.assertEqual(results, [f"{i}\n" for i in range(40)])
+
+            async def run_all() -> list[str]:
+                async with caisson_client.AsyncClient(f"unix:{server.socket}") as other:
+                    async with await caisson_client.AsyncSandbox.create(client=other) as sandbox:
+                        runs = [sandbox.run(["echo", str(i)]) for i in range(40)]
+                        return [one.stdout for one in await asyncio.gather(*runs)]
+
+            self.assertEqual(asyncio.run(run_all()), [f"{i}\n" for i in range(40)])
+
+    def test_CancelledRunKillsTheCommand(self) -> None:
+        async def cancel(url: str) -> str:
+            async with caisson_client.AsyncClient(url) as client:
+                async with await caisson_client.AsyncSandbox.create(client=client) as sandbox:
+                    task = asyncio.ensure_future(sandbox.run("touch begun; sleep 1000; touch ended"))
+                    while "begun" not in [one.name for one in await sandbox.files.list()]:
+                        await asyncio.sleep(0.02)
+                    task.cancel()
+                    with self.assertRaises(asyncio.CancelledError):
+                        await task
+                    look = "for i in $(seq 200); do grep -qx sleep /proc/[0-9]*/comm || break; sleep 0.05; done; ls; " \
+                           "grep -x sleep /proc/[0-9]*/comm || echo gone"
+                    return (await sandbox.run(["bash", "-c", look])).stdout
+
+        with Server() as server:
+            self.assertEqual(asyncio.run(cancel(f"unix:{server.socket}")), "begun\ngone\n")
+
+    def test_ClosingAStreamEndsTheLoopOfAnotherThread(self) -> None:
+        with Server() as server, caisson_client.Client(f"unix:{server.socket}") as client:
+            with caisson_client.Sandbox.create(client=client) as sandbox:
+                for stream in (client.events(), sandbox.stream("echo first; sleep 1000")):
+                    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+                        begun = threading.Event()
+
+                        def read() -> None:
+                            for _ in stream:
+                                begun.set()
+
+                        reading = threads.submit(read)
+                        sandbox.start("true")  # an event
+                        self.assertTrue(begun.wait(30))
+                        stream.close()
+                        reading.result(30)
 
     def test_ModelsHaveEveryMemberOfTheDocument(self) -> None:
         names = {"Sandbox": "SandboxInfo", "Command": "CommandInfo", "File": "FileInfo", "Network": "NetworkInfo"}

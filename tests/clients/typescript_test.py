@@ -15,7 +15,7 @@ import tempfile
 import unittest
 import urllib.request
 
-from harness import CAISSON, ROOT, TYPESCRIPT_CLIENT, Operations, Server, remove_home, run_script, servers_of, skip
+from harness import CAISSON, ROOT, TYPESCRIPT_CLIENT, Operations, Server, make_certificate, remove_home, run_script, servers_of, skip
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUITE = pathlib.Path(os.environ.get("CAISSON_CLIENT_SUITE", str(ROOT / "build" / "clients" / "clients" / "typescript")))
@@ -38,6 +38,47 @@ class TypeScriptClient(unittest.TestCase):
                        server.token("typescript"), str(server.workspace), self.scratch]
             requests = run_script(command, server.environment)
             self.assertEqual(Operations(json.loads(document_of(server))).missing(requests), [])
+
+    def run_code(self, code: str, environment: dict[str, str]) -> str:
+        code = f"const {{ Client, Sandbox, ConnectionFailedError }} = await import({json.dumps(CLIENT.as_uri())});\n{code}"
+        done = subprocess.run(["node", "--input-type=module", "-e", code], env=environment, capture_output=True, text=True,
+                              timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, ""))
+        return done.stdout
+
+    def test_TlsCertificateIsVerified(self) -> None:
+        certificate, key = make_certificate(pathlib.Path(self.scratch))
+        with Server("--tls-cert", certificate, "--tls-key", key) as server:
+            options = json.dumps({"url": f"https://127.0.0.1:{server.port}", "token": server.token("tls")})
+            code = (f"const client = new Client({options});"
+                    "try { console.log((await client.whoami()).name); } catch (e) { console.log(e.name); }")
+            trusting = {**server.environment, "NODE_EXTRA_CA_CERTS": certificate}
+            self.assertEqual(self.run_code(code, trusting), "tls\n")
+            self.assertEqual(self.run_code(code, server.environment), "ConnectionFailedError\n")
+            # Over node:https, which long commands and terminals use.
+            code = (f"const client = new Client({options}); const sandbox = await Sandbox.create({{ client }});"
+                    "console.log((await sandbox.run('echo long', { command_timeout: 1000 })).stdout.trim());"
+                    "for await (const data of await sandbox.terminal('echo typed')) process.stdout.write(data);"
+                    "await sandbox.destroy();")
+            self.assertEqual(self.run_code(code, trusting).split(), ["long", "typed"])
+
+    def test_OneClientServesManyCallsAtOnce(self) -> None:
+        with Server() as server:
+            code = ("const sandbox = await Sandbox.create();"
+                    "const runs = [...Array(40).keys()].map((i) => sandbox.run(['echo', String(i)]));"
+                    "console.log((await Promise.all(runs)).map((one) => one.stdout.trim()).join(' '));"
+                    "await sandbox.destroy();")
+            self.assertEqual(self.run_code(code, server.environment).split(), [str(i) for i in range(40)])
+
+    def test_ClosingAStreamEndsItsLoop(self) -> None:
+        with Server() as server:
+            code = ("const client = new Client(); const sandbox = await Sandbox.create({ client });"
+                    "for (const stream of [await client.events(), await sandbox.stream('echo first; sleep 1000')]) {"
+                    "  const reading = (async () => { for await (const one of stream) void one; return 'ended'; })();"
+                    "  await sandbox.run('true'); stream.close(); console.log(await reading);"
+                    "}"
+                    "await sandbox.destroy();")
+            self.assertEqual(self.run_code(code, server.environment), "ended\nended\n")
 
     def test_TypesAreThoseOfTheDocument(self) -> None:
         with Server() as server:
