@@ -1,11 +1,14 @@
 // The server itself: approvals, policies, audit log, figures, events, health, the OpenAPI document.
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <deque>
 #include <map>
 
 #include "audit/metrics.h"
 #include "audit/reader.h"
+#include "image/index_file.h"
+#include "image/layout.h"
 #include "policy/decode/decode.h"
 #include "policy/describe/explain.h"
 #include "policy/describe/json.h"
@@ -177,7 +180,17 @@ http::Response listTemplates(Call& call) {
   return jsonResponse(200, {{"templates", std::move(list)}});
 }
 
-http::Response listImages(Call& /*call*/) { return problem(501, "not_implemented", "this build has no image store"); }
+http::Response listImages(Call& /*call*/) {
+  Json list = Json::array();
+  auto store = sys::RootDir::open(image::storePath());
+  if (!store && store.error().sys_errno == ENOENT) return jsonResponse(200, {{"images", std::move(list)}});
+  if (!store) return problemOf(store.error());
+  const auto names = image::readIndex(*store);
+  if (!names) return problemOf(names.error());
+  for (const image::StoredName& one : *names)
+    list.push_back({{"name", one.name}, {"digest", one.manifest.text()}, {"size", one.size}});
+  return jsonResponse(200, {{"images", std::move(list)}});
+}
 
 http::Response plainText(std::string text) {
   http::Response response{.body = std::move(text)};

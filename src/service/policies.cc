@@ -6,7 +6,7 @@
 
 #include "approval/owner.h"
 #include "approval/what.h"
-#include "base/text.h"
+#include "image/reference.h"
 #include "policy/decode/decode.h"
 #include "policy/decode/syntax.h"
 #include "policy/limits.h"
@@ -68,6 +68,7 @@ Result<void> applyOptions(Policy& policy, const PolicyOptions& options, const st
     apply("filesystem.workspace.path", workspace);
     apply("filesystem.workspace.mode", "overlay");
   }
+  if (!options.image.empty()) apply("filesystem.root", options.image);
   if (!options.memory.empty()) apply("resources.memory", options.memory);
   if (!options.disk.empty()) apply("filesystem.max_total_size", options.disk);
   if (options.cpus > 0) apply("resources.cpus", std::to_string(options.cpus));
@@ -82,12 +83,13 @@ Result<void> applyOptions(Policy& policy, const PolicyOptions& options, const st
 }
 
 /// What a token may not have, whatever approvals there are.
-Result<void> checkToken(const policy::Policy& model) {
+Result<void> checkToken(const policy::Policy& model, const PolicyOptions& options) {
   for (const policy::Widening& widening : model.widenings) {
     const bool own = std::any_of(std::begin(kOwnChoice), std::end(kOwnChoice),
                                  [&](std::string_view prefix) { return widening.key.starts_with(prefix); });
     const bool by_option = widening.key == "filesystem.workspace.path" || widening.key == "network.mode" ||
-                           widening.key == "network.allowed_hosts";
+                           widening.key == "network.allowed_hosts" ||
+                           (widening.key == "filesystem.root" && model.filesystem.root == options.image);
     if (!own && !by_option)
       return std::unexpected(forbidden(widening.key, "a token may not widen this key of the profile",
                                        "leave it out, or create the sandbox as the owner on the unix socket"));
@@ -122,6 +124,10 @@ Result<ChosenPolicy> choosePolicy(const Principal& caller, const PolicyOptions& 
   if (!caller.owner && base->filesystem.workspace.mode == policy::WorkspaceMode::rw)
     return std::unexpected(
         forbidden("filesystem.workspace.mode", "a sandbox never writes to a host directory", "use overlay and commit"));
+  // A directory of the host can be a root, too; through the API only an image can.
+  if (!options.image.empty()) {
+    if (auto reference = image::Reference::parse(options.image); !reference) return std::unexpected(reference.error());
+  }
   auto workspace = allowedWorkspace(caller, options.workspace, allowed);
   if (!workspace) return std::unexpected(workspace.error());
   ChosenPolicy chosen{.policy = Policy(*std::move(base))};
@@ -131,7 +137,7 @@ Result<ChosenPolicy> choosePolicy(const Principal& caller, const PolicyOptions& 
   policy::Policy& model = chosen.policy.model();
   model.typed.clear();
   if (!caller.owner) {
-    if (auto checked = checkToken(model); !checked) return std::unexpected(checked.error());
+    if (auto checked = checkToken(model, options); !checked) return std::unexpected(checked.error());
     model.filesystem.toolchains = policy::Toolchains::none;  // directories of the owner's home
     chosen.needs_approval = approval::loweredProtection(model);
     for (const std::string& host : model.network.allowed_hosts) chosen.needs_approval.push_back("host:" + host);

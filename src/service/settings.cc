@@ -96,6 +96,7 @@ Result<Template> readTemplate(const std::string& file, const std::string& name, 
   TableReader reader(file, "templates." + name, node);
   Template made{.name = name};
   reader.text("profile", made.policy.profile);
+  reader.text("image", made.policy.image);
   reader.text("workspace", made.policy.workspace);
   reader.text("memory", made.policy.memory);
   reader.text("disk", made.policy.disk);
