@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import dataclasses
+import inspect
 import os
 import pathlib
 import shutil
@@ -127,6 +128,31 @@ class PythonClient(unittest.TestCase):
             self.assertEqual(theirs - ours, set(), schema)
         self.assertGreaterEqual(checked, 12)
 
+    def test_MethodsTakeEveryFieldOfTheDocument(self) -> None:
+        client, sandbox = caisson_client.Client, caisson_client.Sandbox
+        files, network = type(offline().files), type(offline().network)
+        methods = {
+            "createSandbox": [sandbox.create], "listSandboxes": [client.sandboxes], "extendSandbox": [sandbox.extend],
+            "runCommand": [sandbox.run, sandbox.start, sandbox.stream], "openTerminal": [sandbox.terminal],
+            "streamOutput": [caisson_client.Command.output], "writeStdin": [caisson_client.Command.write],
+            "sendSignal": [caisson_client.Command.signal], "createCheckpoint": [sandbox.checkpoint],
+            "restoreCheckpoint": [sandbox.restore], "forkSandbox": [sandbox.fork], "getDiff": [sandbox.diff],
+            "commitChanges": [sandbox.commit], "publishPort": [sandbox.expose], "changeNetwork": [network.allow],
+            "streamEvents": [client.events], "listFiles": [files.list], "readFile": [files.read], "writeFile": [files.write],
+            "removeFile": [files.remove], "statFile": [files.stat], "moveFile": [files.move], "makeDirectory": [files.mkdir],
+            "watchFiles": [files.watch], "readArchive": [files.pack], "writeArchive": [files.unpack],
+            "queryAudit": [type(offline().client.audit).query], "checkPolicy": [type(offline().client.policies).check],
+            "answerApproval": [type(offline().client.approvals).answer]}
+        # Chosen by the client: how input is encoded, which method was called. request_timeout is the client's own.
+        chosen = {"encoding", "stdin_encoding", "mode", "action", "args", "from", "to", "request_timeout"}
+        with Server() as server:
+            document = document_of(server)
+        inputs = inputs_of(document)
+        self.assertEqual(set(inputs) - set(methods), set(), "operations with fields that this test does not know")
+        for operation, fields in inputs.items():
+            ours = {name for method in methods[operation] for name in inspect.signature(method).parameters}
+            self.assertEqual(fields - ours - chosen, set(), operation)
+
     def test_FirstUseStartsOneServerForAllClients(self) -> None:
         home = pathlib.Path(tempfile.mkdtemp(prefix="caisson-start-"))
         environment = {**os.environ, "CAISSON_HOME": str(home), "CAISSON_PROGRAM": CAISSON,
@@ -175,6 +201,25 @@ class PythonClient(unittest.TestCase):
         environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(self.scratch)}  # the source may not be writable
         subprocess.run([sys.executable, "-W", "error", "-m", "compileall", "-q", "-f", str(PYTHON_CLIENT / "src")], check=True,
                        env=environment, timeout=60)
+
+
+def offline() -> caisson_client.Sandbox:
+    """A sandbox that is not there, for its types."""
+    info = caisson_client.SandboxInfo("none", "", {}, "running", 0, 0)
+    return caisson_client.Sandbox(caisson_client.Client("unix:/nowhere"), info)
+
+
+def inputs_of(document: dict) -> dict[str, set[str]]:
+    """The fields of the body and of the query, by operation."""
+    found: dict[str, set[str]] = {}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            fields = set(body.get("properties", {}))
+            fields |= {one["name"] for one in operation.get("parameters", []) if one["in"] == "query"}
+            if fields:
+                found[operation["operationId"]] = fields
+    return found
 
 
 def document_of(server: Server) -> dict:
