@@ -26,6 +26,20 @@ import make_sync  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 
 
+# Prints the output of a command; creates the file that the command waits for once a line was read.
+SURVIVOR = """
+from caisson_client import Sandbox
+with Sandbox.create() as sandbox:
+    stream = sandbox.stream("echo one; until [ -e go ]; do sleep 0.05; done; echo two")
+    for piece in stream:
+        print(piece.text, end="", flush=True)
+        if piece.text == "one\\n":
+            input()
+            sandbox.files.write("go", "")
+    print(stream.info.exit_code)
+"""
+
+
 class PythonClient(unittest.TestCase):
     def setUp(self) -> None:
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="caisson-python-"))
@@ -169,6 +183,24 @@ class PythonClient(unittest.TestCase):
             for pid in servers_of(home):
                 os.kill(pid, 15)
             remove_home(home, environment)
+
+    def test_StreamSurvivesAKilledServer(self) -> None:
+        home = pathlib.Path(tempfile.mkdtemp(prefix="caisson-start-"))
+        environment = {**os.environ, "CAISSON_HOME": str(home), "CAISSON_PROGRAM": CAISSON,
+                       "PYTHONPATH": str(PYTHON_CLIENT / "src")}
+        self.addCleanup(remove_home, home, environment)
+        client = subprocess.Popen([sys.executable, "-W", "error", "-c", SURVIVOR], env=environment, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert client.stdout is not None
+            self.assertEqual(client.stdout.readline(), "one\n")
+            (server,) = servers_of(home)
+            os.kill(server, 9)
+            self.assertEqual(client.communicate("go\n", timeout=60), ("two\n0\n", ""))
+        finally:
+            client.kill()
+            for pid in servers_of(home):
+                os.kill(pid, 15)
 
     def test_FailedStartReportsTheServersMessage(self) -> None:
         home = tempfile.mkdtemp(prefix="caisson-start-")

@@ -22,6 +22,24 @@ SUITE = pathlib.Path(os.environ.get("CAISSON_CLIENT_SUITE", str(ROOT / "build" /
 CLIENT = SUITE / "dist" / "index.js"
 
 
+# Prints the output of a command; creates the file that the command waits for once a line was read.
+SURVIVOR = """
+import { once } from "node:events";
+const { Sandbox } = await import(CLIENT);
+const sandbox = await Sandbox.create();
+const stream = await sandbox.stream("echo one; until [ -e go ]; do sleep 0.05; done; echo two");
+for await (const piece of stream) {
+  process.stdout.write(piece.text);
+  if (piece.text !== "one\\n") continue;
+  await once(process.stdin, "data");
+  await sandbox.files.write("go", "");
+}
+console.log(stream.info.exit_code);
+await sandbox.destroy();
+process.stdin.destroy();
+"""
+
+
 def document_of(server: Server) -> bytes:
     with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/v1/openapi.json", timeout=30) as response:
         return response.read()
@@ -107,6 +125,24 @@ class TypeScriptClient(unittest.TestCase):
             for pid in servers_of(home):
                 os.kill(pid, 15)
             remove_home(home, environment)
+
+    def test_StreamSurvivesAKilledServer(self) -> None:
+        home = pathlib.Path(tempfile.mkdtemp(prefix="caisson-start-"))
+        environment = {**os.environ, "CAISSON_HOME": str(home), "CAISSON_PROGRAM": CAISSON}
+        self.addCleanup(remove_home, home, environment)
+        code = SURVIVOR.replace("CLIENT", json.dumps(CLIENT.as_uri()))
+        client = subprocess.Popen(["node", "--input-type=module", "-e", code], env=environment, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert client.stdout is not None
+            self.assertEqual(client.stdout.readline(), "one\n")
+            (server,) = servers_of(home)
+            os.kill(server, 9)
+            self.assertEqual(client.communicate("go\n", timeout=60), ("two\n0\n", ""))
+        finally:
+            client.kill()
+            for pid in servers_of(home):
+                os.kill(pid, 15)
 
     def test_FailedStartReportsTheServersMessage(self) -> None:
         program = pathlib.Path(self.scratch) / "broken"
