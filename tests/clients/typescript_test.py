@@ -46,6 +46,8 @@ def document_of(server: Server) -> bytes:
 
 
 class TypeScriptClient(unittest.TestCase):
+    maxDiff = None
+
     def setUp(self) -> None:
         self.scratch = tempfile.mkdtemp(prefix="caisson-typescript-")
         self.addCleanup(shutil.rmtree, self.scratch)
