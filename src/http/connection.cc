@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kMaxInbox = std::size_t{256} << 10U;
 constexpr std::size_t kBodyWindow = std::size_t{256} << 10U;
+/// A body's deadline is extended by progress of this size, so that one of single bytes does not last for days.
+constexpr std::size_t kProgress = std::size_t{16} << 10U;
 constexpr std::chrono::hours kForever{24 * 365};
 
 void signalDescriptor(const sys::Fd& descriptor) {
@@ -228,8 +230,6 @@ asio::awaitable<std::string> Connection::receiveHead() {
 bool Connection::feedBody(Parser& parser) { return http::feedBody(parser, inbox_, loop_.limits.head); }
 
 asio::awaitable<int> Connection::receiveBody(Parser& parser, std::uint64_t limit) {
-  // The deadline is extended by progress of at least 16 KiB, so that a body of single bytes does not last for days.
-  constexpr std::size_t kProgress = std::size_t{16} << 10U;
   TimePoint deadline = Clock::now() + loop_.limits.body_timeout;
   std::size_t mark = 0;
   for (;;) {
@@ -311,6 +311,7 @@ asio::awaitable<bool> Connection::dispatch(Job& job, const JobPointer& shared, P
     body_ready_.clear();
     body_taken_ = 0;
     body_total_ = 0;
+    body_mark_ = 0;
     body_end_ = !body_is_next_;
     body_failure_.clear();
   }
@@ -359,8 +360,12 @@ void Connection::pumpBody(Parser& parser, std::uint64_t limit, TimePoint& progre
     return;
   }
   const bool well_formed = feedBody(parser);
-  if (!parser.body.empty()) progress = Clock::now();
   body_total_ += parser.body.size();
+  // A trickle of single bytes would occupy a thread for days.
+  if (body_total_ >= body_mark_ + kProgress) {
+    progress = Clock::now();
+    body_mark_ = body_total_;
+  }
   body_ready_.erase(0, body_taken_);
   body_taken_ = 0;
   body_ready_ += parser.body;

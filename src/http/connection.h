@@ -103,7 +103,7 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   std::condition_variable body_changed_;
   std::string body_ready_;
   std::size_t body_taken_ = 0;  ///< bytes of body_ready_ that were read
-  std::uint64_t body_total_ = 0;
+  std::uint64_t body_total_ = 0, body_mark_ = 0;
   bool body_end_ = false;
   std::string body_failure_;
 };

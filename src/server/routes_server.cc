@@ -141,7 +141,11 @@ http::Response queryAudit(Call& call) {
   return jsonResponse(200, {{"records", std::move(list)}});
 }
 
-http::Response streamAudit(Call& call) { return streamResponse(auditSource(call.app, call.caller)); }
+http::Response streamAudit(Call& call) {
+  auto slot = call.app.takeStream(call.caller);
+  if (!slot) return problem(429, "too_many_streams", "too many watches and audit streams of this caller");
+  return streamResponse(auditSource(call.app, call.caller, std::move(slot)));
+}
 
 http::Response streamEvents(Call& call) {
   std::uint64_t after = call.app.events().last();
@@ -201,9 +205,7 @@ http::Response plainText(std::string text) {
 http::Response getHealth(Call& /*call*/) { return jsonResponse(200, {{"status", "ok"}}); }
 
 http::Response getReadiness(Call& call) {
-  const service::Principal none{.id = "-"};
-  const auto listed = call.app.sandboxes().list(none);
-  if (!listed) return problem(503, "not_ready", "the session store cannot be read");
+  if (!call.app.isReady()) return problem(503, "not_ready", "the session store cannot be read");
   return jsonResponse(200, {{"status", "ready"}});
 }
 

@@ -24,6 +24,7 @@ struct PolicyOptions {
   double command_timeout = 0;                      ///< seconds; 0: the default
   std::map<std::string, std::string> environment;  ///< added
   std::vector<std::string> allowed_hosts;          ///< network mode proxy with these
+  bool shared = false;  ///< several tokens use it (a template): nothing may be kept between them
 };
 
 struct ChosenPolicy {

@@ -61,7 +61,7 @@ constinit const Verb kTokenCreate{
     .description =
         "Only its hash is stored. Quotas count all sandboxes of the token together; a request above one is refused.",
     .examples =
-        "caisson token create ci --scopes read,exec --sandboxes 4 --memory 4G --expires 30d  for a build server",
+        "caisson token create ci --sandboxes 4 --memory 4G --expires 30d  for a build server",
     .topic = Topic::agents,
     .syntax = {.groups = kCreateGroups, .operands = "NAME"},
     .perform = createToken,
