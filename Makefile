@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help
+.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -17,6 +17,14 @@ test-vm: ## the limits on other kernels in emulated machines, as one table (ROWS
 
 test-vm-security: ## the security suite on the other architecture, in emulated machines; about an hour (ROWS, CAISSON_VM_FILTER)
 	@bash tests/vm/test.sh security $(ROWS)
+
+test-rungs: ## the security suite in each weaker rung (docs/isolation.md): exactly the documented losses; about 10 minutes (RUNGS="landlock")
+	@sh scripts/build.sh --tests release caisson caisson-weakened without payload security_tests
+	@python3 tests/security/rungs/run.py $(RUNGS)
+
+test-vm-rungs: ## the same for the rung proc_subset, which needs Linux 7.2, in an emulated machine; about an hour
+	@sh scripts/build.sh --tests release caisson caisson-weakened without payload security_tests
+	@bash tests/vm/test.sh rungs $(ROWS)
 
 test-vm-sessions: ## the sessions with pure cgroup v2 on the other architecture, in emulated machines; about an hour
 	@bash tests/vm/test.sh sessions $(ROWS)
@@ -61,8 +69,14 @@ tsan: ## the suites under ThreadSanitizer
 clang: ## the suites built by Clang
 	@sh scripts/test.sh clang
 
+test-api: ## the HTTP API: all suites, load, lint of the OpenAPI document (installs its linter from npm); some minutes
+	@sh scripts/test_api.sh
+
 test-mcp: ## the MCP server under the official conformance suite and clients (installs them from npm)
 	@sh scripts/test_mcp.sh
+
+test-clients: ## the Python and TypeScript clients, curl and the AI SDK example against a real server (installs npm packages)
+	@sh scripts/test_clients.sh
 
 test-mcp-stress: ## 64 clients at one MCP server built with ThreadSanitizer; some minutes (CLIENTS=64 ROUNDS=1)
 	@sh scripts/build.sh tsan caisson-mcp && python3 tests/mcp/stress.py build-tsan/caisson $${CLIENTS:-64} $${ROUNDS:-1}
@@ -75,6 +89,9 @@ test-hostile: ## a hostile process in a session against all that the session pro
 
 test-servers: ## PostgreSQL, SQLite, Redis and Chromium inside a sandbox (installs them)
 	@sh scripts/test_servers.sh
+
+test-image-use: ## apt, pip and npm as root inside an image session (downloads Debian packages once)
+	@sh scripts/test_image_use.sh $(CHECKS)
 
 test-projects: ## real projects (Vite, Next.js, Python, Rust, Go, CMake, Maven) under the profile dev (installs their tools)
 	@sh scripts/test_projects.sh $(NAMES)

@@ -122,6 +122,28 @@ Row auditRow(const Options& options, const Scratch& scratch) {
   return row;
 }
 
+/// The same with a directory as root, which holds `true` and its libraries.
+Row imageRow(const Options& options, const Scratch& scratch) {
+  Row row{Contender::caisson_image, "caisson full, image", {}, "as caisson full", ""};
+  const std::string root = scratch.path("root");
+  const Captured made = capture(
+      {{"/bin/sh", "-c",
+        "set -e; mkdir -p \"$0/bin\"; cp /usr/bin/true \"$0/bin\"; for library in $(ldd /usr/bin/true | grep -o "
+        "'/[^ ]*'); do mkdir -p \"$0${library%/*}\"; cp \"$library\" \"$0$library\"; done",
+        root},
+       "",
+       {"PATH=/usr/bin:/bin"}});
+  auto command = caissonRun(options, scratch, {"--profile", "bash", "--image", root, "--", "true"});
+  if (made.status != 0) {
+    row.absent = "no root could be made: " + made.err;
+  } else if (!command) {
+    row.absent = "no such program: " + options.caisson;
+  } else {
+    row.command = std::move(*command);
+  }
+  return row;
+}
+
 /// A failing row is reported with its error and left out.
 void tryOnce(Row& row) {
   if (!row.absent.empty()) return;
@@ -184,7 +206,8 @@ std::vector<Row> makeRows(const Options& options, const Scratch& scratch) {
                         bubblewrapRow(options, scratch, true),
                         caissonRow(options, scratch, true),
                         auditRow(options, scratch),
-                        noAuditRow(options, scratch)};
+                        noAuditRow(options, scratch),
+                        imageRow(options, scratch)};
   if (!options.without_cgroup.empty()) rows.push_back(caissonRow(options, scratch, false));
   for (const auto& [name, path] : options.peers) rows.push_back(peerRow(name, path, scratch));
   for (Row& row : rows) tryOnce(row);

@@ -21,6 +21,7 @@ enum class Contender {
   caisson_no_cgroup,
   caisson_audit,
   caisson_no_audit,
+  caisson_image,
   peer
 };
 

@@ -59,6 +59,9 @@ bool isSubject(std::string_view kind, std::string_view subject) {
   if (kind == "weaker") return findRung(subject) != nullptr;
   if (kind == "audit") return subject == "off";
   if (kind == "net") return subject == "host" || subject == "proxy";
+  if (kind == "user") return subject == "root";
+  if (kind == "image")
+    return subject != "host" && !subject.starts_with('/') && !policy::findFlaw(policy::Syntax::root, subject);
   if (kind == "host") return isHost(subject);
   if (kind == "path" || kind == "commit") return !policy::findFlaw(policy::Syntax::shown_path, subject);
   if (kind == "project") return isDigest(subject);
@@ -76,10 +79,10 @@ Result<void> checkWhat(std::string_view what) {
   }
   std::string shown;
   for (const char c : what.substr(0, 80)) shown += c > 0x20 && c < 0x7F ? c : '?';
-  return fail(
-      plainError(Stage::usage, "approve", shown, "not something that can be approved",
-                 "expected level:none, level:process, tier:landlock, weaker:RUNG, net:host, net:proxy, audit:off, "
-                 "host:NAME[:PORT], path:/PATH, commit:/PATH, tool:NAME, project:SHA256 or policy:WORD"));
+  return fail(plainError(
+      Stage::usage, "approve", shown, "not something that can be approved",
+      "expected level:none, level:process, tier:landlock, weaker:RUNG, net:host, net:proxy, audit:off, "
+      "user:root, image:REF, host:NAME[:PORT], path:/PATH, commit:/PATH, tool:NAME, project:SHA256 or policy:WORD"));
 }
 
 std::string meaning(std::string_view what) {
@@ -96,6 +99,8 @@ std::string meaning(std::string_view what) {
     return "the command runs with no isolation at all: it can read, change and send whatever you can";
   if (what == "net:host") return "the command has the host's own network: every host and service you can reach";
   if (what == "net:proxy") return "the command reaches the hosts its policy names, through the egress filter";
+  if (what == "user:root") return "the command is root inside its sandbox, and can install packages there";
+  if (kind == "image") return "the command runs programs of the image " + subject + " instead of this computer's";
   if (kind == "host") return "the command can send anything it sees to " + subject;
   if (kind == "path") return "the command can read " + subject;
   if (kind == "commit")

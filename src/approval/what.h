@@ -5,6 +5,8 @@
 //   tier:landlock               isolation without namespaces, chosen by a policy file
 //   weaker:proc_bound           a weaker rung where the host refuses the usual way, chosen by a policy file
 //   audit:off                   a policy file switches the audit log off
+//   user:root                   root inside the sandbox, chosen by a model
+//   image:debian:12             one image as the root of sandboxes
 //   net:host   net:proxy        the host's network; the egress filter instead of no network
 //   host:example.org:443        one host (pattern), with a port or without
 //   path:/srv/data              one host path

@@ -74,6 +74,12 @@ inline constexpr Flag kBaseFlags[] = {
       .value = "namespaces|landlock",
       .help = "`landlock` works where user namespaces are forbidden; it is weaker and never chosen by itself."},
      "isolation.tier"},
+    {{.name = "user",
+      .value = "sandbox|root",
+      .help =
+          "Who the program is inside (default: sandbox). `root` is uid 0 of the sandbox only, without capabilities; "
+          "with --image, its root is then writable."},
+     "isolation.user"},
     {kAllowWeaker, "isolation.may_be_missing", Apply::append_list},
     {kApprove, "", Apply::approval},
 };

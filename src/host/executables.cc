@@ -28,14 +28,46 @@ constexpr std::string_view kTriplet = "aarch64-linux-gnu";
 constexpr std::size_t kMaxFiles = 20'000;  // below all listed directories together
 constexpr int kDeepest = 12;
 
-std::string realPath(const std::string& path) {
+/// The files that lists are about: the host's, or those of another root.
+class ProgramFiles {
+ public:
+  explicit ProgramFiles(const RootView* root = nullptr) : root_(root) {}
+
+  /// The path without links; empty: absent.
+  [[nodiscard]] std::string realPath(const std::string& path) const {
+    return root_ == nullptr ? hostPath(path) : root_->realPath(path).value_or("");
+  }
+  /// A regular file at a path without links.
+  [[nodiscard]] sys::Fd open(const std::string& real) const {
+    if (root_ != nullptr) return root_->openFile(real);
+    sys::Fd file(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+    struct stat status;
+    if (file && ::fstat(file.get(), &status) == 0 && S_ISREG(status.st_mode)) return file;
+    return {};
+  }
+  [[nodiscard]] bool isProgram(const std::string& path) const {
+    return root_ == nullptr ? ::access(path.c_str(), X_OK) == 0 : root_->isProgram(path);
+  }
+  [[nodiscard]] bool isDirectory(const std::string& real) const {
+    if (root_ != nullptr) return root_->isDirectory(real);
+    struct stat status;
+    const sys::Fd object(::open(real.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
+    return object && ::fstat(object.get(), &status) == 0 && S_ISDIR(status.st_mode);
+  }
+
+ private:
+  static std::string hostPath(const std::string& path);
+
+  const RootView* root_;
+};
+
+std::string ProgramFiles::hostPath(const std::string& path) {
   const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
   return real != nullptr ? real.get() : "";
 }
 
 /// The directories of the payload's PATH.
-std::vector<std::string> searchPath(const policy::Policy& policy, const std::vector<plan::Toolchain>& toolchains) {
-  std::string path = plan::programPath(toolchains);
+std::vector<std::string> searchPath(const policy::Policy& policy, std::string path) {
   if (const auto own = policy.environment.set.find("PATH"); own != policy.environment.set.end()) path = own->second;
   std::vector<std::string> directories;
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -49,14 +81,15 @@ std::vector<std::string> searchPath(const policy::Policy& policy, const std::vec
 /// Collects the dependencies of programs, each file once.
 class Closure {
  public:
+  explicit Closure(const ProgramFiles& all) : all_(all) {}
+
   void add(const std::string& real) {
     if (!seen_.insert(real).second) return;
-    const sys::Fd fd(::open(real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
-    struct stat status;
-    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+    const sys::Fd fd = all_.open(real);
+    if (!fd) return;
     const auto needs = sys::readProgram(fd.get());
     if (!needs || !needs->elf) return;
-    if (!needs->interpreter.empty()) require(realPath(needs->interpreter));
+    if (!needs->interpreter.empty()) require(all_.realPath(needs->interpreter));
     for (const std::string& library : needs->libraries) require(find(library, parentOf(real), *needs));
   }
   /// Adds libgcc_s, which glibc loads by name when a thread is cancelled or unwound.
@@ -71,8 +104,9 @@ class Closure {
     add(real);
   }
 
-  static std::string find(const std::string& library, const std::string& origin, const sys::ProgramNeeds& needs) {
-    if (library.find('/') != std::string::npos) return realPath(library);
+  [[nodiscard]] std::string find(const std::string& library, const std::string& origin,
+                                 const sys::ProgramNeeds& needs) const {
+    if (library.find('/') != std::string::npos) return all_.realPath(library);
     std::string path = needs.rpath + ":" + needs.runpath;
     for (const std::string_view variable : {"${ORIGIN}", "$ORIGIN"}) {
       for (std::size_t at; (at = path.find(variable)) != std::string::npos;) path.replace(at, variable.size(), origin);
@@ -86,7 +120,7 @@ class Closure {
     for (std::size_t begin = 0; begin <= path.size();) {
       const std::size_t end = std::min(path.find(':', begin), path.size());
       if (end > begin) {
-        const std::string real = realPath(path.substr(begin, end - begin) + "/" + library);
+        const std::string real = all_.realPath(path.substr(begin, end - begin) + "/" + library);
         if (!real.empty()) return real;
       }
       begin = end + 1;
@@ -94,6 +128,7 @@ class Closure {
     return {};
   }
 
+  const ProgramFiles& all_;
   std::set<std::string> seen_, required_;
 };
 
@@ -122,7 +157,8 @@ bool addBelow(int parent, const char* name, const std::string& path, int depth, 
   return complete;
 }
 
-plan::Program observe(const std::string& entry, const std::vector<std::string>& directories) {
+plan::Program observe(const std::string& entry, const std::vector<std::string>& directories,
+                      const ProgramFiles& files) {
   plan::Program program;
   program.entry = entry;
   std::string path = entry;
@@ -130,23 +166,19 @@ plan::Program observe(const std::string& entry, const std::vector<std::string>& 
     path.clear();
     for (const std::string& directory : directories) {
       const std::string candidate = directory + "/" + entry;
-      if (::access(candidate.c_str(), X_OK) != 0) continue;
+      if (!files.isProgram(candidate)) continue;
       path = candidate;
       break;
     }
   }
-  program.real = path.empty() ? "" : realPath(path);
+  program.real = path.empty() ? "" : files.realPath(path);
   if (program.real.empty()) return program;
-  const std::string parent = realPath(parentOf(path));
+  const std::string parent = files.realPath(parentOf(path));
   program.path = (parent == "/" ? "" : parent) + "/" + nameOf(path);
-  struct stat status;
-  const sys::Fd fd(::open(program.real.c_str(), O_PATH | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd || ::fstat(fd.get(), &status) != 0) return program;
-  program.directory = S_ISDIR(status.st_mode);
-  if (!S_ISREG(status.st_mode)) return program;
-  const sys::Fd file(::open(program.real.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
+  program.directory = files.isDirectory(program.real);
+  const sys::Fd file = files.open(program.real);
   const auto needs = file ? sys::readProgram(file.get()) : std::nullopt;
-  if (needs && !needs->elf) program.script_for = realPath(needs->interpreter);
+  if (needs && !needs->elf) program.script_for = files.realPath(needs->interpreter);
   if (needs && needs->elf) program.multi_call = sys::multiCallProgram(file.get());
   return program;
 }
@@ -162,7 +194,7 @@ void addOtherNames(const std::vector<std::string>& directories, std::vector<std:
   if (files.empty()) return;
   std::set<std::string> looked;
   for (const std::string& directory : directories) {
-    const std::string real = realPath(directory);
+    const std::string real = ProgramFiles().realPath(directory);
     if (real.empty() || !looked.insert(real).second) continue;
     const int fd = ::open(real.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR* stream = fd < 0 ? nullptr : ::fdopendir(fd);
@@ -197,45 +229,65 @@ void observeUsr(plan::ExecutableFacts& facts) {
   }
 }
 
-}  // namespace
-
-plan::ExecutableFacts observeExecutables(const policy::Policy& policy, const std::vector<plan::Toolchain>& toolchains) {
-  plan::ExecutableFacts facts;
-  const policy::Process& wish = policy.process;
-  if (!plan::hasExecutableRules(policy)) return facts;
-  const std::vector<std::string> directories = searchPath(policy, toolchains);
-  if (wish.allowed_executables) {
-    observeUsr(facts);
-    Closure closure;
-    std::size_t count = 0;
-    for (const std::string& entry : *wish.allowed_executables) {
-      plan::Program program = observe(entry, directories);
-      if (program.directory) {
-        program.too_large = !addBelow(AT_FDCWD, program.real.c_str(), program.real, 0, count, closure);
-      } else if (!program.real.empty()) {
-        closure.add(program.real);
-      }
-      facts.allowed.push_back(std::move(program));
+void observeAllowed(const std::vector<std::string>& list, const std::vector<std::string>& directories,
+                    const ProgramFiles& files, bool enter_directories, plan::ExecutableFacts& facts) {
+  Closure closure(files);
+  std::size_t count = 0;
+  for (const std::string& entry : list) {
+    plan::Program program = observe(entry, directories, files);
+    if (program.directory && enter_directories) {
+      program.too_large = !addBelow(AT_FDCWD, program.real.c_str(), program.real, 0, count, closure);
+    } else if (!program.directory && !program.real.empty()) {
+      closure.add(program.real);
     }
-    if (!facts.allowed.empty()) closure.addUnwinder();
-    facts.libraries.assign(closure.files().begin(), closure.files().end());
+    facts.allowed.push_back(std::move(program));
   }
-  std::vector<std::string> blocked = wish.blocked_executables;
-  if (!wish.allowed_executables) {
+  if (!facts.allowed.empty()) closure.addUnwinder();
+  facts.libraries.assign(closure.files().begin(), closure.files().end());
+}
+
+void observeBlocked(const policy::Process& process, const std::vector<std::string>& directories,
+                    const ProgramFiles& files, plan::ExecutableFacts& facts) {
+  std::vector<std::string> blocked = process.blocked_executables;
+  if (!process.allowed_executables) {
     for (const std::string_view many : plan::kMultiCall) blocked.emplace_back(many);
   }
   for (const std::string& entry : blocked) {
     if (entry.find('/') != std::string::npos) {
-      if (const std::string real = realPath(entry); !real.empty()) facts.blocked.push_back(real);
+      if (const std::string real = files.realPath(entry); !real.empty()) facts.blocked.push_back(real);
       continue;
     }
     for (const std::string& directory : directories) {  // every match, not only the first
-      if (const std::string real = realPath(directory + "/" + entry); !real.empty()) facts.blocked.push_back(real);
+      if (const std::string real = files.realPath(directory + "/" + entry); !real.empty())
+        facts.blocked.push_back(real);
     }
   }
+}
+
+}  // namespace
+
+plan::ExecutableFacts observeExecutables(const policy::Policy& policy, const std::vector<plan::Toolchain>& toolchains) {
+  plan::ExecutableFacts facts;
+  if (!plan::hasExecutableRules(policy)) return facts;
+  const ProgramFiles files;
+  const std::vector<std::string> directories = searchPath(policy, plan::programPath(toolchains));
+  if (policy.process.allowed_executables) {
+    observeUsr(facts);
+    observeAllowed(*policy.process.allowed_executables, directories, files, true, facts);
+  }
+  observeBlocked(policy.process, directories, files, facts);
   addOtherNames(directories, facts.blocked);
   std::sort(facts.blocked.begin(), facts.blocked.end());
   facts.blocked.erase(std::unique(facts.blocked.begin(), facts.blocked.end()), facts.blocked.end());
+  return facts;
+}
+
+plan::ExecutableFacts observeExecutables(const policy::Policy& policy, const RootView& root, const std::string& path) {
+  plan::ExecutableFacts facts;
+  if (!policy.process.allowed_executables) return facts;
+  const ProgramFiles files(&root);
+  const std::vector<std::string> directories = searchPath(policy, path);
+  observeAllowed(*policy.process.allowed_executables, directories, files, false, facts);
   return facts;
 }
 

@@ -420,7 +420,7 @@ plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope, sys::
              policy.isolation.level == policy::Level::full) {
     facts.toolchains = findToolchains(facts.homes, callerVariables({"PATH", "RUSTUP_TOOLCHAIN", "PYENV_VERSION"}));
   }
-  facts.executables = observeExecutables(policy, facts.toolchains);
+  if (!plan::hasOtherRoot(policy)) facts.executables = observeExecutables(policy, facts.toolchains);
   observeEnvironment(policy, facts);
   observeExtras(policy, facts);
   return facts;

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "host/executables.h"
 #include "host/facts.h"
 #include "host/root_view.h"
 #include "image/lookup.h"
 #include "plan/denied_paths.h"
+#include "plan/executables.h"
 #include "plan/filesystem.h"
 #include "plan/image_root.h"
 #include "plan/workspace.h"
@@ -103,6 +105,11 @@ void observeRootImage(const policy::Policy& policy, plan::HostFacts& facts) {
   if (!root.working_directory.starts_with('/') || !view->isDirectory(root.working_directory))
     root.working_directory.clear();
   resolveDenied(policy, *view, facts);
+  std::string path(plan::kProgramPath);
+  for (const std::string& variable : root.environment) {
+    if (variable.starts_with("PATH=")) path = variable.substr(5);
+  }
+  facts.executables = observeExecutables(policy, *view, path);
 }
 
 Result<std::vector<std::string>> imageCommand(const policy::Policy& policy) {

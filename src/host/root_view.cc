@@ -140,11 +140,21 @@ std::optional<std::string> RootView::resolve(std::string_view path) const {
   return walk(path, found);
 }
 
-std::optional<std::string> RootView::readFile(std::string_view path, std::size_t max_bytes) const {
+std::optional<std::string> RootView::realPath(std::string_view path) const {
   std::optional<Entry> found;
-  if (!walk(path, found) || !found || !S_ISREG(found->mode)) return std::nullopt;
+  auto real = walk(path, found);
+  return found ? real : std::nullopt;
+}
+
+Fd RootView::openFile(std::string_view path) const {
+  std::optional<Entry> found;
+  if (!walk(path, found) || !found || !S_ISREG(found->mode)) return {};
   const std::string name = "/proc/self/fd/" + std::to_string(found->object.get());
-  const Fd file(::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  return Fd(::open(name.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+}
+
+std::optional<std::string> RootView::readFile(std::string_view path, std::size_t max_bytes) const {
+  const Fd file = openFile(path);
   if (!file) return std::nullopt;
   std::string text(max_bytes + 1, '\0');
   std::size_t length = 0;
@@ -158,6 +168,11 @@ std::optional<std::string> RootView::readFile(std::string_view path, std::size_t
 bool RootView::isDirectory(std::string_view path) const {
   std::optional<Entry> found;
   return walk(path, found) && found && S_ISDIR(found->mode);
+}
+
+bool RootView::isProgram(std::string_view path) const {
+  std::optional<Entry> found;
+  return walk(path, found) && found && S_ISREG(found->mode) && (found->mode & 0111U) != 0;
 }
 
 bool RootView::isFile(std::string_view path) const {

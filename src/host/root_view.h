@@ -22,9 +22,14 @@ class RootView {
 
   /// The path without links. Missing last parts stay as they are; nothing: a loop, or a path through a file.
   [[nodiscard]] std::optional<std::string> resolve(std::string_view path) const;
+  /// The same for a path to something that exists; nothing: it does not.
+  [[nodiscard]] std::optional<std::string> realPath(std::string_view path) const;
+  /// The regular file that `path` leads to, open for reading; invalid: there is none.
+  [[nodiscard]] sys::Fd openFile(std::string_view path) const;
   /// The content of the regular file that `path` leads to; nothing: there is none, or it is larger.
   [[nodiscard]] std::optional<std::string> readFile(std::string_view path, std::size_t max_bytes) const;
-  /// Whether `path` leads to a directory, or to a regular file.
+  /// Whether `path` leads to a directory, to a regular file, to one that can be executed.
+  [[nodiscard]] bool isProgram(std::string_view path) const;
   [[nodiscard]] bool isDirectory(std::string_view path) const;
   [[nodiscard]] bool isFile(std::string_view path) const;
   /// The entries of the root: "lib" -> "usr/lib" for a link, "" for all else. Nothing: there are too many.

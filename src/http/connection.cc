@@ -390,7 +390,7 @@ asio::awaitable<bool> Connection::dispatch(Job& job, const JobPointer& shared, P
     body_ready_.clear();
     body_taken_ = 0;
     body_total_ = 0;
-    body_end_ = false;
+    body_end_ = !body_is_next_;
     body_failure_.clear();
   }
   if (job.lane != Lane::quick) {

@@ -109,7 +109,7 @@ struct Flatten {
   }
   void operator()(const plan::MountRoot& step) {
     out.kind = StepKind::mount_root;
-    out.flags = (step.writable ? kWritable : 0U) | (step.kept ? kKept : 0U);
+    out.flags = (step.writable ? kWritable : 0U) | (step.kept ? kKept : 0U) | (step.executable ? kExecutable : 0U);
     out.target = "";
     out.names = arena.texts(step.hidden);
     std::string lower = "files:hidden";

@@ -65,6 +65,7 @@ void TreeBuilder::mountRoot(const FlatStep& step) {
   const char* read_only_options[] = {"lowerdir", step.lower_names, "userxattr", nullptr, nullptr};
   std::uint64_t attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
   if (!writable) attributes |= MOUNT_ATTR_RDONLY;
+  if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
   const int mount =
       newFilesystem("overlay", writable ? writable_options : read_only_options, "the root's layers", attributes);
   must("move_mount", "/",

@@ -63,9 +63,9 @@ int TreeBuilder::cloneTree(int fd, const char* path, const char* object) {
   return must("open_tree", object, raw(SYS_open_tree, fd, path, flags));
 }
 
-void TreeBuilder::setAttributes(int mount, const char* object, std::uint64_t set) {
+void TreeBuilder::setAttributes(int mount, const char* object, std::uint64_t set, std::uint64_t clear) {
   // Private as well: what the host mounts later must not appear in here.
-  Attributes attributes{set, 0, kPrivate, 0};
+  Attributes attributes{set, clear, kPrivate, 0};
   must("mount_setattr", object,
        raw(SYS_mount_setattr, mount, "", kAtEmptyPath | kAtRecursive, &attributes, sizeof(attributes)));
 }
@@ -245,7 +245,10 @@ void TreeBuilder::bind(const FlatStep& step) {
     root_ = tree;
     return;
   }
-  if ((step.flags & kDevices) == 0) setAttributes(tree, step.source, attributesOf(step));
+  // A part of the new root may be executable where the rest is not.
+  const bool from_noexec = (step.flags & kInside) != 0 && (step.flags & kExecutable) != 0;
+  if ((step.flags & kDevices) == 0)
+    setAttributes(tree, step.source, attributesOf(step), from_noexec ? MOUNT_ATTR_NOEXEC : 0);
   if ((step.flags & kInside) == 0) {
     const bool known = (step.flags & (kDirectory | kFile)) != 0;
     makeMountPoint(step, known ? (step.flags & kDirectory) != 0 : isDirectory(tree, step.source));

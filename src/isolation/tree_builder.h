@@ -117,8 +117,8 @@ class TreeBuilder {
   int newTmpfs(const char* bytes, const char* inodes, mode_t mode, const char* object, std::uint64_t attributes);
   /// A detached copy of the mount at `path` below `fd` ("": `fd` itself), with the mounts below it.
   int cloneTree(int fd, const char* path, const char* object);
-  /// Adds mount attributes to a detached tree and makes it private.
-  void setAttributes(int mount, const char* object, std::uint64_t set);
+  /// Adds and clears mount attributes of a detached tree and makes it private.
+  void setAttributes(int mount, const char* object, std::uint64_t set, std::uint64_t clear = 0);
   /// Creates the missing directories above `target`; ignores errors.
   void makeParents(const char* target);
   /// Creates the target, an empty file or a directory, with its parents, unless it exists.

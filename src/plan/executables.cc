@@ -114,6 +114,8 @@ Bind executableBind(const Plan& plan, const HostFacts& host, const std::string& 
   const bool in_home = std::ranges::any_of(host.homes, [&](const std::string& home) {
     return path.size() > home.size() && path.starts_with(home) && path[home.size()] == '/';
   });
+  if (plan.layered_root)
+    return Bind{.source = path, .target = path, .executable = true, .inside = true, .type = SourceType::file};
   return Bind{.source = path,
               .target = path,
               .executable = true,
@@ -206,7 +208,7 @@ void addExecutables(const policy::Policy& policy, const HostFacts& host, Plan& p
     if (shown.insert(library).second) plan.steps.push_back(executableBind(plan, host, library, SourceType::file));
   }
   for (const Program& program : host.executables.allowed) {
-    if (program.real.empty() || plan.host_view || !isEmptied(program.path)) continue;
+    if (program.real.empty() || plan.host_view || plan.layered_root || !isEmptied(program.path)) continue;
     if (shown.insert(program.path).second) plan.steps.push_back(MakeSymlink{program.path, program.real});
   }
   for (const std::string& path : host.executables.blocked) plan.steps.push_back(MaskPath{path});

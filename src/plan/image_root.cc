@@ -66,6 +66,9 @@ void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   if (host.root.has_apt && plan.identity.inside_uid == 0) {
     plan.steps.push_back(MakeDirectory{"/etc/apt/apt.conf.d"});
     plan.steps.push_back(MakeFile{"/etc/apt/apt.conf.d/zz-caisson", "APT::Sandbox::User \"root\";\n"});
+    // The changes need not survive a crash of the host: without this, most of an installation waits for the disk.
+    plan.steps.push_back(MakeDirectory{"/etc/dpkg/dpkg.cfg.d"});
+    plan.steps.push_back(MakeFile{"/etc/dpkg/dpkg.cfg.d/zz-caisson", "force-unsafe-io\n"});
   }
   addTrustFile(policy, plan);
 }
@@ -175,7 +178,8 @@ Result<void> arrange(const policy::Policy& policy, const HostFacts& host, Plan& 
   for (const std::string& layer : host.root.layers) {
     plan.steps.push_back(RootLayer{.source = layer, .owned = plan.identity.maps_files});
   }
-  MountRoot root{.hidden = {"dev"}, .writable = plan.root_writable};
+  MountRoot root{
+      .hidden = {"dev"}, .writable = plan.root_writable, .executable = !policy.process.allowed_executables.has_value()};
   for (const auto& [name, link] : host.root.top_level) root.names.push_back("/" + name);
   plan.steps.push_back(std::move(root));
   std::ranges::move(mounts, std::back_inserter(plan.steps));
@@ -203,10 +207,27 @@ Result<void> checkDirectory(const policy::Policy& policy, const HostFacts& host)
     const auto inside = [&](const std::string& other) { return !other.empty() && below(other, layer); };
     if (std::ranges::any_of(host.homes, inside))
       return fail(rootError(policy, "it is a home directory or above one", "name the directory of a root file system"));
-    if (inside(host.own_state) || inside(host.own_config) || below(layer, host.own_state))
+    if (inside(host.own_state) || inside(host.own_config) || (!host.own_state.empty() && below(layer, host.own_state)))
       return fail(rootError(policy, "the sandbox would see caisson's own state", "use another directory"));
   }
   return {};
+}
+
+/// Lists hold in a root that nobody can write. A blocklist does not: an image can have a program under any name.
+Result<void> checkLists(const policy::Policy& policy, const HostFacts& host) {
+  if (!hasExecutableRules(policy)) return {};
+  if (!policy.process.blocked_executables.empty()) {
+    return fail(rootError(policy, "a blocklist of programs cannot hold: an image may have them under other names",
+                          "use process.allowed_executables"));
+  }
+  if (policy.isolation.user == policy::InsideUser::root) {
+    return fail(rootError(policy, "executable lists cannot hold in a root that is writable",
+                          "leave out process.allowed_executables or isolation.user"));
+  }
+  const auto directory = std::ranges::find_if(host.executables.allowed, &Program::directory);
+  if (directory == host.executables.allowed.end()) return {};
+  return fail(rootError(policy, "process.allowed_executables names the directory " + directory->entry,
+                        "name its programs one by one"));
 }
 
 }  // namespace
@@ -222,10 +243,7 @@ Result<void> checkOtherRoot(const policy::Policy& policy, const HostFacts& host)
                               std::to_string(kMaxLayers) + " can be mounted",
                           "build the image with fewer layers"));
   }
-  if (hasExecutableRules(policy)) {
-    return fail(rootError(policy, "executable lists name programs of the host's root",
-                          "leave out process.allowed_executables and process.blocked_executables"));
-  }
+  if (auto checked = checkLists(policy, host); !checked) return checked;
   const auto limited = std::ranges::find_if(
       policy.filesystem.tmpfs, [](const policy::Tmpfs& one) { return one.access != policy::TmpfsAccess::rw; });
   if (policy.isolation.user == policy::InsideUser::root && limited != policy.filesystem.tmpfs.end()) {
@@ -257,6 +275,7 @@ Result<void> planImageRoot(const policy::Policy& policy, const HostFacts& host, 
   if (!target) return fail(target.error());
   if (auto added = addWorkspace(policy, host, *target, plan); !added) return added;
   if (plan.workspace_shown) linkWorkspace(host, *target, plan);
+  addExecutables(policy, host, plan);
   addDenied(policy, host, *target, plan);
   addLinkNames(policy, host, plan);
   if (auto arranged = arrange(policy, host, plan); !arranged) return arranged;

@@ -132,9 +132,14 @@ TEST(ImageRoot, IsRefusedWhereItCannotBeEnforced) {
   policy::Policy process = withRoot();
   process.isolation.level = policy::Level::process;
   EXPECT_NE(refusal(process, hostWithRoot()).find("level full"), std::string::npos);
-  policy::Policy listed = withRoot();
-  listed.process.allowed_executables = {"true"};
-  EXPECT_NE(refusal(listed, hostWithRoot()).find("executable lists"), std::string::npos);
+  policy::Policy blocked = withRoot();
+  blocked.process.blocked_executables = {"curl"};
+  EXPECT_NE(refusal(blocked, hostWithRoot()).find("blocklist"), std::string::npos);
+  policy::Policy writable = withRoot(true);
+  writable.process.allowed_executables = {"true"};
+  HostFacts with_true = hostWithRoot();
+  with_true.executables.allowed = {{.entry = "true", .path = "/usr/bin/true", .real = "/usr/bin/true"}};
+  EXPECT_NE(refusal(writable, with_true).find("writable"), std::string::npos);
   HostFacts absent = hostWithRoot();
   absent.root.why_not = "it is not a directory";
   EXPECT_NE(refusal(withRoot(), absent).find("not a directory"), std::string::npos);

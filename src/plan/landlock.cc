@@ -92,7 +92,7 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
       if (bind->devices) continue;
       if (bind->writable) {
         add(bind->target, writable(abi, bind->executable), bind->optional);
-      } else if (bind->executable && !bind->inside) {
+      } else if (bind->executable && (!bind->inside || plan.layered_root)) {
         add(bind->target, executeRights(), bind->optional);
       }
     } else if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) {
@@ -104,7 +104,8 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
       add(proc->target, readRights() | kFsWriteFile);  // a thread's own comm; the kernel guards the rest
     } else if (const auto* root = std::get_if<MountRoot>(&step)) {
       // Covers all mounts of the tree. Those that must be read-only or noexec are so by their own attributes.
-      add("/", root->writable ? writable(abi, true) : std::uint64_t{kFsExecute});
+      if (root->writable || root->executable)
+        add("/", root->writable ? writable(abi, root->executable) : std::uint64_t{kFsExecute});
     }
   }
   return landlock;

@@ -8,8 +8,9 @@ namespace caisson::plan {
 
 /// What the tier does not protect: a warning of every plan and result, and printed before the program starts.
 inline constexpr std::string_view kLandlockTierLosses =
-    "landlock tier: no namespaces. Not protected: the names and attributes of the host's files, its process list with "
-    "command lines, its figures in /proc, signals to your other processes (before Linux 6.12), System V IPC, the "
+    "landlock tier: no namespaces. Not protected: the names and attributes of the host's files, its user names, its "
+    "process list with command lines, its figures in /proc, signals to your other processes (before Linux 6.12), "
+    "System V IPC, the "
     "host's "
     "name, resource use";
 

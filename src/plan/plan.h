@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "plan/root_facts.h"
 #include "plan/syscall_filter.h"
 #include "policy/model.h"
 #include "sys/fd.h"
@@ -107,22 +108,6 @@ struct Toolchain {
 struct StateDisk {
   std::string why_not;         ///< not empty: it can hold no files of a payload
   std::string why_no_overlay;  ///< not empty: it cannot hold the changes of an overlay
-};
-
-/// A root other than the host's, as found: the directory or image that filesystem.root names.
-struct RootFacts {
-  std::string why_not, hint;                     ///< not empty: it cannot be used, and what to do
-  std::vector<std::string> layers;               ///< canonical host directories, uppermost first
-  std::string digest;                            ///< of an image: its manifest; empty for a directory
-  std::map<std::string, std::string> top_level;  ///< its entries: "lib" -> "usr/lib" for a link, "" for all else
-  std::string passwd, group;                     ///< content of these files; empty: absent
-  bool has_apt = false;                          ///< there is a directory /etc/apt/apt.conf.d
-  bool has_git_config = false;                   ///< there is a file /etc/gitconfig
-  // The image's configuration
-  std::vector<std::string> environment;                ///< "NAME=value"
-  std::string working_directory;                       ///< a directory of the root; empty: none
-  std::string user;                                    ///< as the image names it; empty: root
-  std::shared_ptr<const std::vector<sys::Fd>> in_use;  ///< locks: the layers are not removed while these are open
 };
 
 struct HostFacts {
@@ -280,6 +265,7 @@ struct MountRoot {
   std::vector<std::string> hidden;  ///< names of the layers that are not shown, relative
   std::vector<std::string> names;   ///< top-level entries of the layers, for Landlock rules
   bool writable = false;            ///< changes go to the directory of the step for kRootChanges
+  bool executable = true;           ///< false: only what is mounted over it can be executed
   bool kept = false;                ///< that directory outlives this sandbox
 };
 /// Covers `target` with an empty, unreadable object of the same type.

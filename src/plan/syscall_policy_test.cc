@@ -60,6 +60,8 @@ TEST(RootRules, OwnersAndIdsAreSaidToChangeAndSetIdBitsAreLeftToTheSupervisor) {
   EXPECT_EQ(ask(program, "mknodat", {{3, 0, S_IFCHR | 0600, 0x103}}), kSaid);
   EXPECT_EQ(ask(program, "mknodat", {{3, 0, S_IFIFO | 0600}}), kLet);
   EXPECT_EQ(ask(program, "openat", {{3, 0, O_CREAT, 04755}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "socket", {{AF_NETLINK, SOCK_RAW, 9}}), refused(EPROTONOSUPPORT));
+  EXPECT_EQ(ask(program, "socket", {{AF_NETLINK, SOCK_RAW, 6}}), seen(EPERM));
   for (const std::string_view name : {"mount", "unshare", "setns", "pivot_root", "chroot", "ptrace", "bpf"})
     EXPECT_EQ(ask(program, name), ask(programFor(Policy{}), name)) << name;
   policy.syscalls.names = {"read", "write", "exit_group"};

@@ -55,6 +55,16 @@ void addRootRules(Rules& rules) {
   }
 }
 
+/// Answers a socket to the kernel's audit as a kernel without one does: programs that change accounts stop at EPERM.
+void denyAuditSockets(std::vector<SyscallRule>& rules) {
+  constexpr std::uint32_t kNetlinkAudit = 9;
+  for (SyscallRule& rule : rules) {
+    if (rule.number != syscallNumber("socket") || rule.branches.empty()) continue;
+    rule.branches.insert(rule.branches.begin(),
+                         {{equals(0, AF_NETLINK), equals(2, kNetlinkAudit)}, refuse(EPROTONOSUPPORT)});
+  }
+}
+
 /// Only narrows: calls that the policy denied stay denied.
 struct NarrowingRules {
   Rules& rules;
@@ -230,6 +240,7 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   SyscallFilter filter;
   filter.unlisted = kUnlisted;
   filter.rules = rules.take();
+  if (policy.isolation.user == policy::InsideUser::root) denyAuditSockets(filter.rules);
   return filter;
 }
 

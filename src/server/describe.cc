@@ -68,13 +68,15 @@ Json describeFile(const FileEntry& entry) {
 }
 
 Json describeApproval(const service::PendingApproval& approval) {
-  return {{"id", approval.id},
-          {"what", approval.what},
-          {"meaning", approval.meaning},
-          {"sandbox_id", approval.sandbox},
-          {"caller", approval.caller_name},
-          {"asked", approval.asked},
-          {"state", approval.state}};
+  Json value{{"id", approval.id},
+             {"what", approval.what},
+             {"meaning", approval.meaning},
+             {"sandbox_id", approval.sandbox},
+             {"caller", approval.caller_name},
+             {"asked", approval.asked},
+             {"state", approval.state}};
+  if (!approval.exactly.empty()) value["digest"] = approval.exactly;
+  return value;
 }
 
 void addBytes(Json& value, std::string_view bytes) {

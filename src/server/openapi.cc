@@ -27,7 +27,7 @@ constexpr std::string_view kSchemas = R"json({
 "PortList":{"type":"object","required":["ports"],"properties":{"ports":{"type":"array","items":{"$ref":"#/components/schemas/Port"}}}},
 "Network":{"type":"object","required":["mode","allowed_hosts"],"properties":{"mode":{"type":"string"},"allowed_hosts":{"type":"array","items":{"type":"string"}}}},
 "CredentialList":{"type":"object","required":["credentials"],"properties":{"credentials":{"type":"array","items":{"type":"object"}}}},
-"Approval":{"type":"object","required":["id","what","state"],"properties":{"id":{"type":"string"},"what":{"type":"string"},"meaning":{"type":"string"},"sandbox_id":{"type":"string"},"caller":{"type":"string"},"asked":{"type":"integer"},"state":{"type":"string","enum":["pending","allowed","denied"]}}},
+"Approval":{"type":"object","required":["id","what","state"],"properties":{"id":{"type":"string"},"what":{"type":"string"},"meaning":{"type":"string"},"sandbox_id":{"type":"string"},"digest":{"type":"string","description":"Of a commit: only this one is approved."},"caller":{"type":"string"},"asked":{"type":"integer"},"state":{"type":"string","enum":["pending","allowed","denied"]}}},
 "ApprovalList":{"type":"object","required":["approvals"],"properties":{"approvals":{"type":"array","items":{"$ref":"#/components/schemas/Approval"}}}},
 "PolicyList":{"type":"object","required":["profiles"],"properties":{"profiles":{"type":"array","items":{"type":"object"}},"default":{"type":"string"}}},
 "Policy":{"type":"object","required":["name","policy"],"properties":{"name":{"type":"string"},"policy":{"type":"object"},"explanation":{"type":"string"}}},

@@ -159,7 +159,8 @@ http::Response commitChanges(Call& call) {
     if (info->workspace.empty()) return problem(409, "no_workspace", "the sandbox has no host directory to commit to");
     if (!dry) {
       std::vector<service::PendingApproval> missing;
-      const auto approved = call.app.inbox().require(call.caller, sandbox.id(), {"commit:" + info->workspace}, missing);
+      const auto approved = call.app.inbox().require(call.caller, sandbox.id(), {"commit:" + info->workspace}, missing,
+                                                     call.text("expect"));
       if (!approved) return problemOf(approved.error());
       if (!*approved) return approvalNeeded(call, missing);
     }

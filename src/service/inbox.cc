@@ -18,6 +18,12 @@ constexpr std::size_t kMaxPending = 64;  ///< of one caller
 constexpr std::int64_t kKeptFor = 24 * 3600;
 constexpr std::string_view kAnsweredBy = "api";
 
+/// The session of a grant. One for a new sandbox is stored under the caller's id, so that no other token can redeem it;
+/// one for exactly this content is not valid for another.
+std::string grantedTo(const std::string& sandbox, const std::string& caller, const std::string& exactly) {
+  return (sandbox.empty() ? caller : sandbox) + (exactly.empty() ? "" : "#" + exactly);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Inbox>> Inbox::open() {
@@ -29,9 +35,9 @@ Result<std::unique_ptr<Inbox>> Inbox::open() {
 }
 
 Result<void> Inbox::write(const PendingApproval& pending) const {
-  const Json value{{"what", pending.what},     {"sandbox", pending.sandbox},
-                   {"caller", pending.caller}, {"caller_name", pending.caller_name},
-                   {"asked", pending.asked},   {"state", pending.state}};
+  const Json value{{"what", pending.what},     {"sandbox", pending.sandbox},         {"exactly", pending.exactly},
+                   {"caller", pending.caller}, {"caller_name", pending.caller_name}, {"asked", pending.asked},
+                   {"state", pending.state}};
   return directory_.writeFileAtomic(pending.id + ".json", writeJson(value), 0600);
 }
 
@@ -47,6 +53,7 @@ Result<std::vector<PendingApproval>> Inbox::readAll() const {
     PendingApproval one{.id = file.name.substr(0, file.name.rfind('.')),
                         .what = textAt(*value, "what").value_or(""),
                         .sandbox = textAt(*value, "sandbox").value_or(""),
+                        .exactly = textAt(*value, "exactly").value_or(""),
                         .caller = textAt(*value, "caller").value_or(""),
                         .caller_name = textAt(*value, "caller_name").value_or(""),
                         .asked = integerAt(*value, "asked").value_or(0),
@@ -63,7 +70,7 @@ Result<std::vector<PendingApproval>> Inbox::readAll() const {
 }
 
 Result<bool> Inbox::require(const Principal& caller, const std::string& sandbox, const std::vector<std::string>& what,
-                            std::vector<PendingApproval>& missing) {
+                            std::vector<PendingApproval>& missing, const std::string& exactly) {
   if (what.empty()) return true;
   for (const std::string& one : what)
     if (auto valid = approval::checkWhat(one); !valid) return std::unexpected(valid.error());
@@ -76,8 +83,7 @@ Result<bool> Inbox::require(const Principal& caller, const std::string& sandbox,
   auto store = approval::Store::open();
   if (!store) return std::unexpected(store.error());
   const std::int64_t now = std::time(nullptr);
-  // A grant for a new sandbox is stored under the caller's id, so that no other token can redeem it.
-  const std::string session = sandbox.empty() ? caller.id : sandbox;
+  const std::string session = grantedTo(sandbox, caller.id, exactly);
   const auto granted = store->list(now);
   if (!granted) return std::unexpected(granted.error());
   const auto isGranted = [&](const std::string& one) {
@@ -89,7 +95,7 @@ Result<bool> Inbox::require(const Principal& caller, const std::string& sandbox,
   for (const std::string& one : what)
     if (!isGranted(one)) unanswered.push_back(one);
   if (!unanswered.empty()) {
-    if (auto asked = ask(caller, sandbox, unanswered, missing); !asked) return std::unexpected(asked.error());
+    if (auto asked = ask(caller, sandbox, unanswered, missing, exactly); !asked) return std::unexpected(asked.error());
     return false;
   }
   for (const std::string& one : what)
@@ -98,14 +104,15 @@ Result<bool> Inbox::require(const Principal& caller, const std::string& sandbox,
 }
 
 Result<void> Inbox::ask(const Principal& caller, const std::string& sandbox, const std::vector<std::string>& what,
-                        std::vector<PendingApproval>& missing) {
+                        std::vector<PendingApproval>& missing, const std::string& exactly) {
   const std::int64_t now = std::time(nullptr);
   const std::lock_guard lock(mutex_);
   auto all = readAll();
   if (!all) return std::unexpected(all.error());
   for (const std::string& one : what) {
     const auto known = std::find_if(all->begin(), all->end(), [&](const PendingApproval& other) {
-      return other.what == one && other.sandbox == sandbox && other.caller == caller.id && other.state == "pending";
+      return other.what == one && other.sandbox == sandbox && other.exactly == exactly && other.caller == caller.id &&
+             other.state == "pending";
     });
     if (known != all->end()) {
       missing.push_back(*known);
@@ -125,6 +132,7 @@ Result<void> Inbox::ask(const Principal& caller, const std::string& sandbox, con
                             .what = one,
                             .meaning = approval::meaning(one),
                             .sandbox = sandbox,
+                            .exactly = exactly,
                             .caller = caller.id,
                             .caller_name = caller.name,
                             .asked = now,
@@ -165,7 +173,7 @@ Result<PendingApproval> Inbox::answer(const std::string& id, bool allow, std::in
     if (!store) return std::unexpected(store.error());
     const std::int64_t now = std::time(nullptr);
     approval::Approval grant{.what = pending.what, .scope = approval::Scope::session, .by = std::string(kAnsweredBy)};
-    grant.session = pending.sandbox.empty() ? pending.caller : pending.sandbox;
+    grant.session = grantedTo(pending.sandbox, pending.caller, pending.exactly);
     if (seconds > 0) grant.expires = now + seconds;
     if (auto granted = store->grant(std::move(grant), now); !granted) return std::unexpected(granted.error());
   }

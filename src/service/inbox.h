@@ -20,6 +20,7 @@ struct PendingApproval {
   std::string what;     ///< approval/what.h
   std::string meaning;  ///< as a sentence
   std::string sandbox;  ///< it is for this one; empty: for a new one
+  std::string exactly;  ///< only this content: the digest of a commit; may be empty
   std::string caller, caller_name;
   std::int64_t asked = 0;
   std::string state;  ///< "pending", "allowed", "denied"
@@ -30,9 +31,10 @@ class Inbox {
   static Result<std::unique_ptr<Inbox>> open();
 
   /// Succeeds if the owner has approved all of this for the caller's sandbox, and uses up grants for once. Else adds
-  /// what is missing to the inbox; `missing` lists it. The owner needs no approval, but it is recorded.
+  /// what is missing to the inbox; `missing` lists it. The owner needs no approval, but it is recorded. `exactly`: as
+  /// in PendingApproval; an approval of other content does not count.
   Result<bool> require(const Principal& caller, const std::string& sandbox, const std::vector<std::string>& what,
-                       std::vector<PendingApproval>& missing);
+                       std::vector<PendingApproval>& missing, const std::string& exactly = {});
   /// All for the owner, else the caller's; newest last.
   Result<std::vector<PendingApproval>> list(const Principal& caller);
   /// The owner's answer. `seconds`: how long it holds (0: once, or for the sandbox that it is for).
@@ -42,7 +44,7 @@ class Inbox {
   explicit Inbox(sys::RootDir directory) : directory_(std::move(directory)) {}
   /// Adds requests to the inbox, or finds them there.
   Result<void> ask(const Principal& caller, const std::string& sandbox, const std::vector<std::string>& what,
-                   std::vector<PendingApproval>& missing);
+                   std::vector<PendingApproval>& missing, const std::string& exactly);
   Result<std::vector<PendingApproval>> readAll() const;
   Result<void> write(const PendingApproval& pending) const;
 

@@ -14,8 +14,10 @@ void noteRungs(const plan::Plan& plan, const isolation::Message& prepared, std::
   }
   if (prepared.quota_error != 0) {
     layers["kernel_quotas"] = "missing: " + errnoName(prepared.quota_error);
-    warnings.push_back("kernel quotas cannot be written here (/proc/sys/user: " + errnoName(prepared.quota_error) +
-                       "): the program can use up its caller's inotify instances and watches");
+    warnings.push_back(
+        "kernel quotas cannot be written here (/proc/sys/user: " + errnoName(prepared.quota_error) +
+        "): the program can use up its caller's inotify instances and watches, and its TCP buffers are as large as the "
+        "host's");
   }
   if (prepared.hostname_error != 0) {
     layers["hostname"] = "kept: " + errnoName(prepared.hostname_error);

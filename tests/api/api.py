@@ -122,13 +122,14 @@ class Server:
 
     def start(self):
         listen = f"127.0.0.1:{self.port or 0}"
-        self.log = open(os.path.join(self.home, "log"), "w+")
-        self.process = subprocess.Popen(
-            [CAISSON, "serve", "--listen", listen, *self.options], env=self.environment, stderr=self.log,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        log = os.path.join(self.home, "log")
+        with open(log, "w") as file:
+            self.process = subprocess.Popen(
+                [CAISSON, "serve", "--listen", listen, *self.options], env=self.environment, stderr=file,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            with open(self.log.name) as file:
+            with open(log) as file:
                 for line in file:
                     if '"listening"' in line:
                         addresses = json.loads(line)["addresses"]
@@ -137,7 +138,8 @@ class Server:
             if self.process.poll() is not None:
                 break
             time.sleep(0.02)
-        raise AssertionError("the server did not start: " + open(self.log.name).read())
+        with open(log) as file:
+            raise AssertionError("the server did not start: " + file.read())
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -174,7 +176,6 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.kill()
         self.caisson("clean", "--all")
-        self.log.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
 
@@ -215,4 +216,4 @@ class ApiTest(unittest.TestCase):
 
 
 def main():
-    unittest.main(verbosity=2, argv=[sys.argv[0], *sys.argv[1:]])
+    unittest.main(verbosity=2, warnings="ignore", argv=sys.argv)

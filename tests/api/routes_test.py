@@ -7,7 +7,6 @@ import os
 import socket
 import struct
 import tarfile
-import threading
 import time
 
 import api

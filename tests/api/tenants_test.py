@@ -168,7 +168,11 @@ class Workspaces(ApiTest):
         refused = self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 403, "approval_required")
         self.assertEqual(self.content(), "before\n")
         self.owner.call("POST", "/v1/approvals/" + refused.json["approvals"][0]["id"], {"decision": "allow"})
-        self.assertNotEqual(self.alice.call("POST", at, {"expect": "0" * 64}).status, 200)
+        self.assertStatus(self.alice.call("POST", at, {"expect": "0" * 64}), 403, "approval_required")
+        self.alice.run(box, "echo other > file.txt")
+        other = self.alice.call("POST", at, {"dry_run": True}).json["digest"]
+        self.assertStatus(self.alice.call("POST", at, {"expect": other}), 403, "approval_required")
+        self.alice.run(box, "echo after > file.txt")
         self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 200)
         self.assertEqual(self.content(), "after\n")
 

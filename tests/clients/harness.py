@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 class Server:
-    """`caisson serve` in a home of its own, on a unix socket and on TCP. Its sandboxes end with it."""
+    """`caisson serve` with a private home, on a unix socket and on TCP. Its sandboxes end with it."""
 
     def __init__(self) -> None:
         # Short: a socket's path has at most 107 bytes.
@@ -133,3 +133,16 @@ def run_script(command: list[str], environment: dict[str, str], timeout: float =
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(command)} failed with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-6000:]}")
     return [(method, path, status) for method, path, status in json.loads(done.stdout.strip().splitlines()[-1])]
+
+
+def servers_of(home: pathlib.Path) -> list[int]:
+    """Processes of `caisson serve` with this home's socket."""
+    found = []
+    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = entry.read_bytes()
+        except OSError:
+            continue
+        if b"serve" in line and str(home / "server" / "socket").encode() in line:
+            found.append(int(entry.parent.name))
+    return found

@@ -12,7 +12,7 @@ import tempfile
 import unittest
 import zipfile
 
-from harness import CAISSON, PYTHON_CLIENT, Operations, Server, remove_home, run_script, skip
+from harness import CAISSON, PYTHON_CLIENT, Operations, Server, remove_home, run_script, servers_of, skip
 
 sys.path[:0] = [str(PYTHON_CLIENT / "src"), str(PYTHON_CLIENT / "tools")]
 import caisson_client  # noqa: E402
@@ -110,19 +110,6 @@ class PythonClient(unittest.TestCase):
 def document_of(server: Server) -> dict:
     with caisson_client.Client(f"unix:{server.socket}") as client:
         return client.openapi()
-
-
-def servers_of(home: pathlib.Path) -> list[int]:
-    """Processes of `caisson serve` with this home's socket."""
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            line = entry.read_bytes()
-        except OSError:
-            continue
-        if b"serve" in line and str(home / "server" / "socket").encode() in line:
-            found.append(int(entry.parent.name))
-    return found
 
 
 if __name__ == "__main__":

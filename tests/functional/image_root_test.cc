@@ -6,37 +6,18 @@
 
 #include <filesystem>
 
+#include "functional/busybox_root.h"
 #include "functional/sandbox.h"
 #include "functional/tree_state.h"
 
 namespace caisson::test {
 namespace {
 
-constexpr const char* kApplets[] = {"sh",    "cat",   "chmod", "chown", "cp",  "echo", "env",  "id",   "ln",   "ls",
-                                    "mkdir", "mknod", "mount", "mv",    "pwd", "rm",   "stat", "test", "touch"};
-
 class ImageRoot : public SandboxTest {
  protected:
   void SetUp() override {
     SandboxTest::SetUp();
-    if (!IsSkipped()) requireOrSkip(exists("/bin/busybox"), "no /bin/busybox on this machine");
-  }
-  /// Puts busybox into the root, with the libraries that it needs. `merged`: /bin and /lib are links to /usr.
-  static void install(const TempDir& root, bool merged = false) {
-    for (const std::string name : {"bin", "lib"}) {
-      root.makeDir(merged ? "usr/" + name : name);
-      if (!merged) continue;
-      ASSERT_EQ(::symlink(("usr/" + name).c_str(), (root / name).c_str()), 0);
-    }
-    const RunOutput copied =
-        runProgram({"sh", "-c",
-                    "set -e; cp /bin/busybox \"$0/bin\"; for library in $(ldd /bin/busybox | grep -o '/[^ ]*'); do "
-                    "mkdir -p \"$0${library%/*}\"; cp \"$library\" \"$0$library\"; done",
-                    root.path()});
-    ASSERT_EQ(copied.exit_status, 0) << copied.describe();
-    for (const char* applet : kApplets)
-      ASSERT_EQ(::symlink("busybox", (root / ("bin/" + std::string(applet))).c_str()), 0);
-    root.openToAll();
+    if (!IsSkipped()) requireOrSkip(hasBusybox(), "no /bin/busybox on this machine");
   }
   [[nodiscard]] RunOutput in(const TempDir& root, const std::string& text,
                              std::vector<std::string> options = {}) const {
@@ -56,7 +37,7 @@ class ImageRoot : public SandboxTest {
 
 TEST_F(ImageRoot, ProgramsOfTheDirectoryRunAndNothingOfTheHostIsThere) {
   const TempDir root;
-  install(root);
+  installBusybox(root);
   const RunOutput output = in(root, "id -u; pwd; ls /; test -e /usr || echo no usr; cat /proc/self/comm");
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_TRUE(output.out.starts_with("1000\n/workspace\n")) << output.describe();
@@ -66,7 +47,7 @@ TEST_F(ImageRoot, ProgramsOfTheDirectoryRunAndNothingOfTheHostIsThere) {
 TEST_F(ImageRoot, MergedAndUnmergedLayoutsRunAShell) {
   for (const bool merged : {true, false}) {
     const TempDir root;
-    install(root, merged);
+    installBusybox(root, merged);
     root.write("usr/share/x", "x");
     EXPECT_EQ(in(root, "echo ran; /bin/echo too").out, "ran\ntoo\n") << merged;
   }
@@ -74,7 +55,7 @@ TEST_F(ImageRoot, MergedAndUnmergedLayoutsRunAShell) {
 
 TEST_F(ImageRoot, IsReadOnlyAndUnchanged) {
   const TempDir root;
-  install(root);
+  installBusybox(root);
   const auto before = treeState(root.path());
   const RunOutput output =
       in(root, "touch /new /bin/new; rm /bin/cat; echo x >> /bin/busybox; mkdir /etc/new; echo done");
@@ -89,7 +70,7 @@ TEST_F(ImageRoot, IsReadOnlyAndUnchanged) {
 /// Without layers of ours above it, /proc -> /etc and the like would mount over files of the image or of the host.
 TEST_F(ImageRoot, LinksAtMountPointsLeadNowhere) {
   const TempDir root, victim;
-  install(root);
+  installBusybox(root);
   victim.write("file", "untouched\n");
   for (const std::string name : {"proc", "dev", "tmp", "workspace", "home", "run", "var", "etc"}) {
     const bool up = name == "workspace" || name == "var";
@@ -112,7 +93,7 @@ TEST_F(ImageRoot, LinksAtMountPointsLeadNowhere) {
 
 TEST_F(ImageRoot, DevicesOfTheDirectoryAreNotShown) {
   const TempDir root;
-  install(root);
+  installBusybox(root);
   root.write("dev/sda", "not a device");
   root.write("dev/null", "not a device either");
   root.openToAll();
@@ -122,7 +103,7 @@ TEST_F(ImageRoot, DevicesOfTheDirectoryAreNotShown) {
 
 TEST_F(ImageRoot, DeniedPathsAreHiddenThroughItsLinks) {
   const TempDir root;
-  install(root, true);
+  installBusybox(root, true);
   root.write("usr/lib/secret", "hidden-content\n");
   root.write("usr/lib/open", "open\n");
   for (const std::string denied : {"/lib/secret", "/usr/lib/secret"}) {
@@ -134,9 +115,28 @@ TEST_F(ImageRoot, DeniedPathsAreHiddenThroughItsLinks) {
   EXPECT_EQ(made.out, "end\n") << made.describe();
 }
 
+/// Without noexec on the root, the loader would start any program of it.
+TEST_F(ImageRoot, OnlyListedProgramsAndTheirLibrariesAreExecutable) {
+  const TempDir root;
+  installBusybox(root);
+  root.makeDir("opt");
+  const RunOutput copied = runProgram({"sh", "-c", "cp \"$0/bin/busybox\" \"$0/opt/echo\"", root.path()});
+  ASSERT_EQ(copied.exit_status, 0) << copied.describe();
+  const std::string listed = workspace.write("listed.toml", "extends = 'dev'\nfilesystem.root = '" + root.path() +
+                                                                "'\nprocess.allowed_executables = ['busybox']\n");
+  const std::string any = workspace.write("any.toml", "extends = 'dev'\nfilesystem.root = '" + root.path() + "'\n");
+  const std::string text =
+      "/bin/echo listed; /opt/echo direct; for loader in /lib*/ld-*; do $loader /opt/echo loader; done; "
+      "cp /opt/echo /tmp/echo; /tmp/echo copy; echo end";
+  EXPECT_EQ(run({"--policy", any}, {"/bin/busybox", "sh", "-c", text}).out, "listed\ndirect\nloader\ncopy\nend\n");
+  const RunOutput output = run({"--policy", listed}, {"/bin/busybox", "sh", "-c", text});
+  EXPECT_EQ(output.out, "listed\nend\n") << output.describe();
+  EXPECT_EQ(run({"--policy", listed}, {"/opt/echo", "x"}).out, "");
+}
+
 TEST_F(ImageRoot, HostPathsAndSecretsWorkAsWithTheHostsRoot) {
   const TempDir root, shown;
-  install(root);
+  installBusybox(root);
   shown.write("file", "shown\n");
   shown.openToAll();
   workspace.write(".env", "TOKEN=hidden-content\n");
@@ -146,7 +146,7 @@ TEST_F(ImageRoot, HostPathsAndSecretsWorkAsWithTheHostsRoot) {
 
 TEST_F(ImageRoot, RootInsideHasNoPowerOverTheKernel) {
   const TempDir root;
-  install(root);
+  installBusybox(root);
   const RunOutput output = asRoot(root,
                                   "id -u; mount -t tmpfs none /tmp || echo no mount; "
                                   "echo x > /proc/sys/kernel/domainname || echo no setting; "
@@ -159,7 +159,7 @@ TEST_F(ImageRoot, RootInsideHasNoPowerOverTheKernel) {
 /// F11 holds for root inside too: no file gets a setuid bit, in the root or in a directory of the host.
 TEST_F(ImageRoot, RootInsideSetsModesWithoutSetIdBits) {
   const TempDir root, shared;
-  install(root);
+  installBusybox(root);
   shared.write("file", "x");
   shared.openToAll();
   const RunOutput output = asRoot(root,
@@ -178,7 +178,7 @@ TEST_F(ImageRoot, RootInsideSetsModesWithoutSetIdBits) {
 
 TEST_F(ImageRoot, RootInsideIsToldThatOwnersAndDevicesChange) {
   const TempDir root;
-  install(root);
+  installBusybox(root);
   const RunOutput output = asRoot(root,
                                   "touch /f; chown 33:33 /f && stat -c %u:%g /f; mknod /n c 1 3 && test -e /n || echo "
                                   "none; mknod /p p && test -p /p && echo fifo");
@@ -187,7 +187,7 @@ TEST_F(ImageRoot, RootInsideIsToldThatOwnersAndDevicesChange) {
 
 TEST_F(ImageRoot, SessionKeepsChangesUntilItIsDestroyed) {
   const TempDir root, home;
-  install(root);
+  installBusybox(root);
   const auto before = treeState(root.path());
   const std::string policy = workspace.write("root.toml", policyAsRoot(root));
   const RunOptions how{.env = {{"CAISSON_HOME", home / "state"}}, .cwd = workspace.path()};
@@ -209,7 +209,7 @@ TEST_F(ImageRoot, SessionKeepsChangesUntilItIsDestroyed) {
 
 TEST_F(ImageRoot, WrongRootsAreRefusedWithTheReason) {
   const TempDir root;
-  install(root);
+  installBusybox(root);
   root.write("file", "x");
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{"--image", root / "file"}, "not a directory"},

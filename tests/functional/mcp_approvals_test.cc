@@ -174,6 +174,24 @@ TEST_F(McpApprovals, AProfileBelowLevelFullIsTheUsersDecision) {
   EXPECT_TRUE(isMade(reply(*client, files, asked, "allow")["result"]));
 }
 
+// Neither is another root, or to be root in it.
+TEST_F(McpApprovals, AnImageAndRootInsideAreTheUsersDecision) {
+  const auto call = [](const Json& arguments) { return Json{{"name", "sandbox_create"}, {"arguments", arguments}}; };
+  const auto client = start();
+  const Json image = client->request("tools/call", call({{"image", "debian:12"}}))["result"];
+  EXPECT_EQ(image["isError"], true) << image;
+  EXPECT_TRUE(contains(image.dump(), "image:debian:12")) << image;
+  const Json directory = client->request("tools/call", call({{"image", "/"}}))["result"];
+  EXPECT_TRUE(contains(directory.dump(), "stored image")) << directory;
+  const Json root = client->request("tools/call", call({{"root", true}}))["result"];
+  EXPECT_EQ(root["isError"], true) << root;
+  EXPECT_TRUE(contains(root.dump(), "user:root")) << root;
+  EXPECT_EQ(sessions(), "");
+  grant({"user:root"});
+  const std::string id = create(*client, {{"root", true}});
+  EXPECT_EQ(client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "id -u"}})["stdout"], "0\n");
+}
+
 // Neither is a network.
 TEST_F(McpApprovals, AProfileWithANetworkNeedsEveryApproval) {
   CONFORMS("R-NETWORK-15");

@@ -1,5 +1,6 @@
 #!/bin/bash
-# build.sh ARCHITECTURE KERNEL...: images of small machines. ARCHITECTURE: amd64 | arm64; KERNEL: 5.10 | 6.1 | 6.12.
+# build.sh ARCHITECTURE KERNEL...: images of small machines. ARCHITECTURE: amd64 | arm64; KERNEL: 5.10 | 6.1 | 6.12 | bpo,
+# the newest of Debian's backports.
 # Each step is left out when its product is there. Needs apt-get, dpkg-deb, tar, mke2fs, python3; installs nothing.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
@@ -36,7 +37,7 @@ images=$VM_HOME/images/$arch
 mkdir -p "$images"
 
 packages="base-files base-passwd bash dash coreutils util-linux mount procps kmod iproute2 libc-bin passwd login libstdc++6
-  sed grep mawk findutils tar gzip hostname python3-minimal busybox-static diffutils debianutils e2fsprogs uidmap perl-base git"
+  sed grep mawk findutils tar gzip hostname python3 busybox-static diffutils debianutils e2fsprogs uidmap perl-base git"
 if [ ! -e "$images/rootfs.ext4" ] || [ "$(cat "$images/packages" 2>/dev/null)" != "$packages" ]; then
   log "root $arch"
   rm -rf "$CACHE/debs-root-$arch"
@@ -80,6 +81,7 @@ kernel_packages() {
     5.10) suite=bullseye expression="^linux-image-5\.10\.[0-9-]+-cloud-$arch\$" ;;
     6.1) suite=bookworm expression="^linux-image-6\.1\.[0-9-]+-cloud-$arch\$" ;;
     6.12) suite=bookworm expression="^linux-image-6\.12\.[0-9.+a-z-]+-cloud-$arch\$" ;;
+    bpo) suite=trixie-backports expression="^linux-image-[0-9.+a-z-]+-cloud-$arch\$" ;;
     *)
       log "unknown kernel $label"
       return 1

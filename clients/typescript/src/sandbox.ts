@@ -1,6 +1,7 @@
 // A sandbox: commands, files, history, network.
 import { Client } from "./client.js";
 import { Command, encodeInput } from "./command.js";
+import { ProtocolError } from "./errors.js";
 import { CommandOutput, decodeBytes } from "./events.js";
 import { Files } from "./files.js";
 import { Network } from "./network.js";
@@ -51,6 +52,7 @@ function commandBody(command: CommandLine, options: StartOptions, mode?: "backgr
 }
 
 export function runResult(value: api.RunResult): RunResult {
+  if (typeof value.stdout !== "string" || typeof value.stderr !== "string") throw new ProtocolError("incomplete RunResult");
   const stdout_raw = decodeBytes(value.stdout, value.stdout_encoding);
   const stderr_raw = decodeBytes(value.stderr, value.stderr_encoding);
   const ok = value.outcome === "exited" && value.exit_code === 0;

@@ -3,6 +3,7 @@ import * as http from "node:http";
 import * as https from "node:https";
 import { Readable } from "node:stream";
 import type { Duplex } from "node:stream";
+import { ReadableStream } from "node:stream/web";
 
 import { describeEndpoint } from "./endpoint.js";
 import type { Endpoint } from "./endpoint.js";
@@ -69,7 +70,7 @@ export class Transport {
     const { method, headers, body } = request;
     const plain = body === undefined || typeof body === "string" || body instanceof Uint8Array;
     const init: RequestInit & { duplex?: "half" } = { method, headers, signal: idle.controller.signal, redirect: "error" };
-    if (body !== undefined) init.body = plain ? (body as string) : (Readable.toWeb(Readable.from(body)) as unknown as string);
+    if (body !== undefined) init.body = plain ? (body as string) : (webStream(body) as unknown as string);
     if (!plain) init.duplex = "half";
     const response = await fetch(this.endpoint.origin + request.target, init);
     const pieces = response.body === null ? [] : (response.body as unknown as AsyncIterable<Uint8Array>);
@@ -143,6 +144,21 @@ export class Transport {
       sent.end();
     });
   }
+}
+
+/** Not Readable.toWeb(), which throws outside of any promise if the server refuses the body (Node 20). */
+function webStream(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): ReadableStream<Uint8Array> {
+  const pieces = Symbol.asyncIterator in body ? body[Symbol.asyncIterator]() : body[Symbol.iterator]();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const piece = await pieces.next();
+      if (piece.done) controller.close();
+      else controller.enqueue(piece.value);
+    },
+    async cancel() {
+      await pieces.return?.();
+    },
+  });
 }
 
 function writeBody(sent: http.ClientRequest, body: Body | undefined): void {

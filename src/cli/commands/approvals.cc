@@ -140,7 +140,8 @@ constexpr Verb kGrant{
     .description =
         "Asks on the terminal and keeps the answer, so that a later `--approve WHAT` can redeem it where there is no "
         "terminal, and so that `caisson mcp` does not ask again. WHAT is level:none, net:host, net:proxy, "
-        "host:NAME[:PORT], path:/PATH, commit:/PATH, tool:NAME or policy:WORD; it approves exactly that.",
+        "user:root, image:REF, host:NAME[:PORT], path:/PATH, commit:/PATH, tool:NAME or policy:WORD; it approves "
+        "exactly that.",
     .examples = "caisson approvals grant level:none --for 10m",
     .topic = Topic::policy,
     .syntax = {.groups = kGrantGroups, .operands = "WHAT"},

@@ -27,6 +27,12 @@ constexpr Parameter kCreateParameters[] = {
      .most = 7 * 24 * 3600},
     {.name = "profile",
      .description = "The policy to start from: dev (default), bash, shell, strict, or another built-in."},
+    {.name = "image",
+     .description = "An image of the user's local store to use instead of this computer's programs, such as debian:12. "
+                    "The user is asked."},
+    {.name = "root",
+     .type = ParameterType::boolean,
+     .description = "Be root inside, so that package managers work in the image. The user is asked."},
     {.name = "memory", .description = "Memory limit, such as 512M or 2G."},
     {.name = "keep",
      .type = ParameterType::boolean,
@@ -55,6 +61,29 @@ void addProfileApprovals(const policy::Policy& policy, const std::string& profil
                     .remedy = "use another profile, and sandbox_network for single hosts"});
 }
 
+/// Sets the image and the user inside that a model chose.
+Result<void> setRoot(const Arguments& arguments, Policy& policy, std::vector<ApprovalRequest>& needed) {
+  if (arguments.has("image")) {
+    const std::string image = arguments.text("image");
+    if (image == "host" || image.starts_with('/')) {
+      return fail(plainError(Stage::usage, "sandbox_create", image, "expected the name or digest of a stored image",
+                             "`caisson image list` shows them"));
+    }
+    if (auto set = policy.set("filesystem.root", image); !set) return set;
+    needed.push_back({.what = "image:" + image,
+                      .message = "Make a sandbox from the image " + image +
+                                 "? Its commands run the programs of that image instead of this computer's.",
+                      .remedy = "leave out image"});
+  }
+  if (!arguments.flag("root")) return {};
+  needed.push_back({.what = "user:root",
+                    .message =
+                        "Make a sandbox in which commands are root? They are root inside only, without power over "
+                        "this computer, and can install packages in the sandbox's image.",
+                    .remedy = "leave out root"});
+  return policy.set("isolation.user", "root");
+}
+
 Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const std::string profile =
       arguments.has("profile") ? arguments.text("profile") : std::string(policy::kDefaultProfile);
@@ -70,6 +99,7 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     if (auto* path = std::get_if<std::string>(&choice)) workspace = std::move(*path);
   }
   addProfileApprovals(policy->model(), profile, needed);
+  if (auto set = setRoot(arguments, *policy, needed); !set) return failure(call, set.error());
   // One round for all questions: the client answers only the newest ones.
   AllApproved approved;
   if (unanswered.requests.empty() || !needed.empty()) approved = obtainAll(call, needed);

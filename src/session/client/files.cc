@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 
 #include "plan/filesystem.h"
 #include "policy/decode/syntax.h"
@@ -195,6 +196,9 @@ Result<void> SessionContext::write(std::string_view path, std::string_view data,
 Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
                                                 const std::function<Result<std::size_t>(std::span<char>)>& read,
                                                 const WriteOptions& options) {
+  // Measured before: the sandbox's user cannot read the layers.
+  if (auto room = checkRoom(1, 0); !room) return fail(room.error());
+  std::uint64_t left = room_.value_or(std::numeric_limits<std::uint64_t>::max());
   return withWorkspace<std::uint64_t>([&](const RootDir& root) -> Result<std::uint64_t> {
     const std::string_view target = withoutLink(path);
     const auto mode = prepareWrite(root, target, options);
@@ -209,12 +213,17 @@ Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
         const auto got = read(buffer);
         if (!got) return fail(got.error());
         if (*got == 0) break;
-        if (auto room = checkRoom(*got, 1U << 20); !room) return room;
+        if (*got > left) {
+          return fail(sysError(Stage::limits, "session write", id(), EDQUOT,
+                               "the session's disk space is used up (filesystem.max_total_size)"));
+        }
+        left -= *got;
         if (auto wrote = writeAll(file->get(), target, {buffer.data(), *got}); !wrote) return wrote;
         total += *got;
       }
       if (::fchmod(file->get(), *mode) != 0 || ::fsync(file->get()) != 0)
         return fail(sysError(Stage::state, "write", target, errno));
+      room_.reset();  // measure again before the next write
       return root.rename(temporary, target, true);
     };
     if (auto copied = copy(); !copied) {

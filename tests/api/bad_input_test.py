@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Malformed, huge, slow, pipelined and abandoned requests. The server answers or closes, and goes on."""
+import os
+import random
+import socket
+import time
+
+import api
+from api import ApiTest, receive_all
+
+
+class BadInput(ApiTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.box = cls.alice.create(disk="4M")
+
+    def tearDown(self):
+        self.assertIsNone(self.server.process.poll())
+        self.assertStatus(self.alice.call("GET", "/v1/sandboxes"), 200)
+
+    def send(self, data, timeout=20):
+        sock = self.server.raw(timeout)
+        try:
+            sock.sendall(data)
+        except OSError:
+            pass
+        reply = receive_all(sock)
+        sock.close()
+        return reply
+
+    def request(self, method, path, *headers, body=b""):
+        lines = [f"{method} {path} HTTP/1.1", "Host: localhost", f"Authorization: Bearer {self.alice.token}", *headers, "", ""]
+        return "\r\n".join(lines).encode() + body
+
+    def test_malformed_heads_get_an_error(self):
+        for data in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 40 + b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+                     b"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\nHost: a\n\n\r\n\r\n", b"\r\n\r\n\r\n\r\n",
+                     self.request("GET", "/v1/../v1/sandboxes"), self.request("GET", "/v1/%2e%2e/x"), self.request("GET", "//"),
+                     self.request("GET", "/v1/sandboxes", "Host: other"), self.request("POST", "/v1/sandboxes", "Transfer-Encoding: gzip"),
+                     self.request("POST", "/v1/sandboxes", "Content-Length: 1", "Transfer-Encoding: chunked", body=b"0\r\n\r\n"),
+                     self.request("POST", "/v1/sandboxes", "Content-Length: 18446744073709551616"),
+                     self.request("POST", "/v1/sandboxes", "Content-Length: 1", "Content-Length: 2", body=b"{}")):
+            reply = self.send(data)
+            self.assertTrue(reply.startswith(b"HTTP/1.1 4") or reply.startswith(b"HTTP/1.1 5"), (data, reply))
+            self.assertFalse(reply.startswith(b"HTTP/1.1 500"), (data, reply))
+
+    def test_huge_requests_are_cut_off(self):
+        self.assertTrue(self.send(self.request("GET", "/v1/" + "a" * 20000)).startswith(b"HTTP/1.1 431"))
+        self.assertTrue(self.send(self.request("GET", "/v1/sandboxes", *[f"X-{i}: y" for i in range(300)])).startswith(b"HTTP/1.1 431"))
+        reply = self.send(self.request("POST", "/v1/sandboxes", "Content-Type: application/json", f"Content-Length: {50 << 20}", body=b"x" * 100000))
+        self.assertTrue(reply.startswith(b"HTTP/1.1 413"), reply)
+        for body in ("[" * 100000, '{"name":' + "[" * 1000 + "]" * 1000 + "}", '{"name":"' + "x" * 1000 + '"}', "nonsense", '"x"', "null", ""):
+            reply = self.alice.call("POST", "/v1/sandboxes", body.encode(), headers={"Content-Type": "application/json"})
+            self.assertIn(reply.status, (400, 201), body[:50])
+
+    def test_invalid_chunks(self):
+        for chunks in (b"zz\r\n", b"5\r\nhello", b"-1\r\n\r\n", b"ffffffffffffffffff\r\n", b"5\r\nhelloXX0\r\n\r\n"):
+            sock = self.server.raw()
+            sock.sendall(self.request("PUT", f"/v1/sandboxes/{self.box}/files/content?path=chunked", "Transfer-Encoding: chunked", body=chunks))
+            sock.shutdown(socket.SHUT_WR)
+            reply = receive_all(sock)
+            sock.close()
+            self.assertTrue(reply == b"" or reply.startswith(b"HTTP/1.1 4"), (chunks[:20], reply))
+        self.assertStatus(self.alice.get(self.box, "chunked"), 404)
+
+    def test_pipelined_requests_are_answered_in_order(self):
+        count = 200
+        data = self.request("GET", "/v1/whoami") * (count - 1) + self.request("GET", "/v1/whoami", "Connection: close")
+        self.assertEqual(self.send(data).count(b"HTTP/1.1 200 OK"), count)
+
+    def test_unknown_fields_and_parameters_are_errors(self):
+        document = self.alice.call("GET", "/v1/openapi.json").json
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                target = path.replace("{id}", self.box).replace("{command}", "c1").replace("{port}", "1").replace("{approval}", "x").replace("{profile}", "dev")
+                if operation.get("security") != []:
+                    self.assertStatus(self.owner.call(method.upper(), target, query={"nonsense": "1"}), 400, "invalid_query")
+                if "application/json" in operation.get("requestBody", {}).get("content", {}):
+                    self.assertStatus(self.owner.call(method.upper(), target, {"nonsense": 1}), 400, "invalid_body")
+
+    def test_random_requests_never_fail_inside(self):
+        random.seed(7)
+        document = self.alice.call("GET", "/v1/openapi.json").json
+        values = [None, True, -1, 0, 1e308, 2**63, "", "x", "../..", "\x00", "\ud7ff" * 50, [], ["a"], {}, {"a": "b"}, {"a": [1]}]
+        operations = [(path, method, operation) for path, methods in document["paths"].items() for method, operation in methods.items()
+                      if operation["operationId"] not in ("streamEvents", "streamAudit", "watchFiles", "destroySandbox")]
+        for _ in range(400):
+            path, method, operation = random.choice(operations)
+            for name in ("id", "command", "port", "approval", "profile"):
+                value = self.box if name == "id" and random.random() < 0.8 else random.choice(["c1", "1", "%ff", "x" * 300, "dev"])
+                path = path.replace("{%s}" % name, value)
+            query = {one["name"]: random.choice(["", "x", "-1", "1", "true", "../../etc", "\x00"]) for one in operation.get("parameters", [])
+                     if one["in"] == "query" and random.random() < 0.7}
+            body = None
+            content = operation.get("requestBody", {}).get("content", {})
+            if "application/json" in content:
+                fields = content["application/json"]["schema"]["properties"]
+                body = {name: random.choice(values) for name in fields if random.random() < 0.5}
+            elif content:
+                body = os.urandom(random.choice([0, 10, 70000]))
+            reply = self.alice.call(method.upper(), path, body, query=query)
+            self.assertTrue(reply.status < 500 or reply.status in (501, 503, 507), f"{method} {path} {query} {body}: {reply}")
+
+    def test_abandoned_upload_leaves_no_file(self):
+        sock = self.server.raw()
+        sock.sendall(self.request("PUT", f"/v1/sandboxes/{self.box}/files/content?path=half", "Content-Length: 1000000", body=b"x" * 100000))
+        time.sleep(0.3)
+        sock.close()
+        deadline = time.monotonic() + 20
+        while time.monotonic() < deadline:
+            names = [one["name"] for one in self.alice.call("GET", f"/v1/sandboxes/{self.box}/files").json["files"]]
+            if not any(name == "half" or name.startswith(".caisson-") for name in names):
+                return
+            time.sleep(0.1)
+        self.fail(f"left behind: {names}")
+
+    def test_full_disk_is_507_and_keeps_the_old_file(self):
+        self.assertStatus(self.alice.put(self.box, "keep", b"old"), 200)
+        self.assertStatus(self.alice.put(self.box, "keep", b"x" * (8 << 20)), 507)
+        self.assertEqual(self.alice.get(self.box, "keep").body, b"old")
+
+    def test_slow_head_is_disconnected(self):
+        sock = self.server.raw(30)
+        sock.sendall(b"GET /v1/whoami HTTP/1.1\r\nHost: ")
+        self.assertTrue(receive_all(sock).startswith(b"HTTP/1.1 408"))
+        sock.close()
+
+    def test_many_idle_connections_delay_nothing(self):
+        idle = [self.server.raw() for _ in range(500)]
+        begin = time.monotonic()
+        self.assertStatus(self.alice.run(self.box, "true"), 200)
+        self.assertLess(time.monotonic() - begin, 10)
+        for sock in idle:
+            sock.close()
+
+    def test_readers_that_stop_reading_delay_nothing(self):
+        self.alice.put(self.box, "big", b"x" * (2 << 20))
+        slow = []
+        for _ in range(30):
+            sock = self.server.raw()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.sendall(self.request("GET", f"/v1/sandboxes/{self.box}/files/content?path=big"))
+            slow.append(sock)
+        for _ in range(30):
+            sock = self.server.raw()
+            sock.sendall(self.request("GET", "/v1/events"))
+            slow.append(sock)
+        self.assertStatus(self.alice.run(self.box, "true"), 200)
+        for sock in slow:
+            sock.close()
+
+
+if __name__ == "__main__":
+    api.main()

@@ -1,0 +1,105 @@
+#!/usr/bin/env python3
+"""Long: 10,000 idle connections, 1,000 streams, slow readers on every stream, growth over 1,000 sandboxes."""
+import os
+import resource
+import socket
+import time
+
+import api
+from api import ApiTest
+
+
+def resident(pid):
+    with open(f"/proc/{pid}/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+
+class Load(ApiTest):
+    @classmethod
+    def setUpClass(cls):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        super().setUpClass()
+        cls.box = cls.alice.create()
+
+    def get(self, sock, path):
+        sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.alice.token}\r\n\r\n".encode())
+
+    def test_ten_thousand_idle_connections(self):
+        count = min(10_000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 600)
+        before = resident(self.server.process.pid)
+        idle = []
+        for _ in range(count):
+            sock = self.server.raw()
+            self.get(sock, "/healthz")
+            idle.append(sock)
+        for sock in idle:
+            self.assertIn(b"200 OK", sock.recv(4096))
+        print(f"{count} connections, {(resident(self.server.process.pid) - before) // count} bytes each")
+        begin = time.monotonic()
+        self.assertStatus(self.owner.run(self.box, "true"), 200)
+        self.assertLess(time.monotonic() - begin, 5)
+        for sock in idle:
+            sock.close()
+
+    def test_a_thousand_streams_stay_small(self):
+        command = self.alice.run(self.box, "while :; do date; sleep 1; done", mode="background").json["id"]
+        before = resident(self.server.process.pid)
+        streams = []
+        for _ in range(1000):
+            sock = self.server.raw()
+            self.get(sock, f"/v1/sandboxes/{self.box}/commands/{command}/output")
+            streams.append(sock)
+        for sock in streams:
+            self.assertIn(b"200 OK", sock.recv(200))
+        time.sleep(5)
+        each = (resident(self.server.process.pid) - before) // len(streams)
+        print(f"1000 streams, {each} bytes each")
+        self.assertLess(each, 64 << 10)
+        self.assertStatus(self.alice.run(self.box, "true"), 200)
+        for sock in streams:
+            sock.close()
+        self.alice.call("DELETE", f"/v1/sandboxes/{self.box}/commands/{command}")
+
+    def test_slow_readers_are_disconnected_on_every_stream(self):
+        command = self.alice.run(self.box, "yes", mode="background", command_timeout=120).json["id"]
+        self.alice.run(self.box, "head -c 50000000 /dev/zero > big")
+        slow = []
+        for path in (f"commands/{command}/output", "files/content?path=big", "files/archive?path=."):
+            for _ in range(20):
+                sock = socket.socket()
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                sock.connect(("127.0.0.1", self.server.port))
+                self.get(sock, f"/v1/sandboxes/{self.box}/{path}")
+                slow.append(sock)
+        time.sleep(3)
+        begin = time.monotonic()
+        self.assertStatus(self.alice.run(self.box, "true"), 200)
+        self.assertLess(time.monotonic() - begin, 10)
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline:
+            text = self.owner.call("GET", "/metrics").body.decode()
+            figure = next(line for line in text.splitlines() if line.startswith("caisson_http_connections "))
+            if int(figure.split()[1]) <= 3:
+                break
+            time.sleep(1)
+        else:
+            self.fail("slow readers are still connected")
+        for sock in slow:
+            sock.close()
+
+    def test_a_thousand_sandboxes_leave_nothing(self):
+        rounds = int(os.environ.get("ROUNDS", "1000"))
+        for number in range(rounds):
+            box = self.alice.create()
+            self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
+            if number == rounds // 5:
+                before, files = resident(self.server.process.pid), len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
+        after = resident(self.server.process.pid)
+        print(f"resident {before >> 10} KiB, then {after >> 10} KiB")
+        self.assertLess(after, before + (8 << 20))
+        self.assertLess(len(os.listdir(f"/proc/{self.server.process.pid}/fd")), files + 20)
+
+
+if __name__ == "__main__":
+    api.main()
