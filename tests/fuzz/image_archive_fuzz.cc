@@ -46,7 +46,8 @@ void writeLayer(const std::string& frames) {
   image::LayerWriter writer(*root, {.bytes = 1 << 20, .entries = 500}, report);
   while (const auto frame = reader.next()) {
     caisson::Result<void> done;
-    if (frame->type == image::FrameType::finished || frame->type == image::FrameType::failed) break;
+    if (frame->type == image::FrameType::failed) return;
+    if (frame->type == image::FrameType::finished) break;
     if (frame->type == image::FrameType::data) done = writer.data(frame->value, frame->body);
     if (frame->type == image::FrameType::end_of_entry) done = writer.end();
     if (frame->type == image::FrameType::entry) {
