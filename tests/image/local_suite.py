@@ -203,6 +203,8 @@ class Names(ImageTest):
         self.assertEqual(self.must("list", "-q").out.split(), [identifier] * 2)
         self.assertEqual(self.inspect(identifier)["Id"][7:19], identifier)
         self.must("remove", "root:1")
+        recorded = [json.loads(line)["data"] for line in self.run_program(CAISSON, "audit", "show", "--json").out.splitlines() if "image_changed" in line]
+        self.assertEqual([(data["action"], data["name"].split("/")[-1]) for data in recorded], [("add", "root:1"), ("add", "root:2"), ("remove", "root:1")])
         self.assertEqual(len(list((self.store / "layers").iterdir())), 1)
         self.must("remove", identifier)
         self.assertEqual(list((self.store / "layers").iterdir()), [])
