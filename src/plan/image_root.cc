@@ -74,15 +74,22 @@ void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
 }
 
 /// Where changes to the root go: to disk, as a directory of the run's or session's store, or to memory.
-void addChanges(const HostFacts& host, Plan& plan) {
-  const bool on_disk = whyNotOnDisk(host, plan).empty() && host.state_disk.why_no_overlay.empty();
+Result<void> addChanges(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  const std::string no_disk = whyNotOnDisk(host, plan);
+  const std::string why = no_disk.empty() ? host.state_disk.why_no_overlay : no_disk;
+  if (!why.empty() && !host.tmpfs_user_xattrs) {
+    return fail(rootError(policy, "changes cannot be kept on disk (" + why + "), nor in memory before Linux 6.6",
+                          "set CAISSON_HOME to a directory on a local disk"));
+  }
   plan.steps.push_back(MountTmpfs{.target = std::string(kRootChanges),
                                   .bytes = kChangedBytes,
                                   .inodes = kChangedInodes,
                                   .mode = 0755,
                                   .executable = true,
-                                  .on_disk = on_disk});
-  if (!on_disk) plan.warnings.emplace_back("changes to the root are kept in memory and limited by resources.memory");
+                                  .on_disk = why.empty()});
+  if (!why.empty())
+    plan.warnings.push_back("changes to the root are kept in memory and limited by resources.memory (" + why + ")");
+  return {};
 }
 
 std::string targetOf(const Step& step) {
@@ -174,7 +181,9 @@ Result<void> arrange(const policy::Policy& policy, const HostFacts& host, Plan& 
   plan.steps.push_back(MountTmpfs{"/", kRootBytes, kRootInodes, 0755, false});
   std::ranges::move(std::move(order).files(), std::back_inserter(plan.steps));
   std::ranges::move(std::move(order).links(), std::back_inserter(plan.steps));
-  if (plan.root_writable) addChanges(host, plan);
+  if (plan.root_writable) {
+    if (auto added = addChanges(policy, host, plan); !added) return added;
+  }
   for (const std::string& layer : host.root.layers) {
     plan.steps.push_back(RootLayer{.source = layer, .owned = plan.identity.maps_files});
   }
