@@ -199,7 +199,9 @@ async def server(owner: AsyncClient, sandbox: AsyncSandbox) -> None:
             assert event.type == "sandbox.created", event
             break
     await events.close()
-    # The stream begins at the end of the log as it is when the server first reads it.
+    # The stream begins at the end of the log as it is when the server first reads it; each request is a record.
+    for _ in range(20):
+        await owner.whoami()
     async for entry in records:
         assert entry.seq > 0 and entry.event, entry
         break

@@ -219,7 +219,6 @@ class Approval:
     digest: str = ""  #: of a commit: only this one is approved
     caller: str = ""
     asked: int = 0
-    digest: str = ""  #: of a commit: only this one is approved
 
 
 @dataclass(frozen=True)
