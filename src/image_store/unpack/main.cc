@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <clocale>
 #include <cstdio>
 #include <string_view>
 
@@ -28,6 +29,7 @@ void writeFrames(std::string_view rest) {
 }  // namespace caisson::image
 
 int main(int count, char** words) {
+  std::setlocale(LC_CTYPE, "C.UTF-8");  // libarchive converts names of pax headers, which are UTF-8, to the locale
   std::uint64_t max_bytes = 0;
   const std::string_view mode = count > 1 ? words[1] : "";
   const std::string_view bytes = count > 2 ? words[2] : "";
