@@ -5,7 +5,7 @@ set -eu
 sh "$root/scripts/install_dependencies.sh" build mcp
 sh "$root/scripts/build.sh" release caisson-server
 export CAISSON_BIN="$root/build/caisson"
-for suite in routes tenants bad_input crash load; do
+for suite in routes tenants bad_input crash listeners load; do
   python3 "$root/tests/api/${suite}_test.py"
 done
 # Root hides mistakes: the same as an ordinary user, where one can reach the clone.

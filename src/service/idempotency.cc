@@ -56,7 +56,7 @@ Result<IdempotencyKeys::Begin> IdempotencyKeys::begin(const Principal& caller, c
                                  .reason = "too many idempotency keys today",
                                  .hint = "send the request without a key"});
   const Json begun{{"request", hash}, {"time", now}, {"note", note}};
-  if (auto written = directory_.writeFileAtomic(file, writeJson(begun), 0600); !written)
+  if (auto written = directory_.replaceFile(file, writeJson(begun), 0600); !written)
     return std::unexpected(written.error());
   running_.insert(file);
   return Begin{State::fresh, {}, note};
@@ -76,7 +76,7 @@ void IdempotencyKeys::finish(const Principal& caller, const std::string& key,
   const bool large = response->body.size() > kMaxResponse;
   (*stored)["status"] = large ? 409 : response->status;
   (*stored)["body"] = large ? R"({"code":"too_large_to_replay","status":409})" : response->body;
-  (void)directory_.writeFileAtomic(file, writeJson(*stored), 0600);
+  (void)directory_.replaceFile(file, writeJson(*stored), 0600);
 }
 
 void IdempotencyKeys::prune() {
