@@ -3,9 +3,10 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 # The layers become one archive: whoever links against caisson should not learn how its folders are cut.
-# The command line (cli) is not part of the library.
+# The command line (cli) and the servers are not part of the library.
 get_property(layers GLOBAL PROPERTY CAISSON_LAYERS)
-list(REMOVE_ITEM layers caisson_cli)
+get_property(apart GLOBAL PROPERTY CAISSON_LAYERS_APART)
+list(REMOVE_ITEM layers caisson_cli ${apart})
 # Names are relative: ar's script language knows no quoting, and a clone's path may hold anything.
 set(merged ${PROJECT_BINARY_DIR}/libcaisson.a)
 set(merge_script "CREATE libcaisson.a.new\n")
@@ -43,6 +44,7 @@ endforeach()
 if(IS_DIRECTORY ${PROJECT_SOURCE_DIR}/packaging/apparmor)
   install(DIRECTORY packaging/apparmor DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson)
 endif()
+install(DIRECTORY packaging/systemd DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson)
 install(FILES packaging/seccomp/caisson.json DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson/seccomp)
 install(PROGRAMS packaging/seccomp/make_profile.py DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson/seccomp)
 install(FILES packaging/container/Containerfile DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson/container)

@@ -67,13 +67,14 @@ function(caisson_unity target)
   endif()
 endfunction()
 
-# caisson_layer(NAME SOURCES ... DEPENDS lower layers ... TESTS ... LIBS ... ALONE ...)
+# caisson_layer(NAME SOURCES ... DEPENDS lower layers ... TESTS ... LIBS ... ALONE ... [APART])
 #   One static library per folder of src/. DEPENDS names the layers below; scripts/check_layers.py
 #   checks the includes against the same order. TESTS are the *_test.cc files that stand beside the sources.
 #   ALONE are the sources that cannot be compiled together with others (caisson_unity).
 #   HEADERS is a target of caisson_precompiled; caisson_headers unless given.
+#   APART: for programs of ours only, so not in libcaisson.a, whose users do not need its libraries.
 function(caisson_layer name)
-  cmake_parse_arguments(ARG "" "HEADERS" "SOURCES;DEPENDS;TESTS;LIBS;ALONE" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "HEADERS" "SOURCES;DEPENDS;TESTS;LIBS;ALONE" ${ARGN})
   if(NOT ARG_HEADERS)
     set(ARG_HEADERS caisson_headers)
   endif()
@@ -89,7 +90,11 @@ function(caisson_layer name)
   set_property(GLOBAL APPEND PROPERTY CAISSON_LAYERS caisson_${name})
   # Here and not at install: imported targets are known only to the folder that found them.
   caisson_linker_names(names ${ARG_LIBS})
-  set_property(GLOBAL APPEND PROPERTY CAISSON_LINKER_NAMES ${names})
+  if(ARG_APART)
+    set_property(GLOBAL APPEND PROPERTY CAISSON_LAYERS_APART caisson_${name})
+  else()
+    set_property(GLOBAL APPEND PROPERTY CAISSON_LINKER_NAMES ${names})
+  endif()
   if(CAISSON_TESTS AND ARG_TESTS)
     list(TRANSFORM ARG_TESTS PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE tests)
     set_property(GLOBAL APPEND PROPERTY CAISSON_UNIT_TEST_FILES ${tests})

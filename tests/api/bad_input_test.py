@@ -34,6 +34,7 @@ class BadInput(ApiTest):
         return "\r\n".join(lines).encode() + body
 
     def test_malformed_heads_get_an_error(self):
+        # CONFORMS("R-HTTP-7")
         for data in (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 40 + b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
                      b"GET /\x00 HTTP/1.1\r\nHost: a\r\n\r\n", b"GET / HTTP/1.1\nHost: a\n\n\r\n\r\n", b"\r\n\r\n\r\n\r\n",
                      self.request("GET", "/v1/../v1/sandboxes"), self.request("GET", "/v1/%2e%2e/x"), self.request("GET", "//"),
@@ -46,6 +47,7 @@ class BadInput(ApiTest):
             self.assertFalse(reply.startswith(b"HTTP/1.1 500"), (data, reply))
 
     def test_huge_requests_are_cut_off(self):
+        # CONFORMS("R-HTTP-7")
         self.assertTrue(self.send(self.request("GET", "/v1/" + "a" * 20000)).startswith(b"HTTP/1.1 431"))
         self.assertTrue(self.send(self.request("GET", "/v1/sandboxes", *[f"X-{i}: y" for i in range(300)])).startswith(b"HTTP/1.1 431"))
         reply = self.send(self.request("POST", "/v1/sandboxes", "Content-Type: application/json", f"Content-Length: {50 << 20}", body=b"x" * 100000))
@@ -70,6 +72,7 @@ class BadInput(ApiTest):
         self.assertEqual(self.send(data).count(b"HTTP/1.1 200 OK"), count)
 
     def test_unknown_fields_and_parameters_are_errors(self):
+        # CONFORMS("R-HTTP-7")
         document = self.alice.call("GET", "/v1/openapi.json").json
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
@@ -80,6 +83,7 @@ class BadInput(ApiTest):
                     self.assertStatus(self.owner.call(method.upper(), target, {"nonsense": 1}), 400, "invalid_body")
 
     def test_random_requests_never_fail_inside(self):
+        # CONFORMS("R-HTTP-7")
         random.seed(7)
         document = self.alice.call("GET", "/v1/openapi.json").json
         values = [None, True, -1, 0, 1e308, 2**63, "", "x", "../..", "\x00", "\ud7ff" * 50, [], ["a"], {}, {"a": "b"}, {"a": [1]}]
@@ -103,6 +107,7 @@ class BadInput(ApiTest):
             self.assertTrue(reply.status < 500 or reply.status in (501, 503, 507), f"{method} {path} {query} {body}: {reply}")
 
     def test_abandoned_upload_leaves_no_file(self):
+        # CONFORMS("R-HTTP-7")
         sock = self.server.raw()
         sock.sendall(self.request("PUT", f"/v1/sandboxes/{self.box}/files/content?path=half", "Content-Length: 1000000", body=b"x" * 100000))
         time.sleep(0.3)
@@ -121,6 +126,7 @@ class BadInput(ApiTest):
         self.assertEqual(self.alice.get(self.box, "keep").body, b"old")
 
     def test_slow_head_is_disconnected(self):
+        # CONFORMS("R-HTTP-7")
         sock = self.server.raw(30)
         sock.sendall(b"GET /v1/whoami HTTP/1.1\r\nHost: ")
         self.assertTrue(receive_all(sock).startswith(b"HTTP/1.1 408"))

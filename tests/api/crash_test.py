@@ -36,6 +36,7 @@ class Crash(unittest.TestCase):
         self.server.start()
 
     def test_running_sandboxes_are_adopted(self):
+        # CONFORMS("R-HTTP-9")
         box = self.alice.create(name="kept", labels={"a": "b"})
         command = self.alice.run(box, "while :; do echo tick; sleep 0.1; done", mode="background").json["id"]
         self.server.kill()
@@ -49,6 +50,7 @@ class Crash(unittest.TestCase):
         self.assertTrue(self.alice.call("GET", f"/v1/sandboxes/{box}/commands/{command}").json["running"])
 
     def test_create_is_done_once_or_not_at_all(self):
+        # CONFORMS("R-HTTP-8", "R-HTTP-9")
         for round in range(6):
             key = {"Idempotency-Key": f"round-{round}"}
             self.kill_during(lambda: self.alice.call("POST", "/v1/sandboxes", {"name": f"n{round}"}, headers=key), random.uniform(0, 0.06))
@@ -59,6 +61,7 @@ class Crash(unittest.TestCase):
             self.assertEqual(self.bob.call("GET", "/v1/sandboxes").json["sandboxes"], [])
 
     def test_files_are_old_or_new(self):
+        # CONFORMS("R-HTTP-9")
         box = self.alice.create()
         contents = [bytes([65 + i]) * 3_000_000 for i in range(2)]
         self.assertEqual(self.alice.put(box, "f", contents[0]).status, 200)
@@ -67,6 +70,7 @@ class Crash(unittest.TestCase):
             self.assertIn(self.alice.get(box, "f").body, contents)
 
     def test_commits_are_whole_or_not_at_all(self):
+        # CONFORMS("R-HTTP-9")
         names = [f"f{i}" for i in range(20)]
         for name in names:
             with open(os.path.join(self.directory, name), "w") as file:

@@ -30,6 +30,7 @@ class Scratch(unittest.TestCase):
 
 class Tls(Scratch):
     def test_requests_and_downloads_over_tls(self):
+        # CONFORMS("R-HTTP-10")
         if shutil.which("openssl") is None:
             self.skipTest("openssl is not installed")
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
@@ -58,6 +59,7 @@ class Tls(Scratch):
 
 class ServiceManager(Scratch):
     def test_inherited_sockets_are_served_and_other_users_need_a_token(self):
+        # CONFORMS("R-HTTP-3", "R-HTTP-10")
         os.chmod(self.place, 0o755)
         home = self.path("home")
         os.mkdir(home, 0o700)
@@ -96,6 +98,7 @@ class ServiceManager(Scratch):
 
 class Webhooks(Scratch):
     def test_events_are_delivered_with_a_signature(self):
+        # CONFORMS("R-HTTP-10")
         if shutil.which("curl") is None:
             self.skipTest("curl is not installed")
         secret = "0123456789abcdef0123"
@@ -141,6 +144,7 @@ class Mistakes(Scratch):
                               capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
 
     def test_are_explained_at_the_start(self):
+        # CONFORMS("R-HTTP-10")
         for options, words in ((["--listen", "0.0.0.0:0"], "loopback"), (["--listen", "x"], "expected"), (["--tls-cert", "/x"], "key"),
                                (["--allow-workspace", "/nonexistent"], "directory"), (["extra"], "unexpected argument")):
             done = self.serve(*options)
@@ -162,6 +166,7 @@ class Mistakes(Scratch):
 
 class Stop(Scratch):
     def test_running_requests_finish_and_streams_end(self):
+        # CONFORMS("R-HTTP-10")
         server = api.Server()
         self.addCleanup(server.close)
         owner = server.owner()

@@ -15,6 +15,7 @@ from api import ApiTest, events
 
 class Sandboxes(ApiTest):
     def test_created_listed_extended_and_destroyed(self):
+        # CONFORMS("R-HTTP-1")
         made = self.alice.call("POST", "/v1/sandboxes", {"name": "one", "labels": {"team": "x"}, "sandbox_timeout": 600})
         self.assertStatus(made, 201)
         box = made.json
@@ -39,11 +40,13 @@ class Sandboxes(ApiTest):
         self.assertLessEqual(made, set(seen))
 
     def test_ceilings_bind(self):
+        # CONFORMS("R-HTTP-5")
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"command_timeout": 100000}), 400)
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"profile": "bash", "memory": "64G"}), 400)
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"profile": "nonsense"}), 400)
 
     def test_idempotency_key_replays_and_conflicts(self):
+        # CONFORMS("R-HTTP-8")
         key = {"Idempotency-Key": "k1"}
         first = self.alice.call("POST", "/v1/sandboxes", {"name": "idem"}, headers=key)
         again = self.alice.call("POST", "/v1/sandboxes", {"name": "idem"}, headers=key)
@@ -61,6 +64,7 @@ class Commands(ApiTest):
         cls.box = cls.alice.create(name="commands")
 
     def test_run_and_wait(self):
+        # CONFORMS("R-HTTP-1")
         result = self.alice.run(self.box, "echo out; echo err >&2; exit 3").json
         self.assertEqual((result["outcome"], result["exit_code"], result["stdout"], result["stderr"]), ("exited", 3, "out\n", "err\n"))
         result = self.alice.run(self.box, ["cat"], stdin=base64.b64encode(b"\xff\x00x").decode(), stdin_encoding="base64").json
@@ -83,6 +87,7 @@ class Commands(ApiTest):
         self.assertFalse(self.alice.call("GET", where).json["running"])
 
     def test_background_input_and_signals(self):
+        # CONFORMS("R-HTTP-1", "R-HTTP-2")
         number = self.assertStatus(self.alice.run(self.box, ["cat"], mode="background", keep_stdin=True), 202).json["id"]
         where = f"/v1/sandboxes/{self.box}/commands/{number}"
         self.assertStatus(self.alice.call("POST", where + "/stdin", {"data": "hello\n"}), 204)
@@ -101,6 +106,7 @@ class Commands(ApiTest):
         self.assertStatus(self.alice.call("POST", where + "/signal", {"signal": "TERM"}), 409, "ended")
 
     def test_stream_can_be_left_and_continued(self):
+        # CONFORMS("R-HTTP-2")
         response = self.alice.open("POST", f"/v1/sandboxes/{self.box}/commands",
                                    {"command": "for i in 1 2 3 4 5 6; do echo line $i; sleep 0.1; done", "mode": "stream"})
         stream = events(response)
@@ -120,6 +126,7 @@ class Commands(ApiTest):
         self.assertEqual(seen, "".join(f"line {i}\n" for i in range(1, 7)))
 
     def test_vanished_client_ends_its_command(self):
+        # CONFORMS("R-HTTP-2")
         connection = self.alice.connection()
         body = json.dumps({"command": "echo $$ > /workspace/pid; sleep 300"})
         connection.request("POST", f"/v1/sandboxes/{self.box}/commands", body, self.alice.headers({"Content-Type": "application/json"}))
@@ -134,6 +141,7 @@ class Commands(ApiTest):
         self.fail("the command still runs")
 
     def test_terminal_is_a_websocket(self):
+        # CONFORMS("R-HTTP-2")
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(30)
         sock.connect(self.server.socket)
@@ -182,6 +190,7 @@ class Files(ApiTest):
         cls.at = f"/v1/sandboxes/{cls.box}/files"
 
     def test_written_read_moved_listed_and_removed(self):
+        # CONFORMS("R-HTTP-1", "R-HTTP-6")
         data = os.urandom(3_000_000)
         self.assertEqual(self.assertStatus(self.alice.put(self.box, "a/b.bin", data, mode="600"), 200).json["size"], len(data))
         reply = self.alice.get(self.box, "/workspace/a/b.bin")
@@ -223,6 +232,7 @@ class Files(ApiTest):
         self.assertStatus(self.alice.call("PUT", self.at + "/archive", b"not an archive" * 100), 400, "archive")
 
     def test_paths_that_lead_out_are_refused_in_every_route(self):
+        # CONFORMS("R-HTTP-7")
         self.alice.run(self.box, "ln -sfn / root; ln -sfn /etc/passwd passwd; ln -sfn ../../../../etc up; mkfifo pipe")
         for path in ("../x", "../../etc/passwd", "/etc/passwd", "/etc", "a/../../etc/passwd", "/workspace/../etc/passwd", "/proc/self/root"):
             for method, route, body in (
@@ -252,6 +262,7 @@ class Files(ApiTest):
 
 class History(ApiTest):
     def test_checkpoint_restore_fork_and_diff(self):
+        # CONFORMS("R-HTTP-1")
         box = self.alice.create()
         at = f"/v1/sandboxes/{box}"
         self.alice.put(box, "f", b"one\n")
@@ -274,6 +285,7 @@ class History(ApiTest):
 
 class ServerRoutes(ApiTest):
     def test_health_documents_and_figures(self):
+        # CONFORMS("R-HTTP-1")
         for path in ("/healthz", "/readyz", "/v1/openapi.json"):
             self.assertStatus(api.Client(self.server, token="", unix=False).call("GET", path), 200)
         document = self.alice.call("GET", "/v1/openapi.json").json
@@ -291,6 +303,7 @@ class ServerRoutes(ApiTest):
         self.assertTrue(self.owner.call("GET", "/v1/whoami").json["owner"])
 
     def test_events_reach_their_owner_only(self):
+        # CONFORMS("R-HTTP-4")
         mine, others = self.alice.open("GET", "/v1/events"), self.bob.open("GET", "/v1/events", timeout=2)
         box = self.alice.create(name="watched")
         self.alice.call("DELETE", f"/v1/sandboxes/{box}")
@@ -307,6 +320,7 @@ class ServerRoutes(ApiTest):
                 self.fail(f"an event of another tenant: {event}")
 
     def test_every_request_is_in_the_audit_log_with_its_token(self):
+        # CONFORMS("R-HTTP-4")
         box = self.alice.create()
         self.alice.run(box, "true")
         records = self.alice.call("GET", "/v1/audit", query={"sandbox": box, "event": "http_request"}).json["records"]
@@ -319,6 +333,7 @@ class ServerRoutes(ApiTest):
 
 class Ports(ApiTest):
     def test_preview_strips_cookies_and_is_another_origin(self):
+        # CONFORMS("R-HTTP-6")
         box = self.alice.create()
         script = ("import http.server\nclass H(http.server.BaseHTTPRequestHandler):\n"
                   " def do_GET(self):\n  self.send_response(200)\n  self.send_header('Set-Cookie','a=b')\n  self.end_headers()\n"
@@ -354,6 +369,7 @@ class Templates(ApiTest):
     config = '[templates.quick]\nprofile = "bash"\nmemory = "256M"\npool = 2\n'
 
     def test_sandboxes_come_from_the_pool(self):
+        # CONFORMS("R-HTTP-1")
         self.assertEqual(self.alice.call("GET", "/v1/templates").json["templates"][0]["name"], "quick")
         box = self.alice.create(template="quick", name="pooled")
         self.assertEqual(self.alice.run(box, "echo hi").json["stdout"], "hi\n")

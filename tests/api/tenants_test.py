@@ -25,6 +25,7 @@ def sample(schema):
 
 class Tenants(ApiTest):
     def test_nothing_of_another_tenant_can_be_reached(self):
+        # CONFORMS("R-HTTP-4")
         box = self.bob.create(name="private")
         command = self.bob.run(box, "sleep 100", mode="background").json["id"]
         before = self.bob.call("GET", f"/v1/sandboxes/{box}").json
@@ -71,6 +72,7 @@ class Tenants(ApiTest):
         self.assertEqual({**foreign.json, "reason": ""}, {**unknown.json, "reason": ""})
 
     def test_scopes_expiry_and_revocation(self):
+        # CONFORMS("R-HTTP-3")
         reader = self.server.client("reader", "--scopes", "read")
         self.assertStatus(reader.call("GET", "/v1/sandboxes"), 200)
         self.assertStatus(reader.call("POST", "/v1/sandboxes", {}), 403, "scope")
@@ -89,6 +91,7 @@ class Tenants(ApiTest):
             self.assertNotIn(reader.token, file.read())
 
     def test_no_token_no_service(self):
+        # CONFORMS("R-HTTP-3")
         for token in (None, "", "cst_" + "a" * 32, "x"):
             caller = Client(self.server, token=token, unix=False)
             self.assertStatus(caller.call("GET", "/v1/sandboxes"), 401)
@@ -101,6 +104,7 @@ class Tenants(ApiTest):
         self.assertStatus(admin.call("POST", "/v1/approvals/ap-x", {"decision": "allow"}), 403, "scope")
 
     def test_quotas(self):
+        # CONFORMS("R-HTTP-3")
         caller = self.server.client("small", "--sandboxes", "2", "--memory", "512M")
         caller.create()
         second = caller.create()
@@ -114,6 +118,7 @@ class Tenants(ApiTest):
         self.assertEqual(statuses[0], 200)
 
     def test_a_token_gets_nothing_of_the_host(self):
+        # CONFORMS("R-HTTP-5")
         for fields in ({"workspace": "/"}, {"workspace": "/nonexistent"}, {"policy": {"network": {"mode": "host"}}},
                        {"policy": {"filesystem": {"read_only": ["/etc"]}}}, {"policy": {"filesystem": {"read_write": ["/tmp"]}}},
                        {"policy": {"network": {"host_ports": ["22"]}}}, {"policy": {"isolation": {"level": "none"}}},
@@ -131,6 +136,7 @@ class Tenants(ApiTest):
         self.assertEqual(self.alice.run(box, "ls /workspace").json["stdout"], "")
 
     def test_caches_are_not_shared_between_tenants(self):
+        # CONFORMS("R-HTTP-4")
         policy = {"extends": "dev", "filesystem": {"tmpfs": {"/cache": {"cache": "common"}}}}
         mine, again, other = (caller.create(policy=policy) for caller in (self.alice, self.alice, self.bob))
         self.assertEqual(self.alice.run(mine, "echo x > /cache/planted").json["exit_code"], 0)
@@ -141,6 +147,7 @@ class Tenants(ApiTest):
             self.assertNotIn("shared-common", caches)
 
     def test_approvals_are_the_owners(self):
+        # CONFORMS("R-HTTP-5")
         box = self.alice.create()
         refused = self.alice.call("POST", f"/v1/sandboxes/{box}/network", {"action": "allow", "host": "example.org"})
         self.assertStatus(refused, 403, "approval_required")
@@ -174,6 +181,7 @@ class Workspaces(ApiTest):
             return file.read()
 
     def test_commit_needs_the_digest_and_the_owner(self):
+        # CONFORMS("R-HTTP-5")
         box = self.alice.create(workspace=self.directory)
         self.alice.run(box, "echo after > file.txt")
         at = f"/v1/sandboxes/{box}/commit"
@@ -200,6 +208,7 @@ class Browsers(ApiTest):
         return self.alice.call(method, path, body, headers=headers)
 
     def test_hosts_and_origins_of_others_are_refused(self):
+        # CONFORMS("R-HTTP-6")
         self.assertStatus(self.call({"Host": "evil.example"}), 421, "wrong_host")
         self.assertStatus(self.call({"Host": "127.0.0.1.evil.example"}), 421)
         for origin in ("http://evil.example", "null", "http://localhost:1", f"https://127.0.0.1:{self.server.port}", "x"):

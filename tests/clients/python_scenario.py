@@ -39,7 +39,7 @@ async def commands(sandbox: AsyncSandbox) -> None:
         pieces.append(piece.text)
     assert "".join(pieces) == "1\n2\n3\n" and stream.info is not None and stream.info.exit_code == 4
 
-    background = await sandbox.start("read line; echo got $line; read line; echo end", keep_stdin=True)
+    background = await sandbox.start("read line; echo got $line; cat; echo end", keep_stdin=True)
     assert (await background.info()).running
     await background.write("one\n")
     followed = await background.output()
@@ -52,7 +52,7 @@ async def commands(sandbox: AsyncSandbox) -> None:
     rest = ""
     async for piece in again:
         rest += piece.text
-    assert rest == "end\n", rest
+    assert rest == "two\nend\n", rest
     assert (await background.wait()).exit_code == 0
 
     sleeper = await sandbox.start("sleep 100")

@@ -35,7 +35,7 @@ async function commands(sandbox) {
   assert.equal(text, "1\n2\n3\n");
   assert.equal(stream.info.exit_code, 4);
 
-  const background = await sandbox.start("read line; echo got $line; read line; echo end", { keep_stdin: true });
+  const background = await sandbox.start("read line; echo got $line; cat; echo end", { keep_stdin: true });
   assert.ok((await background.info()).running);
   await background.write("one\n");
   for await (const piece of await background.output()) {
@@ -46,7 +46,7 @@ async function commands(sandbox) {
   let rest = "";
   const again = await sandbox.command(background.id).output({ stdout_offset: "got one\n".length });
   for await (const piece of again) rest += piece.text;
-  assert.equal(rest, "end\n");
+  assert.equal(rest, "two\nend\n");
   assert.equal((await background.wait()).exit_code, 0);
 
   let sleeper = await sandbox.start("sleep 100");
