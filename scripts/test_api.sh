@@ -5,7 +5,7 @@ set -eu
 sh "$root/scripts/install_dependencies.sh" build mcp
 sh "$root/scripts/build.sh" release caisson-server
 export CAISSON_BIN="$root/build/caisson"
-for suite in routes tenants bad_input crash load; do
+for suite in routes tenants bad_input crash listeners load; do
   python3 "$root/tests/api/${suite}_test.py"
 done
 # Root hides mistakes: the same as an ordinary user, where one can reach the clone.
@@ -19,5 +19,5 @@ trap 'rm -rf --one-file-system "$place"' EXIT
 python3 "$root/tests/api/document.py" >"$place/openapi.json"
 cp "$root/tests/api/redocly.yaml" "$place"
 cd "$place"
-npm install --silent --no-audit --no-fund @redocly/cli@1
-npx redocly lint --config redocly.yaml openapi.json
+npm install --silent --no-audit --no-fund @redocly/cli@2
+npx --no-install redocly lint --config redocly.yaml openapi.json

@@ -9,9 +9,9 @@
 namespace caisson::cli {
 namespace {
 
-constexpr const Verb* kVerbs[] = {&kRun,     &kSession, &kImage,     &kPlan,    &kPolicy,  &kApprovals, &kTool,
-                                  &kMcp,     &kServe,   &kToken,     &kDoctor,  &kAudit,   &kVerify,    &kPrompts,
-                                  &kStats,   &kClean,   &kInside,    &kVersion, &kHelpVerb, &kCompletions, &kMan};
+constexpr const Verb* kVerbs[] = {&kRun,   &kSession, &kImage,  &kPlan,    &kPolicy,   &kApprovals,   &kTool,
+                                  &kMcp,   &kServe,   &kToken,  &kDoctor,  &kAudit,    &kVerify,      &kPrompts,
+                                  &kStats, &kClean,   &kInside, &kVersion, &kHelpVerb, &kCompletions, &kMan};
 
 int printHelp(const Verb& verb) { return print(renderHelp(verb, wantsColour(1))); }
 

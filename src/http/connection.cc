@@ -4,35 +4,22 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <ctime>
-#include <limits>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 
-#include "base/text.h"
+#include "http/head.h"
 
 namespace caisson::http {
 namespace {
 
 constexpr std::size_t kMaxInbox = std::size_t{256} << 10U;
 constexpr std::size_t kBodyWindow = std::size_t{256} << 10U;
+/// A body's deadline is extended by progress of this size, so that one of single bytes does not last for days.
+constexpr std::size_t kProgress = std::size_t{16} << 10U;
 constexpr std::chrono::hours kForever{24 * 365};
-
-/// Header names that change how a request is read; two of them would let two readers disagree.
-bool mustBeUnique(std::string_view name) {
-  return name == "host" || name == "content-length" || name == "transfer-encoding" || name == "authorization" ||
-         name == "origin" || name == "content-type" || name == "idempotency-key";
-}
-
-bool hasToken(const std::string* header, std::string_view token) {
-  if (header == nullptr) return false;
-  const std::string text = lowered(*header);
-  const auto parts = split(text, ',');
-  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return trimmed(part) == token; });
-}
 
 void signalDescriptor(const sys::Fd& descriptor) {
   const std::uint64_t one = 1;
@@ -240,78 +227,9 @@ asio::awaitable<std::string> Connection::receiveHead() {
   }
 }
 
-int Connection::parseHead(const std::string& text, Parser& parser, RequestHead& head, std::string& reason) {
-  reason = findHeadFlaw(text);
-  if (!reason.empty()) return 400;
-  parser.header_limit(static_cast<std::uint32_t>(loop_.limits.head + 1));
-  parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // ours are checked as bytes arrive
-  BoostError code;
-  parser.put(asio::buffer(text), code);
-  if (code == beast::http::error::header_limit) {
-    reason = "too many headers";
-    return 431;
-  }
-  if (code || !parser.is_header_done()) {
-    reason = "malformed request";
-    return 400;
-  }
-  head.method = parser.method;
-  head.headers = parser.headers;
-  head.peer = peer_;
-  for (auto one = head.headers.begin(); one != head.headers.end(); ++one) {
-    const bool repeated =
-        std::any_of(head.headers.begin(), one, [&](const auto& other) { return other.first == one->first; });
-    if (repeated && mustBeUnique(one->first)) {
-      reason = "repeated header " + one->first;
-      return 400;
-    }
-  }
-  auto target = parseTarget(parser.target);
-  if (!target) {
-    reason = "malformed request target";
-    return 400;
-  }
-  head.target = *std::move(target);
-  http_1_0_ = parser.version < 11;
-  if (!http_1_0_ && head.header("host") == nullptr) {
-    reason = "missing Host header";
-    return 400;
-  }
-  const std::string* encoding = head.header("transfer-encoding");
-  if (encoding != nullptr && (lowered(*encoding) != "chunked" || http_1_0_)) {
-    reason = "unsupported transfer encoding";
-    return 501;
-  }
-  const std::string* expect = head.header("expect");
-  if (expect != nullptr && lowered(*expect) != "100-continue") {
-    reason = "unknown expectation";
-    return 417;
-  }
-  keep_alive_ = parser.keep_alive() && !http_1_0_ && !parser.upgrade();
-  if (parser.content_length()) head.content_length = *parser.content_length();
-  head.has_body = parser.chunked() || head.content_length.value_or(0) > 0;
-  head.upgrades = head.method == "GET" && !head.has_body && hasToken(head.header("upgrade"), "websocket") &&
-                  hasToken(head.header("connection"), "upgrade") && head.header("sec-websocket-key") != nullptr &&
-                  head.header("sec-websocket-version") != nullptr && *head.header("sec-websocket-version") == "13";
-  return 0;
-}
-
-bool Connection::feedBody(Parser& parser) {
-  parser.eager(true);
-  while (!parser.is_done() && !inbox_.empty()) {
-    BoostError code;
-    const std::size_t used = parser.put(asio::buffer(inbox_), code);
-    inbox_.erase(0, used);
-    if (code == beast::http::error::need_more) return inbox_.size() < loop_.limits.head;  // an endless chunk head
-    if (code) return false;
-    if (used == 0) break;
-  }
-  return true;
-}
+bool Connection::feedBody(Parser& parser) { return http::feedBody(parser, inbox_, loop_.limits.head); }
 
 asio::awaitable<int> Connection::receiveBody(Parser& parser, std::uint64_t limit) {
-  // The deadline is extended by progress of at least 16 KiB, so that a body of single bytes does not last for days.
-  constexpr std::size_t kProgress = std::size_t{16} << 10U;
   TimePoint deadline = Clock::now() + loop_.limits.body_timeout;
   std::size_t mark = 0;
   for (;;) {
@@ -338,10 +256,13 @@ asio::awaitable<bool> Connection::serveRequest() {
   auto job = std::make_shared<Job>();
   RequestHead& head = job->request.head;
   std::string reason;
-  if (const int status = parseHead(text, parser, head, reason); status != 0) {
+  if (const int status = parseHead(text, loop_.limits.head, parser, head, reason); status != 0) {
     co_await refuse(loop_.handler.failure(status, reason));
     co_return false;
   }
+  head.peer = peer_;
+  http_1_0_ = parser.version < 11;
+  keep_alive_ = parser.keep_alive() && !http_1_0_ && !parser.upgrade();
   Admission admission = loop_.handler.admit(head);
   body_is_next_ = head.has_body;
   if (admission.refusal) {
@@ -355,7 +276,7 @@ asio::awaitable<bool> Connection::serveRequest() {
     co_await refuse(loop_.handler.failure(413, "the body is too large"));
     co_return false;
   }
-  if (head.has_body && hasToken(head.header("expect"), "100-continue")) {
+  if (head.has_body && head.header("expect") != nullptr) {
     const bool sent = co_await write("HTTP/1.1 100 Continue\r\n\r\n");
     if (!sent) co_return false;
   }
@@ -390,6 +311,7 @@ asio::awaitable<bool> Connection::dispatch(Job& job, const JobPointer& shared, P
     body_ready_.clear();
     body_taken_ = 0;
     body_total_ = 0;
+    body_mark_ = 0;
     body_end_ = !body_is_next_;
     body_failure_.clear();
   }
@@ -438,8 +360,12 @@ void Connection::pumpBody(Parser& parser, std::uint64_t limit, TimePoint& progre
     return;
   }
   const bool well_formed = feedBody(parser);
-  if (!parser.body.empty()) progress = Clock::now();
   body_total_ += parser.body.size();
+  // A trickle of single bytes would occupy a thread for days.
+  if (body_total_ >= body_mark_ + kProgress) {
+    progress = Clock::now();
+    body_mark_ = body_total_;
+  }
   body_ready_.erase(0, body_taken_);
   body_taken_ = 0;
   body_ready_ += parser.body;

@@ -56,8 +56,6 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   asio::awaitable<bool> serveRequest();
   /// Waits for a complete head in `inbox_` and removes it. Empty: the connection ends.
   asio::awaitable<std::string> receiveHead();
-  /// Parses a head; returns the status of the failure, or 0.
-  int parseHead(const std::string& text, Parser& parser, RequestHead& head, std::string& reason);
   /// Moves body bytes from `inbox_` to `parser.body`. False if they are malformed.
   bool feedBody(Parser& parser);
   /// Receives a whole body; returns the status of the failure, or 0.
@@ -105,7 +103,7 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   std::condition_variable body_changed_;
   std::string body_ready_;
   std::size_t body_taken_ = 0;  ///< bytes of body_ready_ that were read
-  std::uint64_t body_total_ = 0;
+  std::uint64_t body_total_ = 0, body_mark_ = 0;
   bool body_end_ = false;
   std::string body_failure_;
 };

@@ -118,9 +118,15 @@ asio::awaitable<bool> Connection::sendSource(const std::shared_ptr<Source>& sour
     Source::Next next;
     bool done = false;
   };
-  source->onStart(remoteWake());
+  // Not inferred from pause(): one may be woken by the worker and the source at once.
+  auto notified = std::make_shared<std::atomic<bool>>(false);
+  source->onStart([notified, wake_up = remoteWake()] {
+    notified->store(true);
+    wake_up();
+  });
   for (;;) {
     auto step = std::make_shared<Step>();
+    notified->store(false);
     const bool accepted = loop_.quick.run([self = shared_from_this(), source, step] {
       step->next = source->next(step->piece);
       asio::post(self->loop_.io, [self, step] {
@@ -132,21 +138,23 @@ asio::awaitable<bool> Connection::sendSource(const std::shared_ptr<Source>& sour
       co_await pause(Clock::now() + std::chrono::milliseconds(100));
       continue;
     }
-    bool notified = false;
     while (!step->done) {
       startRead();
       co_await pause(Clock::now() + std::chrono::hours(24));
-      if (!step->done) notified = true;
     }
     if (!step->piece.empty()) {
       std::string bytes = chunked ? chunkHead(step->piece.size()) + step->piece + "\r\n" : std::move(step->piece);
       const bool sent = co_await write(bytes);
       if (!sent) co_return false;
     }
-    if (ended_ || (loop_.stopping && step->next.state == Source::State::wait)) co_return false;
+    if (ended_) co_return false;
+    if (loop_.stopping && step->next.state == Source::State::wait) {
+      keep_alive_ = false;
+      break;
+    }
     if (step->next.state == Source::State::abort) co_return false;
     if (step->next.state == Source::State::end) break;
-    if (step->next.state == Source::State::wait && !notified) {
+    if (step->next.state == Source::State::wait && !notified->load()) {
       startRead();
       co_await pause(Clock::now() + step->next.pause);
       if (ended_) co_return false;

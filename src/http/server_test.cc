@@ -12,6 +12,8 @@
 #include <fstream>
 #include <thread>
 
+#include "support/conforms.h"
+
 namespace caisson::http {
 namespace {
 
@@ -156,6 +158,7 @@ TEST_F(HttpServerTest, AnswersPipelinedRequestsInOrder) {
 }
 
 TEST_F(HttpServerTest, MalformedRequestsGet400AndAClosedConnection) {
+  CONFORMS("R-SESSION-11");
   for (const std::string text :
        {"GET / HTTP/1.1\r\n\r\n", "GET /../x HTTP/1.1\r\nHost: x\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", "nonsense\r\n\r\n",

@@ -12,6 +12,7 @@
 #include <memory>
 #include <thread>
 
+#include "http/server.h"
 #include "mcp/http/endpoint.h"
 #include "mcp/http/token.h"
 #include "mcp/log.h"
@@ -75,21 +76,20 @@ Result<SandboxSettings> settingsFrom(const ServeOptions& options) {
 }
 
 Result<void> serveHttp(Server& server, const TransportOptions& options, const std::string& token, int until) {
-  auto socket = HttpServer::listen(options.http);
+  auto socket = http::listenTcp(options.http, false);
   if (!socket) return std::unexpected(socket.error());
-  const int port = HttpServer::portOf(socket->get());
+  const int port = http::portOf(socket->socket.get());
   HttpEndpoint endpoint(server, token);
-  HttpServer http(
-      std::move(*socket),
-      [&endpoint](const HttpRequest& head, HttpConnection& connection) { return endpoint.admit(head, connection); },
-      [&endpoint](const HttpRequest& request, HttpConnection& connection) { endpoint.handle(request, connection); });
+  http::ServerOptions http_options;
+  http_options.listeners.push_back(*std::move(socket));
+  auto http_server = http::Server::create(std::move(http_options), endpoint);
+  if (!http_server) return std::unexpected(http_server.error());
   const std::string host = options.http.starts_with('[') ? "[::1]" : "127.0.0.1";
   writeLog(LogLevel::info, "listening",
            {{"url", "http://" + host + ":" + std::to_string(port) + "/mcp"}, {"port", port}});
-  http.serve(until);
+  (*http_server)->run(until);
   endAnyway();
   server.endSubscriptions();
-  http.stop();
   return {};
 }
 

@@ -87,6 +87,16 @@ std::map<std::string, std::size_t> App::readyPools() {
   return ready;
 }
 
+bool App::isReady() {
+  const std::lock_guard lock(ready_mutex_);
+  const auto now = std::chrono::steady_clock::now();
+  if (ready_at_.time_since_epoch().count() != 0 && now - ready_at_ < std::chrono::seconds(1)) return ready_;
+  const Principal none{.id = "-"};
+  ready_ = sandboxes_->list(none).has_value();
+  ready_at_ = now;
+  return ready_;
+}
+
 void App::publish(std::string type, const service::Sandbox& sandbox, Json data) {
   events_.publish(std::move(type), sandbox.id(), sandbox.record().owner, std::move(data));
 }
@@ -192,6 +202,16 @@ http::Admission App::admit(const http::RequestHead& head) {
       (type == nullptr || !lowered(*type).starts_with("application/json")))
     return refuse(head, caller, route.operation, problem(415, "not_json", "the body must be application/json"));
   auto admitted = std::make_shared<Admitted>();
+  if (route.lane != http::Lane::quick && !caller.owner) {
+    const bool command = route.lane == http::Lane::command;
+    admitted->slot =
+        command ? commands_.take(caller.id, kCommandsPerCaller) : transfers_.take(caller.id, kTransfersPerCaller);
+    if (!admitted->slot) {
+      http::Response response = problem(429, "too_many_requests", "too many requests of this token are being handled");
+      response.headers.emplace_back("Retry-After", "1");
+      return refuse(head, caller, route.operation, std::move(response));
+    }
+  }
   admitted->route = &route;
   admitted->caller = caller;
   admitted->path = std::move(match.path);
@@ -219,6 +239,7 @@ http::Response App::handle(http::Request& request) {
       return problem(503, "not_recorded", "the audit log cannot be written: " + recorded.error().message());
   }
   http::Response response = perform(call);
+  admitted.slot.reset();
   {
     const std::lock_guard lock(rate_mutex_);
     ++responses_[response.status];

@@ -18,6 +18,7 @@
 #include "service/inbox.h"
 #include "service/sandboxes.h"
 #include "service/settings.h"
+#include "service/slots.h"
 #include "service/tokens.h"
 #include "service/trail.h"
 #include "service/webhooks.h"
@@ -45,6 +46,10 @@ class App final : public http::Handler {
   const AppOptions& options() const { return options_; }
   /// Threads for work that outlives its request's thread: archives.
   http::Workers& background() { return background_; }
+  /// A slot for a stream that costs much (files, audit log); null if the caller has too many.
+  std::shared_ptr<void> takeStream(const service::Principal& caller) {
+    return streams_.take(caller.id, kStreamsPerCaller);
+  }
   /// The template of this name, or null; its pool, or null.
   const service::Template* findTemplate(std::string_view name) const;
   SessionPool* pool(const std::string& template_name);
@@ -52,6 +57,8 @@ class App final : public http::Handler {
   /// For metrics.
   void attach(const http::Server& server) { server_ = &server; }
   std::string metrics();
+  /// Whether sandboxes can be listed. Everybody may ask, so it is found out once a second at most.
+  bool isReady();
   /// Publishes an event about a sandbox.
   void publish(std::string type, const service::Sandbox& sandbox, Json data);
 
@@ -63,6 +70,7 @@ class App final : public http::Handler {
     service::Principal caller;
     std::vector<std::string> path;
     std::optional<PreviewName> preview;
+    std::shared_ptr<void> slot;  ///< of a thread; freed when the handler returns
   };
   Result<void> startPools();
   /// Whether the request names this server and comes from its own pages, if from a page at all. Else the refusal.
@@ -77,7 +85,12 @@ class App final : public http::Handler {
   http::Response perform(Call& call);
   http::Response performOnce(Call& call, const std::string& key);
 
+  static constexpr std::size_t kStreamsPerCaller = 8;
+  /// Threads that one caller may occupy: others must get some, too.
+  static constexpr std::size_t kTransfersPerCaller = 16, kCommandsPerCaller = 96;
+
   AppOptions options_;
+  service::Slots transfers_, commands_, streams_;
   service::Events events_;
   service::Trail trail_;
   std::unique_ptr<service::TokenChecker> tokens_;
@@ -94,6 +107,9 @@ class App final : public http::Handler {
   };
   std::map<std::string, Bucket> buckets_;
   const http::Server* server_ = nullptr;
+  std::mutex ready_mutex_;
+  bool ready_ = false;
+  std::chrono::steady_clock::time_point ready_at_;
   std::map<int, std::uint64_t> responses_;  ///< by status; guarded by rate_mutex_
   http::Workers background_{32, 64};
 };

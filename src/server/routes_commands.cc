@@ -44,7 +44,7 @@ constexpr Field kRunFields[] = {
      .type = FieldType::integer,
      .description = "Bytes of each stream in the result of mode wait.",
      .least = 0,
-     .most = 1 << 30},
+     .most = 16 << 20},
 };
 constexpr Field kOutputQuery[] = {
     {.name = "stdout_offset", .type = FieldType::integer, .description = "Begin at this byte of standard output."},

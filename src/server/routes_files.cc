@@ -149,7 +149,9 @@ http::Response makeDirectory(Call& call) {
 http::Response watchFiles(Call& call) {
   return onSandbox(call, [&](const SandboxPointer& sandbox) {
     const std::string path = call.query("path").empty() ? "." : call.query("path");
-    return streamResponse(watchSource(call.app, sandbox, path));
+    auto slot = call.app.takeStream(call.caller);
+    if (!slot) return problem(429, "too_many_streams", "too many watches and audit streams of this caller");
+    return streamResponse(watchSource(call.app, sandbox, path, std::move(slot)));
   });
 }
 

@@ -23,6 +23,7 @@ constexpr Field kCreateFields[] = {
                     "labels and sandbox_timeout."},
     {.name = "profile", .description = "A built-in profile; dev by default."},
     {.name = "policy", .type = FieldType::object, .description = "A policy document, instead of a profile."},
+    {.name = "image", .description = "An image of the server's store as root file system, for example debian:12."},
     {.name = "checkpoint", .description = "Start from a checkpoint of another sandbox: ID or ID:CHECKPOINT."},
     {.name = "workspace",
      .description = "A host directory that the server allows (--allow-workspace). Changes stay in the sandbox until "
@@ -66,6 +67,7 @@ constexpr Field kExtendFields[] = {{.name = "sandbox_timeout",
 
 service::PolicyOptions optionsOf(const Call& call) {
   service::PolicyOptions options{.profile = call.text("profile"),
+                                 .image = call.text("image"),
                                  .workspace = call.text("workspace"),
                                  .memory = call.text("memory"),
                                  .disk = call.text("disk"),
@@ -80,8 +82,8 @@ service::PolicyOptions optionsOf(const Call& call) {
 
 /// What is wrong with the combination of fields; empty if nothing.
 std::string findCreateFlaw(const Call& call) {
-  static constexpr std::string_view kOwn[] = {"profile", "policy",      "workspace",     "memory",         "disk",
-                                              "cpus",    "environment", "allowed_hosts", "command_timeout"};
+  static constexpr std::string_view kOwn[] = {"profile", "policy", "image",       "workspace",     "memory",
+                                              "disk",    "cpus",   "environment", "allowed_hosts", "command_timeout"};
   for (const char* source : {"template", "checkpoint"}) {
     if (!call.has(source)) continue;
     for (const std::string_view other : kOwn)

@@ -1,11 +1,14 @@
 // The server itself: approvals, policies, audit log, figures, events, health, the OpenAPI document.
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <deque>
 #include <map>
 
 #include "audit/metrics.h"
 #include "audit/reader.h"
+#include "image/index_file.h"
+#include "image/layout.h"
 #include "policy/decode/decode.h"
 #include "policy/describe/explain.h"
 #include "policy/describe/json.h"
@@ -138,7 +141,11 @@ http::Response queryAudit(Call& call) {
   return jsonResponse(200, {{"records", std::move(list)}});
 }
 
-http::Response streamAudit(Call& call) { return streamResponse(auditSource(call.app, call.caller)); }
+http::Response streamAudit(Call& call) {
+  auto slot = call.app.takeStream(call.caller);
+  if (!slot) return problem(429, "too_many_streams", "too many watches and audit streams of this caller");
+  return streamResponse(auditSource(call.app, call.caller, std::move(slot)));
+}
 
 http::Response streamEvents(Call& call) {
   std::uint64_t after = call.app.events().last();
@@ -177,7 +184,17 @@ http::Response listTemplates(Call& call) {
   return jsonResponse(200, {{"templates", std::move(list)}});
 }
 
-http::Response listImages(Call& /*call*/) { return problem(501, "not_implemented", "this build has no image store"); }
+http::Response listImages(Call& /*call*/) {
+  Json list = Json::array();
+  auto store = sys::RootDir::open(image::storePath());
+  if (!store && store.error().sys_errno == ENOENT) return jsonResponse(200, {{"images", std::move(list)}});
+  if (!store) return problemOf(store.error());
+  const auto names = image::readIndex(*store);
+  if (!names) return problemOf(names.error());
+  for (const image::StoredName& one : *names)
+    list.push_back({{"name", one.name}, {"digest", one.manifest.text()}, {"size", one.size}});
+  return jsonResponse(200, {{"images", std::move(list)}});
+}
 
 http::Response plainText(std::string text) {
   http::Response response{.body = std::move(text)};
@@ -188,9 +205,7 @@ http::Response plainText(std::string text) {
 http::Response getHealth(Call& /*call*/) { return jsonResponse(200, {{"status", "ok"}}); }
 
 http::Response getReadiness(Call& call) {
-  const service::Principal none{.id = "-"};
-  const auto listed = call.app.sandboxes().list(none);
-  if (!listed) return problem(503, "not_ready", "the session store cannot be read");
+  if (!call.app.isReady()) return problem(503, "not_ready", "the session store cannot be read");
   return jsonResponse(200, {{"status", "ready"}});
 }
 

@@ -136,7 +136,8 @@ class EventSource final : public http::Source {
 
 class AuditSource final : public http::Source {
  public:
-  AuditSource(App& app, service::Principal caller) : app_(app), caller_(std::move(caller)) {}
+  AuditSource(App& app, service::Principal caller, std::shared_ptr<void> slot)
+      : app_(app), caller_(std::move(caller)), slot_(std::move(slot)) {}
 
   Next next(std::string& piece) override {
     const bool first = !reader_;
@@ -171,6 +172,7 @@ class AuditSource final : public http::Source {
 
   App& app_;
   service::Principal caller_;
+  std::shared_ptr<void> slot_;
   std::optional<audit::Reader> reader_;
   std::string pending_;
   Pace pace_;
@@ -180,8 +182,8 @@ class AuditSource final : public http::Source {
 /// of which a payload of the same user can use up all.
 class WatchSource final : public http::Source {
  public:
-  WatchSource(App& app, service::SandboxPointer sandbox, std::string path)
-      : app_(app), sandbox_(std::move(sandbox)), path_(std::move(path)) {}
+  WatchSource(App& app, service::SandboxPointer sandbox, std::string path, std::shared_ptr<void> slot)
+      : app_(app), sandbox_(std::move(sandbox)), path_(std::move(path)), slot_(std::move(slot)) {}
 
   Next next(std::string& piece) override {
     std::map<std::string, FileEntry> now;
@@ -242,6 +244,7 @@ class WatchSource final : public http::Source {
   App& app_;
   service::SandboxPointer sandbox_;
   std::string path_;
+  std::shared_ptr<void> slot_;
   bool started_ = false;
   std::map<std::string, FileEntry> before_;
   Pace slow_;
@@ -264,12 +267,13 @@ std::shared_ptr<http::Source> eventSource(App& app, service::Principal caller, s
   return std::make_shared<EventSource>(app, std::move(caller), after);
 }
 
-std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller) {
-  return std::make_shared<AuditSource>(app, std::move(caller));
+std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller, std::shared_ptr<void> slot) {
+  return std::make_shared<AuditSource>(app, std::move(caller), std::move(slot));
 }
 
-std::shared_ptr<http::Source> watchSource(App& app, service::SandboxPointer sandbox, std::string path) {
-  return std::make_shared<WatchSource>(app, std::move(sandbox), std::move(path));
+std::shared_ptr<http::Source> watchSource(App& app, service::SandboxPointer sandbox, std::string path,
+                                          std::shared_ptr<void> slot) {
+  return std::make_shared<WatchSource>(app, std::move(sandbox), std::move(path), std::move(slot));
 }
 
 http::Response streamResponse(std::shared_ptr<http::Source> source) {

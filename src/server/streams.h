@@ -19,9 +19,10 @@ std::shared_ptr<http::Source> outputSource(App& app, service::SandboxPointer san
 /// Lifecycle events that the caller sees, after this id.
 std::shared_ptr<http::Source> eventSource(App& app, service::Principal caller, std::uint64_t after);
 /// New records of the audit log that the caller sees.
-std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller);
+std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller, std::shared_ptr<void> slot);
 /// What appears, changes and disappears below a directory.
-std::shared_ptr<http::Source> watchSource(App& app, service::SandboxPointer sandbox, std::string path);
+std::shared_ptr<http::Source> watchSource(App& app, service::SandboxPointer sandbox, std::string path,
+                                          std::shared_ptr<void> slot);
 
 http::Response streamResponse(std::shared_ptr<http::Source> source);
 

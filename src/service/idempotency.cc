@@ -12,6 +12,8 @@ namespace caisson::service {
 namespace {
 
 constexpr std::int64_t kKeptSeconds = 24 * 3600;
+constexpr std::size_t kMaxStored = 20'000;  ///< of one caller in a day
+constexpr std::size_t kMaxResponse = std::size_t{1} << 20U;
 
 std::string keyFile(const Principal& caller, const std::string& key) {
   return hex(Sha256().add(caller.id).add(std::uint8_t{0}).add(key).finish()) + ".json";
@@ -45,8 +47,16 @@ Result<IdempotencyKeys::Begin> IdempotencyKeys::begin(const Principal& caller, c
     running_.insert(file);
     return Begin{State::interrupted, {}, textAt(*stored, "note").value_or("")};
   }
+  if (day_ != now / kKeptSeconds) stored_.clear();
+  day_ = now / kKeptSeconds;
+  if (++stored_[caller.id] > kMaxStored)
+    return std::unexpected(Error{.stage = Stage::limits,
+                                 .call = "idempotency",
+                                 .sys_errno = EUSERS,
+                                 .reason = "too many idempotency keys today",
+                                 .hint = "send the request without a key"});
   const Json begun{{"request", hash}, {"time", now}, {"note", note}};
-  if (auto written = directory_.writeFileAtomic(file, writeJson(begun), 0600); !written)
+  if (auto written = directory_.replaceFile(file, writeJson(begun), 0600); !written)
     return std::unexpected(written.error());
   running_.insert(file);
   return Begin{State::fresh, {}, note};
@@ -63,9 +73,10 @@ void IdempotencyKeys::finish(const Principal& caller, const std::string& key,
     (void)directory_.remove(file);
     return;
   }
-  (*stored)["status"] = response->status;
-  (*stored)["body"] = response->body;
-  (void)directory_.writeFileAtomic(file, writeJson(*stored), 0600);
+  const bool large = response->body.size() > kMaxResponse;
+  (*stored)["status"] = large ? 409 : response->status;
+  (*stored)["body"] = large ? R"({"code":"too_large_to_replay","status":409})" : response->body;
+  (void)directory_.replaceFile(file, writeJson(*stored), 0600);
 }
 
 void IdempotencyKeys::prune() {

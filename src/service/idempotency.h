@@ -3,6 +3,7 @@
 // One file per key in CAISSON_HOME/server/idempotency, named by the hash of caller and key, so tenants cannot meet.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,7 +37,8 @@ class IdempotencyKeys {
     StoredResponse response;
     std::string note;  ///< what begin() of the interrupted request stored
   };
-  /// `request` identifies what is asked for: operation, path and body. `note` is stored with the key.
+  /// EUSERS if the caller stored too many today. `request` identifies what is asked for: operation, path and body.
+  /// `note` is stored with the key.
   Result<Begin> begin(const Principal& caller, const std::string& key, const std::string& request,
                       const std::string& note);
   /// Stores the response. Without one, the key is free again: nothing was done.
@@ -50,6 +52,8 @@ class IdempotencyKeys {
   std::mutex mutex_;
   sys::RootDir directory_;
   std::set<std::string> running_;
+  std::map<std::string, std::size_t> stored_;  ///< by caller, since the last day began
+  std::int64_t day_ = 0;
   std::int64_t pruned_ = 0;
 };
 

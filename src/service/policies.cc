@@ -6,19 +6,83 @@
 
 #include "approval/owner.h"
 #include "approval/what.h"
+#include "base/json_document.h"
 #include "base/text.h"
+#include "image/reference.h"
 #include "policy/decode/decode.h"
 #include "policy/decode/syntax.h"
+#include "policy/fields.h"
 #include "policy/limits.h"
 #include "policy/profiles/profiles.h"
 
 namespace caisson::service {
 namespace {
 
-/// Keys that a token may widen: each is bounded by a ceiling or a quota, or harmless.
-constexpr std::string_view kOwnChoice[] = {
-    "resources.",      "process.max_",          "filesystem.max_",     "filesystem.tmpfs",
-    "environment.set", "network.exposed_ports", "filesystem.work_dir", "filesystem.workspace.mode"};
+/// The keys that a token's policy document may have; all others are the owner's. Each one narrows, or is bounded by a
+/// ceiling, a quota or an approval.
+constexpr std::string_view kOpenKeys[] = {"name",
+                                          "description",
+                                          "working_directory",
+                                          "isolation.hostname",
+                                          "isolation.level",
+                                          "filesystem.denied",
+                                          "filesystem.tmpfs",
+                                          "filesystem.max_file_size",
+                                          "filesystem.max_total_size",
+                                          "filesystem.max_inodes",
+                                          "filesystem.workspace_exec",
+                                          "process.max_processes",
+                                          "process.allow_fork",
+                                          "process.allow_exec",
+                                          "process.allowed_executables",
+                                          "process.blocked_executables",
+                                          "process.isolate_commands",
+                                          "network.mode",
+                                          "network.allowed_hosts",
+                                          "network.denied_hosts",
+                                          "network.denied_ports",
+                                          "network.exposed_ports",
+                                          "network.max_bytes",
+                                          "network.idle_seconds",
+                                          "network.max_connections",
+                                          "network.dns_queries_per_minute",
+                                          "resources.cpu_seconds",
+                                          "resources.cpus",
+                                          "resources.memory",
+                                          "resources.open_files",
+                                          "resources.threads",
+                                          "resources.wall_seconds",
+                                          "resources.output",
+                                          "resources.stack",
+                                          "resources.io_read_bytes_per_second",
+                                          "resources.io_write_bytes_per_second",
+                                          "syscalls.names",
+                                          "syscalls.critical",
+                                          "syscalls.high",
+                                          "syscalls.high_limit",
+                                          "syscalls.high_window_seconds",
+                                          "environment.set",
+                                          "commands.max_length",
+                                          "commands.allowed_patterns",
+                                          "commands.blocked_patterns",
+                                          "approvals.required"};
+/// Of these, the ones that a token may widen.
+constexpr std::string_view kOwnChoice[] = {"resources.",
+                                           "process.max_",
+                                           "filesystem.max_",
+                                           "filesystem.tmpfs",
+                                           "environment.set",
+                                           "network.exposed_ports",
+                                           "filesystem.workspace.mode",
+                                           "network.mode",
+                                           "network.allowed_hosts",
+                                           "network.max_",
+                                           "network.idle_seconds",
+                                           "network.dns_queries_per_minute",
+                                           "isolation.level",
+                                           "filesystem.workspace.path"};
+/// The server holds the output of commands that are waited for.
+constexpr std::uint64_t kMaxOutput = 16 * policy::kMiB;
 
 Error forbidden(std::string_view key, std::string reason, std::string hint) {
   return Error{.stage = Stage::policy,
@@ -68,6 +132,7 @@ Result<void> applyOptions(Policy& policy, const PolicyOptions& options, const st
     apply("filesystem.workspace.path", workspace);
     apply("filesystem.workspace.mode", "overlay");
   }
+  if (!options.image.empty()) apply("filesystem.root", options.image);
   if (!options.memory.empty()) apply("resources.memory", options.memory);
   if (!options.disk.empty()) apply("filesystem.max_total_size", options.disk);
   if (options.cpus > 0) apply("resources.cpus", std::to_string(options.cpus));
@@ -81,27 +146,44 @@ Result<void> applyOptions(Policy& policy, const PolicyOptions& options, const st
   return set;
 }
 
+/// An error for a key of the document that is not open to tokens.
+Result<void> checkDocument(const std::string& text) {
+  if (text.empty()) return {};
+  const auto document = parseJson(text);
+  if (!document) return std::unexpected(forbidden("policy", document.error(), ""));
+  for (const policy::Field& field : policy::fields()) {
+    const Json* node = &*document;
+    for (const std::string_view part : split(field.key, '.'))
+      if (node != nullptr) node = find(*node, part);
+    if (node == nullptr || std::find(std::begin(kOpenKeys), std::end(kOpenKeys), field.key) != std::end(kOpenKeys))
+      continue;
+    return std::unexpected(forbidden(field.key, "a token may not set this key",
+                                     "leave it out, or create the sandbox as the owner on the unix socket"));
+  }
+  return {};
+}
+
 /// What a token may not have, whatever approvals there are.
-Result<void> checkToken(const policy::Policy& model) {
+Result<void> checkToken(const policy::Policy& model, const PolicyOptions& options) {
   for (const policy::Widening& widening : model.widenings) {
     const bool own = std::any_of(std::begin(kOwnChoice), std::end(kOwnChoice),
                                  [&](std::string_view prefix) { return widening.key.starts_with(prefix); });
-    const bool by_option = widening.key == "filesystem.workspace.path" || widening.key == "network.mode" ||
-                           widening.key == "network.allowed_hosts";
-    if (!own && !by_option)
+    const bool image = widening.key == "filesystem.root" && model.filesystem.root == options.image;
+    if (!own && !image)
       return std::unexpected(forbidden(widening.key, "a token may not widen this key of the profile",
                                        "leave it out, or create the sandbox as the owner on the unix socket"));
   }
-  if (model.filesystem.workspace.show_secrets || model.filesystem.workspace.same_path)
-    return std::unexpected(
-        forbidden("filesystem.workspace", "a token may not show secrets or host paths", "leave it out"));
   if (model.network.mode == policy::NetworkMode::host)
     return std::unexpected(forbidden("network.mode", "a token may not use the host's network", "use allowed_hosts"));
-  if (!model.network.host_ports.empty() || !model.network.published_ports.empty() ||
-      !model.network.private_hosts.empty() || !model.network.credentials.empty())
-    return std::unexpected(
-        forbidden("network", "a token may not open host ports, private hosts or credentials", "leave it out"));
+  if (model.resources.output.value_or(0) > kMaxOutput)
+    return std::unexpected(forbidden("resources.output", "a token may have at most 16 MiB", "use mode stream"));
   return {};
+}
+
+/// Caches outlive a sandbox. What one tenant's payload leaves there must not reach another tenant or the owner.
+void separateCaches(policy::Policy& model, const std::string& name) {
+  for (policy::Tmpfs& directory : model.filesystem.tmpfs)
+    if (!directory.cache.empty()) directory.cache = name;
 }
 
 /// An equal share of the token's quota where the request names no size: otherwise the default profile, half of the
@@ -122,8 +204,15 @@ Result<ChosenPolicy> choosePolicy(const Principal& caller, const PolicyOptions& 
   if (!caller.owner && base->filesystem.workspace.mode == policy::WorkspaceMode::rw)
     return std::unexpected(
         forbidden("filesystem.workspace.mode", "a sandbox never writes to a host directory", "use overlay and commit"));
+  // A directory of the host can be a root, too; through the API only an image can.
+  if (!options.image.empty()) {
+    if (auto reference = image::Reference::parse(options.image); !reference) return std::unexpected(reference.error());
+  }
   auto workspace = allowedWorkspace(caller, options.workspace, allowed);
   if (!workspace) return std::unexpected(workspace.error());
+  if (!caller.owner) {
+    if (auto checked = checkDocument(options.policy_json); !checked) return std::unexpected(checked.error());
+  }
   ChosenPolicy chosen{.policy = Policy(*std::move(base))};
   chosen.policy.model().filesystem.workspace.path.clear();
   if (auto applied = applyOptions(chosen.policy, options, *workspace); !applied)
@@ -131,12 +220,14 @@ Result<ChosenPolicy> choosePolicy(const Principal& caller, const PolicyOptions& 
   policy::Policy& model = chosen.policy.model();
   model.typed.clear();
   if (!caller.owner) {
-    if (auto checked = checkToken(model); !checked) return std::unexpected(checked.error());
+    if (auto checked = checkToken(model, options); !checked) return std::unexpected(checked.error());
     model.filesystem.toolchains = policy::Toolchains::none;  // directories of the owner's home
+    separateCaches(model, caller.id);
     chosen.needs_approval = approval::loweredProtection(model);
     for (const std::string& host : model.network.allowed_hosts) chosen.needs_approval.push_back("host:" + host);
     applyQuotaDefaults(caller, options, model);
   }
+  if (options.shared) separateCaches(model, "");
   const auto owner = approval::loadOwner();
   if (!owner) return std::unexpected(owner.error());
   const double ceiling = owner->ceilingsFor(model).wall_seconds;

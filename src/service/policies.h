@@ -17,12 +17,14 @@ namespace caisson::service {
 struct PolicyOptions {
   std::string profile;                             ///< empty: the default profile
   std::string policy_json;                         ///< a policy document in JSON; empty: none
+  std::string image;                               ///< an image of the store as root; empty: the policy's
   std::string workspace;                           ///< host directory; empty: an empty workspace
   std::string memory, disk;                        ///< such as "512M"; empty: the policy's
   double cpus = 0;                                 ///< 0: the policy's
   double command_timeout = 0;                      ///< seconds; 0: the default
   std::map<std::string, std::string> environment;  ///< added
   std::vector<std::string> allowed_hosts;          ///< network mode proxy with these
+  bool shared = false;  ///< several tokens use it (a template): nothing may be kept between them
 };
 
 struct ChosenPolicy {

@@ -95,7 +95,9 @@ Result<Template> readTemplate(const std::string& file, const std::string& name, 
   constexpr std::int64_t kMaxPool = 64;
   TableReader reader(file, "templates." + name, node);
   Template made{.name = name};
+  made.policy.shared = true;
   reader.text("profile", made.policy.profile);
+  reader.text("image", made.policy.image);
   reader.text("workspace", made.policy.workspace);
   reader.text("memory", made.policy.memory);
   reader.text("disk", made.policy.disk);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Malformed, huge, slow, pipelined and abandoned requests. The server answers or closes, and goes on."""
+"""Malformed, huge, slow, pipelined and abandoned requests. The server answers or closes, and keeps serving."""
 import os
 import random
 import socket

@@ -9,7 +9,7 @@ import api
 from api import ApiTest
 
 
-def resident(pid):
+def memory_of(pid):
     with open(f"/proc/{pid}/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 
@@ -27,7 +27,7 @@ class Load(ApiTest):
 
     def test_ten_thousand_idle_connections(self):
         count = min(10_000, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 600)
-        before = resident(self.server.process.pid)
+        before = memory_of(self.server.process.pid)
         idle = []
         for _ in range(count):
             sock = self.server.raw()
@@ -35,7 +35,7 @@ class Load(ApiTest):
             idle.append(sock)
         for sock in idle:
             self.assertIn(b"200 OK", sock.recv(4096))
-        print(f"{count} connections, {(resident(self.server.process.pid) - before) // count} bytes each")
+        print(f"{count} connections, {(memory_of(self.server.process.pid) - before) // count} bytes each")
         begin = time.monotonic()
         self.assertStatus(self.owner.run(self.box, "true"), 200)
         self.assertLess(time.monotonic() - begin, 5)
@@ -44,7 +44,7 @@ class Load(ApiTest):
 
     def test_a_thousand_streams_stay_small(self):
         command = self.alice.run(self.box, "while :; do date; sleep 1; done", mode="background").json["id"]
-        before = resident(self.server.process.pid)
+        before = memory_of(self.server.process.pid)
         streams = []
         for _ in range(1000):
             sock = self.server.raw()
@@ -53,7 +53,7 @@ class Load(ApiTest):
         for sock in streams:
             self.assertIn(b"200 OK", sock.recv(200))
         time.sleep(5)
-        each = (resident(self.server.process.pid) - before) // len(streams)
+        each = (memory_of(self.server.process.pid) - before) // len(streams)
         print(f"1000 streams, {each} bytes each")
         self.assertLess(each, 64 << 10)
         self.assertStatus(self.alice.run(self.box, "true"), 200)
@@ -94,9 +94,9 @@ class Load(ApiTest):
             box = self.alice.create()
             self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
             if number == rounds // 5:
-                before, files = resident(self.server.process.pid), len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
-        after = resident(self.server.process.pid)
-        print(f"resident {before >> 10} KiB, then {after >> 10} KiB")
+                before, files = memory_of(self.server.process.pid), len(os.listdir(f"/proc/{self.server.process.pid}/fd"))
+        after = memory_of(self.server.process.pid)
+        print(f"memory {before >> 10} KiB, then {after >> 10} KiB")
         self.assertLess(after, before + (8 << 20))
         self.assertLess(len(os.listdir(f"/proc/{self.server.process.pid}/fd")), files + 20)
 

@@ -285,7 +285,9 @@ class ServerRoutes(ApiTest):
         check = self.alice.call("POST", "/v1/policies/check", {"policy": {"resources": {"memory": "1G", "nonsense": 1}}}).json
         self.assertFalse(check["valid"])
         self.assertTrue(self.alice.call("POST", "/v1/policies/check", {"policy": {"resources": {"memory": "1G"}}}).json["valid"])
-        self.assertStatus(self.alice.call("GET", "/v1/images"), 501)
+        self.assertEqual(self.alice.call("GET", "/v1/images").json["images"], [])
+        for image in ("/", "/etc", "../x", "nosuch:1"):
+            self.assertIn(self.alice.call("POST", "/v1/sandboxes", {"image": image}).status, (400, 403, 404), image)
         self.assertTrue(self.owner.call("GET", "/v1/whoami").json["owner"])
 
     def test_events_reach_their_owner_only(self):

@@ -118,13 +118,27 @@ class Tenants(ApiTest):
                        {"policy": {"filesystem": {"read_only": ["/etc"]}}}, {"policy": {"filesystem": {"read_write": ["/tmp"]}}},
                        {"policy": {"network": {"host_ports": ["22"]}}}, {"policy": {"isolation": {"level": "none"}}},
                        {"policy": {"filesystem": {"workspace": {"mode": "rw"}}}}, {"policy": {"environment": {"pass": ["HOME"]}}},
-                       {"policy": {"syscalls": {"allow": ["ptrace"]}}}):
+                       {"policy": {"syscalls": {"allow": ["ptrace"]}}}, {"policy": {"syscalls": {"oci_profile": "/etc/passwd"}}},
+                       {"policy": {"network": {"upstream_proxy": "http://127.0.0.1:1"}}}, {"policy": {"process": {"pass_descriptors": ["3"]}}},
+                       {"policy": {"network": {"dns_servers": ["127.0.0.1"]}}}, {"policy": {"filesystem": {"root": "/"}}},
+                       {"policy": {"audit": {"enabled": False}}}, {"policy": {"isolation": {"user": "root"}}},
+                       {"policy": {"resources": {"output": "1G"}}}):
             reply = self.alice.call("POST", "/v1/sandboxes", fields)
             self.assertIn(reply.status, (400, 403), f"{fields}: {reply}")
         self.assertEqual(self.alice.call("POST", "/v1/sandboxes", {"workspace": "/"}).json["reason"],
                          self.alice.call("POST", "/v1/sandboxes", {"workspace": "/nonexistent"}).json["reason"])
         box = self.alice.create()
         self.assertEqual(self.alice.run(box, "ls /workspace").json["stdout"], "")
+
+    def test_caches_are_not_shared_between_tenants(self):
+        policy = {"extends": "dev", "filesystem": {"tmpfs": {"/cache": {"cache": "common"}}}}
+        mine, again, other = (caller.create(policy=policy) for caller in (self.alice, self.alice, self.bob))
+        self.assertEqual(self.alice.run(mine, "echo x > /cache/planted").json["exit_code"], 0)
+        self.assertNotEqual(self.bob.run(other, "cat /cache/planted").json["exit_code"], 0)
+        caches = os.listdir(os.path.join(self.server.home, "caches")) if os.path.isdir(os.path.join(self.server.home, "caches")) else []
+        if caches:  # where the disk holds caches at all, a token has them in common
+            self.assertEqual(self.alice.run(again, "cat /cache/planted").json["stdout"], "x\n")
+            self.assertNotIn("shared-common", caches)
 
     def test_approvals_are_the_owners(self):
         box = self.alice.create()

@@ -3,6 +3,8 @@
 export interface Approval {
   asked?: number | undefined;
   caller?: string | undefined;
+  /** Of a commit: only this one is approved. */
+  digest?: string | undefined;
   id: string;
   meaning?: string | undefined;
   sandbox_id?: string | undefined;
@@ -287,6 +289,8 @@ export interface CreateSandboxBody {
   disk?: string | undefined;
   /** Variables of every command. */
   environment?: Record<string, string> | undefined;
+  /** An image of the server's store as root file system, for example debian:12. */
+  image?: string | undefined;
   /** Labels to find it by; at most 64. */
   labels?: Record<string, string> | undefined;
   /** Memory limit, for example 512M. */

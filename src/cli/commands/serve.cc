@@ -16,11 +16,7 @@ constexpr OptionGroup kListGroups[] = {{"Options", kListOptions}};
 constexpr const Verb* kTokenVerbs[] = {&kTokenCreate, &kTokenList, &kTokenRevoke};
 constexpr std::string_view kServer = "caisson-server";
 
-int serve(const Arguments& arguments) {
-  if (!arguments.operands.empty())
-    return complain(usageError(arguments.operands[0], "serve takes options only", "caisson serve --help"));
-  return becomeCompanion(kServer, kServe, arguments);
-}
+int serve(const Arguments& arguments) { return becomeCompanion(kServer, kServe, arguments); }
 
 int createToken(const Arguments& arguments) {
   if (arguments.operands.size() != 1)
@@ -60,8 +56,7 @@ constinit const Verb kTokenCreate{
     .summary = "Create a token and print it; it is shown only once",
     .description =
         "Only its hash is stored. Quotas count all sandboxes of the token together; a request above one is refused.",
-    .examples =
-        "caisson token create ci --scopes read,exec --sandboxes 4 --memory 4G --expires 30d  for a build server",
+    .examples = "caisson token create ci --sandboxes 4 --memory 4G --expires 30d  for a build server",
     .topic = Topic::agents,
     .syntax = {.groups = kCreateGroups, .operands = "NAME"},
     .perform = createToken,

@@ -5,12 +5,13 @@
 #include <charconv>
 #include <cstdlib>
 
+#include "mcp/http/answer.h"
 #include "mcp/http/headers.h"
 
 namespace caisson::mcp {
 namespace {
 
-constexpr std::string_view kJsonType = "application/json";
+constexpr const char* kJsonType = "application/json";
 
 bool sameSecret(std::string_view a, std::string_view b) {
   unsigned difference = a.size() == b.size() ? 0 : 1;
@@ -19,27 +20,29 @@ bool sameSecret(std::string_view a, std::string_view b) {
   return difference == 0;
 }
 
-void refuseHttp(const HttpRequest& request, HttpConnection& connection, int status, std::string_view reason,
-                HttpConnection::Headers headers = {}) {
-  connection.respond(request, status, "text/plain; charset=utf-8", std::string(reason) + "\n", headers);
+http::Response plainText(int status, std::string_view reason, http::Headers headers = {}) {
+  http::Response response{.status = status, .headers = std::move(headers), .body = std::string(reason) + "\n"};
+  response.headers.emplace_back("Content-Type", "text/plain; charset=utf-8");
+  return response;
 }
 
-void respondError(const HttpRequest& request, HttpConnection& connection, int status, const Json& id,
-                  const RpcError& error) {
-  connection.respond(request, status, kJsonType, writeJson(makeError(id, error)));
+http::Response errorResponse(int status, const Json& id, const RpcError& error) {
+  http::Response response{.status = status, .body = writeJson(makeError(id, error))};
+  response.headers.emplace_back("Content-Type", kJsonType);
+  return response;
 }
 
-bool isJson(const HttpRequest& request) {
+bool isJson(const http::RequestHead& request) {
   const std::string* type = request.header("content-type");
   return type != nullptr && type->starts_with(kJsonType);
 }
 
-std::string headerOr(const HttpRequest& request, std::string_view name) {
+std::string headerOr(const http::RequestHead& request, std::string_view name) {
   const std::string* value = request.header(name);
   return value == nullptr ? "" : *value;
 }
 
-bool isModern(const HttpRequest& request, const Message& message) {
+bool isModern(const http::RequestHead& request, const Message& message) {
   if (headerOr(request, "mcp-protocol-version") == kModernVersion) return true;
   const Json* meta = findObject(message.params, "_meta");
   return meta != nullptr && find(*meta, meta::kProtocolVersion) != nullptr;
@@ -51,90 +54,91 @@ HttpEndpoint::~HttpEndpoint() {
   for (const auto& [id, session] : sessions_) session->client->cancelAll();
 }
 
-bool HttpEndpoint::admit(const HttpRequest& request, HttpConnection& connection) const {
-  const std::string* host = request.header("host");
-  const std::string* origin = request.header("origin");
-  if (host == nullptr || !isLoopbackAuthority(*host) || (origin != nullptr && !isLoopbackOrigin(*origin))) {
-    refuseHttp(request, connection, 403, "only requests to and from this machine are served (Host, Origin)");
-    return false;
-  }
-  if (token_.empty()) return true;
+http::Admission HttpEndpoint::admit(const http::RequestHead& head) {
+  constexpr std::uint64_t kMaxBody = std::uint64_t{8} << 20U;
+  const std::string* origin_text = head.header("origin");
+  const auto host = http::parseAuthority(headerOr(head, "host"));
+  const auto origin = origin_text == nullptr ? std::nullopt : http::parseOrigin(*origin_text);
+  if (!host || !http::isLoopback(*host) ||
+      (origin_text != nullptr && (!origin || !http::isLoopback(origin->authority))))
+    return {.refusal = plainText(403, "only requests to and from this machine are served (Host, Origin)")};
   constexpr std::string_view kScheme = "Bearer ";
-  const std::string given = headerOr(request, "authorization");
-  if (given.starts_with(kScheme) && sameSecret(std::string_view(given).substr(kScheme.size()), token_)) return true;
-  refuseHttp(request, connection, 401, "the bearer token is missing or wrong; `caisson mcp` says where it is",
-             {{"WWW-Authenticate", "Bearer realm=\"caisson\""}});
-  return false;
+  const std::string given = headerOr(head, "authorization");
+  const bool known = given.starts_with(kScheme) && sameSecret(std::string_view(given).substr(kScheme.size()), token_);
+  if (!token_.empty() && !known)
+    return {.refusal = plainText(401, "the bearer token is missing or wrong; `caisson mcp` says where it is",
+                                 {{"WWW-Authenticate", "Bearer realm=\"caisson\""}})};
+  return {.body_limit = kMaxBody, .lane = http::Lane::command};
 }
 
-void HttpEndpoint::handle(const HttpRequest& request, HttpConnection& connection) {
-  if (request.target != kPath) return refuseHttp(request, connection, 404, "the server is at /mcp");
-  if (request.method == "POST") return post(request, connection);
-  const bool modern = headerOr(request, "mcp-protocol-version") == kModernVersion;
-  if (request.method == "GET" && !modern) return get(request, connection);
-  if (request.method == "DELETE" && !modern) return remove(request, connection);
-  refuseHttp(request, connection, 405, "this version of the protocol uses POST only", {{"Allow", "POST"}});
+http::Response HttpEndpoint::failure(int status, std::string_view reason) { return plainText(status, reason); }
+
+http::Response HttpEndpoint::handle(http::Request& request) {
+  if (request.head.target.text != kPath) return plainText(404, "the server is at /mcp");
+  if (request.head.method == "POST") return post(request);
+  const bool modern = headerOr(request.head, "mcp-protocol-version") == kModernVersion;
+  if (request.head.method == "GET" && !modern) return get(request);
+  if (request.head.method == "DELETE" && !modern) return remove(request);
+  return plainText(405, "this version of the protocol uses POST only", {{"Allow", "POST"}});
 }
 
-void HttpEndpoint::post(const HttpRequest& request, HttpConnection& connection) {
-  if (!isJson(request)) return refuseHttp(request, connection, 415, "the body must be application/json");
+http::Response HttpEndpoint::post(http::Request& request) {
+  if (!isJson(request.head)) return plainText(415, "the body must be application/json");
   auto value = parseJson(request.body);
-  if (!value) return respondError(request, connection, 400, Json(), {code::kParse, value.error(), {}});
+  if (!value) return errorResponse(400, Json(), {code::kParse, value.error(), {}});
   auto message = decodeMessage(std::move(*value));
-  if (!message) return respondError(request, connection, 400, message.error().id, message.error().error);
-  if (isModern(request, *message)) return postModern(request, connection, std::move(*message));
-  postLegacy(request, connection, std::move(*message));
+  if (!message) return errorResponse(400, message.error().id, message.error().error);
+  if (isModern(request.head, *message)) return postModern(request, std::move(*message));
+  return postLegacy(request, std::move(*message));
 }
 
-void HttpEndpoint::postModern(const HttpRequest& request, HttpConnection& connection, Message message) {
+http::Response HttpEndpoint::postModern(http::Request& request, Message message) {
   if (message.kind == Message::Kind::response)
-    return respondError(request, connection, 400, Json(), {code::kInvalidRequest, "nothing was asked", {}});
-  if (const auto problem = checkHeaders(request, message, server_.features().tools()))
-    return respondError(request, connection, 400, message.id, *problem);
+    return errorResponse(400, Json(), {code::kInvalidRequest, "nothing was asked", {}});
+  if (const auto problem = checkHeaders(request.head, message, server_.features().tools()))
+    return errorResponse(400, message.id, *problem);
   const auto client = std::make_shared<Client>();
   const auto stream = std::make_shared<HttpStream>("");
   const bool notification = message.kind == Message::Kind::notification;
   server_.receive(client, std::move(message), stream, Server::Expect::modern);
-  if (notification) {
-    connection.respond(request, 202, "", "");
-    return;
-  }
-  const Ended ended = pump(request, connection, *stream, 0, Era::modern, {}, false);
-  if (ended != Ended::answered) client->cancelAll();  // clients cancel by closing the stream
+  if (notification) return {.status = 202};
+  // Clients cancel by closing the stream.
+  return answerFrom(request, stream, {.era = Era::modern, .on_abandon = [client] { client->cancelAll(); }});
 }
 
-void HttpEndpoint::postLegacy(const HttpRequest& request, HttpConnection& connection, Message message) {
-  const std::string version = headerOr(request, "mcp-protocol-version");
+http::Response HttpEndpoint::postLegacy(http::Request& request, Message message) {
+  const std::string version = headerOr(request.head, "mcp-protocol-version");
   if (!version.empty() && !isLegacyVersion(version))
-    return respondError(request, connection, 400, message.id,
-                        {code::kInvalidRequest, "MCP-Protocol-Version names an unknown version", {}});
+    return errorResponse(400, message.id, {code::kInvalidRequest, "MCP-Protocol-Version names an unknown version", {}});
   SessionPointer session;
-  HttpConnection::Headers headers;
+  http::Headers headers;
   if (message.method == "initialize") {
     session = std::make_shared<Session>();
     const std::string id = newSession(session);
-    if (id.empty()) return refuseHttp(request, connection, 503, "too many sessions");
+    if (id.empty()) return plainText(503, "too many sessions");
     headers.emplace_back("Mcp-Session-Id", id);
-  } else if ((session = sessionOf(request, connection)) == nullptr) {
-    return;
+  } else {
+    auto found = sessionOf(request);
+    if (!found) return std::move(found.error());
+    session = *std::move(found);
   }
   if (message.kind != Message::Kind::request) {
     server_.receive(session->client, std::move(message), nullptr, Server::Expect::legacy);
-    connection.respond(request, 202, "", "");
-    return;
+    return {.status = 202};
   }
   const auto stream = openStream(*session);
   server_.receive(session->client, std::move(message), stream, Server::Expect::legacy);
   // A broken connection cancels nothing here: the client may reconnect for the answer.
-  pump(request, connection, *stream, 0, Era::legacy, headers, false);
+  return answerFrom(request, stream, {.era = Era::legacy, .headers = std::move(headers)});
 }
 
-void HttpEndpoint::get(const HttpRequest& request, HttpConnection& connection) {
-  if (request.header("mcp-session-id") == nullptr)
-    return refuseHttp(request, connection, 405, "a stream needs a session", {{"Allow", "POST"}});
-  const SessionPointer session = sessionOf(request, connection);
-  if (session == nullptr) return;
-  if (const std::string* last = request.header("last-event-id")) {
+http::Response HttpEndpoint::get(http::Request& request) {
+  if (request.head.header("mcp-session-id") == nullptr)
+    return plainText(405, "a stream needs a session", {{"Allow", "POST"}});
+  auto found = sessionOf(request);
+  if (!found) return std::move(found.error());
+  const SessionPointer session = *std::move(found);
+  if (const std::string* last = request.head.header("last-event-id")) {
     const std::size_t dash = last->rfind('-');
     std::size_t number = 0;
     std::shared_ptr<HttpStream> stream;
@@ -144,44 +148,39 @@ void HttpEndpoint::get(const HttpRequest& request, HttpConnection& connection) {
       const auto place = session->streams.find(last->substr(0, dash));
       if (place != session->streams.end()) stream = place->second;
     }
-    if (stream == nullptr) return refuseHttp(request, connection, 404, "that stream is no longer kept");
-    pump(request, connection, *stream, number, Era::legacy, {}, true);
-    return;
+    if (stream == nullptr) return plainText(404, "that stream is no longer kept");
+    return answerFrom(request, stream, {.era = Era::legacy, .after = number, .always_stream = true});
   }
   const auto stream = openStream(*session);
   session->client->setStream(stream);
-  pump(request, connection, *stream, 0, Era::legacy, {}, true);
-  if (session->client->stream() == stream) session->client->setStream(nullptr);
+  const auto forget = [session, stream] {
+    if (session->client->stream() == stream) session->client->setStream(nullptr);
+  };
+  return answerFrom(request, stream, {.era = Era::legacy, .always_stream = true, .on_abandon = forget});
 }
 
-void HttpEndpoint::remove(const HttpRequest& request, HttpConnection& connection) {
-  const SessionPointer session = sessionOf(request, connection);
-  if (session == nullptr) return;
+http::Response HttpEndpoint::remove(http::Request& request) {
+  auto found = sessionOf(request);
+  if (!found) return std::move(found.error());
+  const SessionPointer session = *std::move(found);
   {
     const std::lock_guard lock(mutex_);
-    sessions_.erase(headerOr(request, "mcp-session-id"));
+    sessions_.erase(headerOr(request.head, "mcp-session-id"));
   }
   session->client->cancelAll();
   if (const auto stream = session->client->stream()) static_cast<HttpStream&>(*stream).finish();
-  connection.respond(request, 204, "", "");
+  return {.status = 204};
 }
 
-HttpEndpoint::SessionPointer HttpEndpoint::sessionOf(const HttpRequest& request, HttpConnection& connection) {
-  const std::string* id = request.header("mcp-session-id");
-  if (id == nullptr) {
-    refuseHttp(request, connection, 400, "Mcp-Session-Id is missing; begin with `initialize`");
-    return nullptr;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    const auto place = sessions_.find(*id);
-    if (place != sessions_.end()) {
-      place->second->used = std::chrono::steady_clock::now();
-      return place->second;
-    }
-  }
-  refuseHttp(request, connection, 404, "there is no such session; begin with `initialize`");
-  return nullptr;
+std::expected<HttpEndpoint::SessionPointer, http::Response> HttpEndpoint::sessionOf(const http::Request& request) {
+  const std::string* id = request.head.header("mcp-session-id");
+  if (id == nullptr) return std::unexpected(plainText(400, "Mcp-Session-Id is missing; begin with `initialize`"));
+  const std::lock_guard lock(mutex_);
+  const auto place = sessions_.find(*id);
+  if (place == sessions_.end())
+    return std::unexpected(plainText(404, "there is no such session; begin with `initialize`"));
+  place->second->used = std::chrono::steady_clock::now();
+  return place->second;
 }
 
 std::string HttpEndpoint::newSession(const SessionPointer& session) {

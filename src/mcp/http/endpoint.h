@@ -5,29 +5,30 @@
 #pragma once
 
 #include <chrono>
+#include <expected>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 
-#include "mcp/http/server.h"
+#include "http/message.h"
 #include "mcp/http/stream.h"
 #include "mcp/server/server.h"
 
 namespace caisson::mcp {
 
-class HttpEndpoint {
+class HttpEndpoint final : public http::Handler {
  public:
   /// An empty token disables the check.
   HttpEndpoint(Server& server, std::string token) : server_(server), token_(std::move(token)) {}
-  ~HttpEndpoint();
+  ~HttpEndpoint() override;
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;
 
-  /// Whether the request comes from this machine and has the token; if not, answers it with an error.
-  bool admit(const HttpRequest& request, HttpConnection& connection) const;
-  /// Handles an admitted request.
-  void handle(const HttpRequest& request, HttpConnection& connection);
+  /// Whether the request comes from this machine and has the token.
+  http::Admission admit(const http::RequestHead& head) override;
+  http::Response handle(http::Request& request) override;
+  http::Response failure(int status, std::string_view reason) override;
 
   static constexpr std::string_view kPath = "/mcp";
 
@@ -47,29 +48,22 @@ class HttpEndpoint {
   using SessionPointer = std::shared_ptr<Session>;
 
   /// Parses the message and passes it to one of the next two, or answers 400 or 415.
-  void post(const HttpRequest& request, HttpConnection& connection);
+  http::Response post(http::Request& request);
   /// Without a session. Cancels the call if the client disconnects before the answer.
-  void postModern(const HttpRequest& request, HttpConnection& connection, Message message);
+  http::Response postModern(http::Request& request, Message message);
   /// In a session, which `initialize` begins. A client that disconnects may fetch the answer later.
-  void postLegacy(const HttpRequest& request, HttpConnection& connection, Message message);
+  http::Response postLegacy(http::Request& request, Message message);
   /// Opens the session's stream for messages that belong to no request, or resumes a broken one (`Last-Event-ID`).
-  void get(const HttpRequest& request, HttpConnection& connection);
+  http::Response get(http::Request& request);
   /// DELETE: ends the session and cancels its calls.
-  void remove(const HttpRequest& request, HttpConnection& connection);
+  http::Response remove(http::Request& request);
 
-  /// Returns the session that the request names; if there is none, answers the request with an error.
-  SessionPointer sessionOf(const HttpRequest& request, HttpConnection& connection);
+  /// The session that the request names, or the response if there is none.
+  std::expected<SessionPointer, http::Response> sessionOf(const http::Request& request);
   /// Registers a session and returns its new id; empty if there are too many. Removes sessions that were idle for long.
   std::string newSession(const SessionPointer& session);
   /// Adds a stream to the session, which keeps the last kKeptStreams.
   static std::shared_ptr<HttpStream> openStream(Session& session);
-
-  /// `closed`: by the peer, or because the server stops; `detached`: before the answer, which the peer fetches later.
-  enum class Ended : std::uint8_t { answered, closed, detached };
-  /// Sends the stream's events after `number`, then new ones, until the answer. If the answer is the only event and
-  /// comes soon, it is sent as plain JSON instead of a stream, unless `always_stream`.
-  Ended pump(const HttpRequest& request, HttpConnection& connection, HttpStream& stream, std::size_t number, Era era,
-             const HttpConnection::Headers& headers, bool always_stream);
 
   Server& server_;
   std::string token_;

@@ -10,7 +10,7 @@ RpcError mismatch(std::string_view header, std::string_view reason) {
   return {code::kHeaderMismatch, "header " + std::string(header) + ": " + std::string(reason), {}};
 }
 
-std::optional<RpcError> compare(const HttpRequest& request, std::string_view header, std::string_view lower_case,
+std::optional<RpcError> compare(const http::RequestHead& request, std::string_view header, std::string_view lower_case,
                                 std::string_view expected) {
   const std::string* given = request.header(lower_case);
   if (given == nullptr) return mismatch(header, "is missing");
@@ -33,7 +33,7 @@ std::string lowerCase(std::string text) {
   return text;
 }
 
-std::optional<RpcError> checkParameters(const HttpRequest& request, const Message& message, const Json& tools) {
+std::optional<RpcError> checkParameters(const http::RequestHead& request, const Message& message, const Json& tools) {
   const auto name = textAt(message.params, "name");
   for (const Json& tool : tools) {
     if (textAt(tool, "name") != name) continue;
@@ -67,7 +67,7 @@ std::optional<std::string> decodeHeaderValue(std::string_view value) {
   return decodeBase64(value.substr(kBegin.size(), value.size() - kBegin.size() - kEnd.size()));
 }
 
-std::optional<RpcError> checkHeaders(const HttpRequest& request, const Message& message, const Json& tools) {
+std::optional<RpcError> checkHeaders(const http::RequestHead& request, const Message& message, const Json& tools) {
   const Json* meta = findObject(message.params, "_meta");
   if (const auto version = meta == nullptr ? std::nullopt : textAt(*meta, meta::kProtocolVersion)) {
     if (auto problem = compare(request, "MCP-Protocol-Version", "mcp-protocol-version", *version)) return problem;

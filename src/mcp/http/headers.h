@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "mcp/http/request.h"
+#include "http/message.h"
 #include "mcp/protocol/message.h"
 
 namespace caisson::mcp {
@@ -16,6 +16,6 @@ std::optional<std::string> decodeHeaderValue(std::string_view value);
 
 /// Returns the first header that is missing or does not match the body. `tools` is the list of tools, for mirrored
 /// parameters (`x-mcp-header`).
-std::optional<RpcError> checkHeaders(const HttpRequest& request, const Message& message, const Json& tools);
+std::optional<RpcError> checkHeaders(const http::RequestHead& request, const Message& message, const Json& tools);
 
 }  // namespace caisson::mcp

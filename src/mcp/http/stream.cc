@@ -20,11 +20,17 @@ void HttpStream::wake() const {
   const std::uint64_t one = 1;
   // A full counter is already readable; no other error is possible.
   static_cast<void>(::write(wake_.get(), &one, sizeof one));
+  std::function<void()> notify;
+  {
+    const std::lock_guard lock(mutex_);
+    notify = notify_;
+  }
+  if (notify) notify();
 }
 
-void HttpStream::clearWake() const {
-  std::uint64_t count = 0;
-  static_cast<void>(::read(wake_.get(), &count, sizeof count));
+void HttpStream::onWake(std::function<void()> notify) {
+  const std::lock_guard lock(mutex_);
+  notify_ = std::move(notify);
 }
 
 void HttpStream::send(const Json& message) {

@@ -1,5 +1,5 @@
 // The answer to one HTTP request while it is produced: the thread that serves the call adds messages, and the
-// connection's thread, which alone uses the socket, removes them.
+// connection takes them.
 //
 // A stream of the older versions keeps sent events, so that a client whose connection broke can fetch the rest
 // (`Last-Event-ID`). Bounded: old events are dropped, and so are notifications to a peer that does not read.
@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,7 +24,7 @@ class HttpStream final : public Channel {
 
   /// Adds a message; a response ends the stream. Drops notifications while 4 MiB wait, and everything after the end.
   void send(const Json& message) override;
-  /// Makes the connection's thread close the connection before the answer. Ignored for a stream without a name.
+  /// Closes the connection before the answer. Ignored for a stream without a name.
   void disconnect() override;
   /// Ends the stream; for streams that no response ends.
   void finish();
@@ -44,8 +45,8 @@ class HttpStream final : public Channel {
 
   /// Becomes readable on a new event, and on finish() and disconnect().
   [[nodiscard]] int descriptor() const { return wake_.get(); }
-  /// Makes the descriptor unreadable until the next event. Call before after().
-  void clearWake() const;
+  /// Calls `notify` then as well; replaces an earlier one.
+  void onWake(std::function<void()> notify);
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
@@ -54,6 +55,7 @@ class HttpStream final : public Channel {
   std::string name_;
   sys::Fd wake_;
   mutable std::mutex mutex_;
+  std::function<void()> notify_;
   std::deque<Event> events_;
   std::size_t last_ = 0;
   std::size_t held_ = 0;  ///< bytes

@@ -15,8 +15,8 @@
 #include "session/client/as_payload.h"
 #include "session/client/session_context.h"
 #include "session/layers/layer_sizes.h"
-#include "session/tier/tier_files.h"
 #include "session/store/rollback.h"
+#include "session/tier/tier_files.h"
 
 namespace caisson::session {
 namespace {

@@ -216,6 +216,7 @@ class Approval:
     state: str  #: pending, allowed or denied
     meaning: str = ""
     sandbox_id: str = ""
+    digest: str = ""  #: of a commit: only this one is approved
     caller: str = ""
     asked: int = 0
 

@@ -1,6 +1,6 @@
 // MCP over real sockets, in one process: admission checks, and many concurrent clients (`make tsan` runs it under
 // ThreadSanitizer).
-#include "mcp/http/server.h"
+#include "http/server.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -23,20 +23,20 @@ constexpr std::string_view kToken = "0123456789abcdef0123456789abcdef";
 class McpHttp : public testing::Test {
  protected:
   McpHttp() {
-    auto listening = HttpServer::listen("0");
+    auto listening = http::listenTcp("0", false);
     EXPECT_TRUE(listening);
-    port = HttpServer::portOf(listening->get());
-    http = std::make_unique<HttpServer>(
-        std::move(*listening), [this](const HttpRequest& head, HttpConnection& on) { return endpoint.admit(head, on); },
-        [this](const HttpRequest& request, HttpConnection& on) { endpoint.handle(request, on); });
-    accepting = std::thread([this] { http->serve(ending.get()); });
+    port = http::portOf(listening->socket.get());
+    http::ServerOptions options;
+    options.listeners.push_back(*std::move(listening));
+    options.limits.stop_timeout = std::chrono::milliseconds(1000);
+    http_server = *http::Server::create(std::move(options), endpoint);
+    serving = std::thread([this] { http_server->run(ending.get()); });
   }
   ~McpHttp() override {
     const std::uint64_t one = 1;
     EXPECT_EQ(::write(ending.get(), &one, sizeof one), static_cast<ssize_t>(sizeof one));
-    accepting.join();
+    serving.join();
     server.endSubscriptions();
-    http->stop();
   }
 
   [[nodiscard]] sys::Fd connect() const {
@@ -87,8 +87,8 @@ class McpHttp : public testing::Test {
   HttpEndpoint endpoint{server, std::string(kToken)};
   sys::Fd ending{::eventfd(0, EFD_CLOEXEC)};
   int port = 0;
-  std::unique_ptr<HttpServer> http;
-  std::thread accepting;
+  std::unique_ptr<http::Server> http_server;
+  std::thread serving;
 };
 
 TEST_F(McpHttp, OnlyThoseWithTheTokenAndFromThisMachineGetIn) {
@@ -144,8 +144,9 @@ TEST_F(McpHttp, TheBodyOfThoseWithTheTokenIsRead) {
 
 TEST_F(McpHttp, OnlyLoopbackIsListenedOn) {
   for (const char* address : {"0.0.0.0:0", "[::]:0", "192.0.2.1:0", "example.com:80", "70000", "x", ""})
-    EXPECT_FALSE(HttpServer::listen(address)) << address;
-  for (const char* address : {"127.0.0.1:0", "localhost:0", "0"}) EXPECT_TRUE(HttpServer::listen(address)) << address;
+    EXPECT_FALSE(http::listenTcp(address, false)) << address;
+  for (const char* address : {"127.0.0.1:0", "localhost:0", "0"})
+    EXPECT_TRUE(http::listenTcp(address, false)) << address;
 }
 
 TEST_F(McpHttp, ClosingTheConnectionCancels) {

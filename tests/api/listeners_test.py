@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""TLS, sockets of a service manager, webhooks, mistakes on the command line, graceful stop."""
+import hashlib
+import hmac
+import http.client
+import http.server
+import json
+import os
+import pwd
+import shutil
+import socket
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import api
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        self.place = tempfile.mkdtemp(prefix="ca-l-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, self.place, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.place, name)
+
+
+class Tls(Scratch):
+    def test_requests_and_downloads_over_tls(self):
+        if shutil.which("openssl") is None:
+            self.skipTest("openssl is not installed")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", self.path("key"), "-out", self.path("cert")],
+                       check=True, capture_output=True)
+        server = api.Server("--tls-cert", self.path("cert"), "--tls-key", self.path("key"))
+        self.addCleanup(server.close)
+        token = server.token("tls")
+        owner = server.owner()
+        box = api.Client(server, token, unix=True).create()
+        data = os.urandom(2_000_000)
+        self.assertEqual(owner.put(box, "f", data).status, 200)
+        trust = ssl.create_default_context(cafile=self.path("cert"))
+        connection = http.client.HTTPSConnection("127.0.0.1", server.port, context=trust, timeout=30)
+        for _ in range(2):
+            connection.request("GET", f"/v1/sandboxes/{box}/files/content?path=f", headers={"Authorization": f"Bearer {token}"})
+            self.assertEqual(connection.getresponse().read(), data)
+        connection.request("PUT", f"/v1/sandboxes/{box}/files/content?path=g", data, {"Authorization": f"Bearer {token}"})
+        self.assertEqual(json.loads(connection.getresponse().read())["size"], len(data))
+        connection.close()
+        plain = server.raw()
+        plain.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        self.assertNotIn(b"200 OK", api.receive_all(plain))
+        plain.close()
+
+
+class ServiceManager(Scratch):
+    def test_inherited_sockets_are_served_and_other_users_need_a_token(self):
+        os.chmod(self.place, 0o755)
+        home = self.path("home")
+        os.mkdir(home, 0o700)
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(self.path("s"))
+        os.chmod(self.path("s"), 0o666)
+        listening.listen()
+        environment = dict(os.environ, CAISSON_HOME=home)
+
+        def inherit():
+            os.dup2(listening.fileno(), 3)
+            os.environ["LISTEN_PID"] = str(os.getpid())
+
+        # The pid is known only in the child: a shell sets it.
+        script = 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve'
+        process = subprocess.Popen(["sh", "-c", script, api.CAISSON], env=environment, pass_fds=[3] if listening.fileno() == 3 else [],
+                                   preexec_fn=None if listening.fileno() == 3 else inherit, close_fds=listening.fileno() == 3,
+                                   stderr=subprocess.DEVNULL)
+        try:
+            client = api.Client(type("S", (), {"socket": self.path("s")})(), unix=True)
+            self.assertTrue(client.call("GET", "/v1/whoami").json["owner"])
+            if os.getuid() == 0:
+                other = next((one.pw_uid for one in pwd.getpwall() if one.pw_uid >= 1000), 65534)
+                pid = os.fork()
+                if pid == 0:
+                    os.setgroups([])
+                    os.setgid(other)
+                    os.setuid(other)
+                    os._exit(0 if client.call("GET", "/v1/whoami").status == 401 else 1)
+                self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        finally:
+            process.terminate()
+            self.assertEqual(process.wait(30), 0)
+            listening.close()
+
+
+class Webhooks(Scratch):
+    def test_events_are_delivered_with_a_signature(self):
+        if shutil.which("curl") is None:
+            self.skipTest("curl is not installed")
+        secret = "0123456789abcdef0123"
+        with open(self.path("secret"), "w") as file:
+            file.write(secret + "\n")
+        received = []
+
+        class Receiver(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                received.append((self.headers["X-Caisson-Signature"], body))
+                self.send_response(204)
+                self.end_headers()
+
+            def log_message(self, *arguments):
+                pass
+
+        receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
+        threading.Thread(target=receiver.serve_forever, daemon=True).start()
+        self.addCleanup(receiver.server_close)
+        self.addCleanup(receiver.shutdown)
+        server = api.Server(config=f'[webhooks.ci]\nurl = "http://127.0.0.1:{receiver.server_port}/x"\nsecret_file = "{self.path("secret")}"\n')
+        self.addCleanup(server.close)
+        box = server.owner().create()
+        server.owner().call("DELETE", f"/v1/sandboxes/{box}")
+        deadline = time.monotonic() + 20
+        while len(received) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        kinds = []
+        for signature, body in received:
+            self.assertEqual(signature, "sha256=" + hmac.new(secret.encode(), body, hashlib.sha256).hexdigest())
+            kinds.append(json.loads(body)["type"])
+        self.assertEqual(kinds, ["sandbox.created", "sandbox.ended"])
+
+
+class Mistakes(Scratch):
+    def serve(self, *options, config=None):
+        if config is not None:
+            with open(self.path("c.toml"), "w") as file:
+                file.write(config)
+            options += ("--config", self.path("c.toml"))
+        return subprocess.run([api.CAISSON, "serve", *options], env=dict(os.environ, CAISSON_HOME=self.path("home")),
+                              capture_output=True, text=True, timeout=30, stdin=subprocess.DEVNULL)
+
+    def test_are_explained_at_the_start(self):
+        for options, words in ((["--listen", "0.0.0.0:0"], "loopback"), (["--listen", "x"], "expected"), (["--tls-cert", "/x"], "key"),
+                               (["--allow-workspace", "/nonexistent"], "directory"), (["extra"], "unexpected argument")):
+            done = self.serve(*options)
+            self.assertEqual(done.returncode, 125, options)
+            self.assertIn(words, done.stderr)
+        for config, words in (("nonsense = 1", "unknown key"), ("[templates.x]\nprofile = 1", "string"), ("[templates.x]\nprofile = 'none'", "profile"),
+                              ("[webhooks.x]\nurl = 'ftp://x'", "http://"), ("listen = [", "c.toml")):
+            done = self.serve("--listen", "127.0.0.1:0", config=config)
+            self.assertEqual(done.returncode, 125, config)
+            self.assertIn(words, done.stderr)
+
+    def test_second_server_on_one_socket_is_refused(self):
+        server = api.Server()
+        self.addCleanup(server.close)
+        done = subprocess.run([api.CAISSON, "serve", "--listen", "none"], env=server.environment, capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("runs already", done.stderr)
+
+
+class Stop(Scratch):
+    def test_running_requests_finish_and_streams_end(self):
+        server = api.Server()
+        self.addCleanup(server.close)
+        owner = server.owner()
+        box = owner.create()
+        stream = owner.open("GET", "/v1/events")
+        replies = []
+        waiting = threading.Thread(target=lambda: replies.append(owner.run(box, "sleep 1; echo done")))
+        waiting.start()
+        time.sleep(0.4)
+        begin = time.monotonic()
+        self.assertEqual(server.stop(), 0)
+        waiting.join()
+        self.assertLess(time.monotonic() - begin, 10)
+        self.assertEqual(replies[0].json["stdout"], "done\n")
+        stream.read()
+        stream.connection.close()
+
+
+if __name__ == "__main__":
+    api.main()
