@@ -125,6 +125,8 @@ Result<void> Store::addNames(const std::vector<StoredName>& added) const {
   auto list = names();
   if (!list) return fail(list.error());
   for (const StoredName& entry : added) {
+    std::erase_if(*list,
+                  [&](const StoredName& old) { return old.name == entry.name && old.name.starts_with(kBuildCache); });
     for (StoredName& old : *list)
       if (!entry.name.empty() && old.name == entry.name) old.name.clear();
     list->push_back(entry);

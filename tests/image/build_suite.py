@@ -106,6 +106,7 @@ class Build(BuildTest):
         self.assertIn("one", self.merged("app:2"))
 
     def test_run_is_cached_by_content(self):
+        self.environment["SOURCE_DATE_EPOCH"] = "1700000000"
         text = "FROM busybox:1\nCOPY input /input\nRUN cat /input > /output; cat /proc/sys/kernel/random/uuid > /id\n"
         self.write("input", "1")
         self.built(text)
@@ -120,6 +121,7 @@ class Build(BuildTest):
         self.built(text, "--force")
         self.assertNotEqual(self.merged()["id"], second["id"])
         self.assertNotIn("build-cache", self.must("list").out)
+        self.assertEqual(self.must("list").out.count("\n<none>"), 2, "only the images that lost their name")
         self.must("prune")
         self.assert_store_clean()
 

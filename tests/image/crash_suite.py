@@ -25,7 +25,7 @@ class KilledAtEachStep(ImageTest):
     def killed_at(self, number, *words):
         """Runs caisson-image without following its children; returns whether it was killed."""
         done = self.run_program("strace", "-o", "/dev/null", "-e", f"trace={CALLS}", "-e", f"inject={CALLS}:signal=KILL:when={number}",
-                                self.program, *words)
+                                self.program, "image", *words)
         self.assertIn(done.status, (0, -9, 137), done.text)
         return done.status != 0
 
@@ -56,7 +56,7 @@ class KilledAtEachStep(ImageTest):
             else:
                 self.must("prune")
 
-        self.sweep(prepare, self.check_store, "import", "--quiet", "--", str(self.scratch / "app"))
+        self.sweep(prepare, self.check_store, "import", "--quiet", str(self.scratch / "app"))
         self.check_store()
         self.assertEqual(len(self.roots("app:1")), 2)
 
@@ -65,7 +65,7 @@ class KilledAtEachStep(ImageTest):
         def prepare():
             self.must("import", "-q", self.scratch / "app")
 
-        self.sweep(prepare, self.check_store, "remove", "--", "app:1")
+        self.sweep(prepare, self.check_store, "remove", "app:1")
         self.must("prune")
         self.assertEqual(len(list((self.store / "layers").iterdir())), 1)
         self.check_store()

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <filesystem>
 #include <functional>
+#include <optional>
 
 #include "base/json_value.h"
 #include "base/text.h"
@@ -50,9 +51,9 @@ Result<MergedView> viewOf(const Store& store, const ImageDraft& draft) {
   return MergedView::open(layers);
 }
 
-/// Adds a layer that `fill` writes to the draft, and stores the image under `name`.
+/// Adds a layer that `fill` writes to the draft, and stores the image under `names`; nothing: as an intermediate image.
 Result<StoredName> addLayer(const Store& store, ImageDraft& draft, std::uint64_t quota, std::string_view created_by,
-                            std::vector<std::string> names, Progress& progress,
+                            const std::optional<std::vector<std::string>>& names, Progress& progress,
                             const std::function<Result<void>(LayerArchive&)>& fill) {
   auto transaction = Transaction::begin(store, quota);
   if (!transaction) return fail(transaction.error());
@@ -73,7 +74,7 @@ Result<StoredName> addLayer(const Store& store, ImageDraft& draft, std::uint64_t
   auto stored = draft.store(*transaction);
   if (!stored) return stored;
   std::vector<StoredName> entries;
-  for (const std::string& name : names) {
+  for (const std::string& name : names.value_or(std::vector{std::string(kBuildCache) + draft.identity()})) {
     stored->name = name;
     entries.push_back(*stored);
   }
@@ -206,8 +207,8 @@ class Builder {
     if (draft.layers().empty())
       return fail(plainError(Stage::usage, "build", "RUN", "the image is empty, so it has no program to run"));
     const std::string name = std::string(kBuildCache) + draft.identity();
-    const auto stored =
-        addLayer(store_, draft, options_.quota, "", {name}, progress_, [](LayerArchive&) { return Result<void>{}; });
+    const auto stored = addLayer(store_, draft, options_.quota, "", std::nullopt, progress_,
+                                 [](LayerArchive&) { return Result<void>{}; });
     if (!stored) return fail(stored.error());
     return name + "@" + stored->manifest.text();
   }
@@ -238,8 +239,8 @@ class Builder {
     step.root = *root;
     progress_.end(progress_.begin("RUN " + printable(instruction.text, 60), 0), "running");
     return runStep(step, [&](const sys::RootDir& upper) -> Result<void> {
-      const auto stored = addLayer(store_, draft, options_.quota, "RUN " + instruction.text, {cached}, progress_,
-                                   [&](LayerArchive& archive) { return archive.upperDirectory(upper); });
+      const auto stored = addLayer(store_, draft, options_.quota, "RUN " + instruction.text, std::vector{cached},
+                                   progress_, [&](LayerArchive& archive) { return archive.upperDirectory(upper); });
       return stored ? Result<void>{} : fail(stored.error());
     });
   }
@@ -289,9 +290,9 @@ class Builder {
       other.emplace(std::move(*view));
     }
     const CopySource source = other ? viewSource(*other) : contextSource(context_, ignoreLines());
-    const auto stored = addLayer(store_, draft, options_.quota, instruction.name + " " + instruction.text,
-                                 {std::string(kBuildCache) + "copy"}, progress_,
-                                 [&](LayerArchive& archive) { return copyInto(archive, *image, source, *request); });
+    const auto stored =
+        addLayer(store_, draft, options_.quota, instruction.name + " " + instruction.text, std::nullopt, progress_,
+                 [&](LayerArchive& archive) { return copyInto(archive, *image, source, *request); });
     return stored ? Result<void>{} : fail(stored.error());
   }
 
@@ -318,9 +319,8 @@ class Builder {
     if (!view) return fail(view.error());
     const auto real = view->resolve(path);
     if (!real || real->empty() || view->find(*real)) return {};
-    const auto stored =
-        addLayer(store_, draft, options_.quota, "WORKDIR " + wanted, {std::string(kBuildCache) + "copy"}, progress_,
-                 [&](LayerArchive& archive) { return makeParents(archive, *view, *real + "/"); });
+    const auto stored = addLayer(store_, draft, options_.quota, "WORKDIR " + wanted, std::nullopt, progress_,
+                                 [&](LayerArchive& archive) { return makeParents(archive, *view, *real + "/"); });
     return stored ? Result<void>{} : fail(stored.error());
   }
 
