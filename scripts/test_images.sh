@@ -4,6 +4,6 @@ set -eu
 . "$(dirname -- "$0")/lib.sh"
 sh "$root/scripts/install_dependencies.sh" --optional images
 sh "$root/scripts/build.sh" release caisson-image
-if [ $# = 0 ]; then set -- local hostile registry interop crash; fi
+if [ $# = 0 ]; then set -- local hostile build registry interop crash; fi
 export CAISSON_BIN="$root/build/caisson" CAISSON_SOURCE_DIR="$root" CAISSON_CRASH_STEP="${CAISSON_CRASH_STEP:-1}"
 exec python3 "$root/tests/image/run.py" "$@"

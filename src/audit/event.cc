@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kSeverities = {"INFO", "WARN", "ERROR", "CRITICAL"};
 
-constexpr std::array<std::string_view, 45> kEvents = {
+constexpr std::array<std::string_view, 46> kEvents = {
     "sandbox_created",  "sandbox_entered",  "sandbox_execute",   "sandbox_exited",    "sandbox_failed",
     "sandbox_refused",  "sandbox_timeout",  "sandbox_destroyed", "lifecycle",         "process_created",
     "files_changed",    "policy_violation", "escape_attempt",    "limit_exceeded",    "limit_approached",
@@ -21,8 +21,9 @@ constexpr std::array<std::string_view, 45> kEvents = {
     "log_started",      "log_continued",    "log_recovered",     "log_tail_lost",     "log_head_lost",
     "log_pruned",       "clock_set_back",   "proxy_overflow",    "proxy_opened",      "dns_query",
     "signal_sent",      "proxy_failed",     "http_request",      "http_refused",      "token_changed",
+    "image_changed",
 };
-static_assert(static_cast<std::size_t>(EventType::token_changed) + 1 == kEvents.size());
+static_assert(static_cast<std::size_t>(EventType::image_changed) + 1 == kEvents.size());
 
 template <class Enum, std::size_t N>
 std::optional<Enum> lookUp(const std::array<std::string_view, N>& names, std::string_view name) {

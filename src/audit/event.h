@@ -57,6 +57,7 @@ enum class EventType : std::uint8_t {
   http_request,    ///< a request to the HTTP server is about to be carried out: caller, operation
   http_refused,    ///< a request to the HTTP server was refused: caller, status, reason
   token_changed,   ///< a token was created or revoked: see the field `action`
+  image_changed,   ///< an image is about to be added to or removed from the store: action, name, digest
 };
 
 std::string_view name(Severity severity);

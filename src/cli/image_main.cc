@@ -19,11 +19,11 @@ struct Action {
   int (*perform)(const Arguments& arguments);
 };
 
-constexpr Action kActions[] = {{&kImageImport, importAction}, {&kImageInspect, inspectAction},
-                               {&kImageList, listAction},     {&kImagePrune, pruneAction},
-                               {&kImagePull, pullAction},     {&kImagePush, pushAction},
-                               {&kImageRemove, removeAction}, {&kImageSave, saveAction},
-                               {&kImageTag, tagAction},       {&kImageVerify, verifyAction}};
+constexpr Action kActions[] = {
+    {&kImageBuild, buildAction},     {&kImageCommit, commitAction}, {&kImageImport, importAction},
+    {&kImageInspect, inspectAction}, {&kImageList, listAction},     {&kImagePrune, pruneAction},
+    {&kImagePull, pullAction},       {&kImagePush, pushAction},     {&kImageRemove, removeAction},
+    {&kImageSave, saveAction},       {&kImageTag, tagAction},       {&kImageVerify, verifyAction}};
 
 int performImage(std::span<char* const> line) {
   if (line.size() == 4 && line[1] == image::kDecoderArgument) return image::decoderMain(line[2], line[3]);

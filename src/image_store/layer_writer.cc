@@ -190,8 +190,8 @@ Result<void> LayerWriter::noteWhiteout(const std::string& directory, const std::
 }
 
 Result<void> LayerWriter::begin(const ArchiveEntry& entry) {
+  if (file_) return fail(refusal("the entry is incomplete"));
   entry_ = entry;
-  file_.reset();
   if (++entries_ > limits_.entries) return fail(refusal("the archive has too many entries"));
   auto path = checkName(entry.name, "the name");
   if (!path) return fail(path.error());
@@ -282,6 +282,7 @@ Result<void> LayerWriter::applyWhiteout(const Whiteout& whiteout) {
 }
 
 Result<void> LayerWriter::finish() {
+  if (file_) return fail(refusal("the entry is incomplete"));
   for (const Whiteout& whiteout : whiteouts_) {
     path_ = whiteout.directory + "/" + whiteout.name;
     if (auto applied = applyWhiteout(whiteout); !applied) return applied;

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
+#include "audit/log.h"
 #include "base/text.h"
 #include "sys/state_home.h"
 
@@ -16,6 +18,17 @@ namespace {
 
 constexpr int kLockRetryMs = 20;
 constexpr std::string_view kLayoutText = "{\"imageLayoutVersion\":\"1.0.0\"}\n";
+
+/// Puts the change on record before it is made.
+Result<void> recordChange(std::string_view action, const StoredName& entry) {
+  auto log = audit::Log::open();
+  if (!log) return fail(log.error());
+  return log->append(
+      {audit::EventType::image_changed,
+       audit::Severity::info,
+       {},
+       audit::Fields().text("action", action).text("name", entry.name).text("digest", entry.manifest.text())});
+}
 
 }  // namespace
 
@@ -116,6 +129,8 @@ Result<void> Store::addNames(const std::vector<StoredName>& added) const {
       if (!entry.name.empty() && old.name == entry.name) old.name.clear();
     list->push_back(entry);
   }
+  for (const StoredName& entry : added)
+    if (auto recorded = recordChange("add", entry); !recorded) return recorded;
   // An entry without a name is needed only if no other entry has its manifest.
   std::vector<StoredName> kept;
   for (const StoredName& entry : *list) {
@@ -132,6 +147,10 @@ Result<std::size_t> Store::removeNames(const std::function<bool(const StoredName
   if (!lock) return fail(lock.error());
   auto list = names();
   if (!list) return fail(list.error());
+  std::vector<StoredName> gone;
+  std::ranges::copy_if(*list, std::back_inserter(gone), remove);
+  for (const StoredName& entry : gone)
+    if (auto recorded = recordChange("remove", entry); !recorded) return fail(recorded.error());
   const std::size_t count = std::erase_if(*list, remove);
   if (count == 0) return count;
   if (auto written = writeIndex(root_, *list); !written) return fail(written.error());

@@ -36,6 +36,9 @@ inline constexpr std::string_view kUseLock = "lock";          ///< shared: adds 
 inline constexpr std::string_view kIndexLock = "index.lock";  ///< exclusive: changes index.json or tmp/
 inline constexpr auto kLockTimeout = std::chrono::seconds(10);
 
+/// Names of intermediate images of builds; hidden from lists, removed by prune.
+inline constexpr std::string_view kBuildCache = "localhost/caisson-build-cache:";
+
 struct Removed {
   std::uint64_t blobs = 0, layers = 0, bytes = 0;
   std::vector<std::string> in_use;  ///< layers that a sandbox uses; they stay

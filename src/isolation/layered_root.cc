@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "isolation/tree_builder.h"
+#include "plan/image_root.h"
 
 namespace caisson::isolation {
 namespace {
@@ -67,7 +68,7 @@ void TreeBuilder::mountRoot(const FlatStep& step) {
   if (!writable) attributes |= MOUNT_ATTR_RDONLY;
   if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
   const int mount =
-      newFilesystem("overlay", writable ? writable_options : read_only_options, "the root's layers", attributes);
+      newFilesystem("overlay", writable ? writable_options : read_only_options, plan::kRootLayers, attributes);
   must("move_mount", "/",
        raw(SYS_move_mount, mount, "", store_, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
   closeFd(root_);

@@ -74,15 +74,22 @@ void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
 }
 
 /// Where changes to the root go: to disk, as a directory of the run's or session's store, or to memory.
-void addChanges(const HostFacts& host, Plan& plan) {
-  const bool on_disk = whyNotOnDisk(host, plan).empty() && host.state_disk.why_no_overlay.empty();
+Result<void> addChanges(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  const std::string no_disk = whyNotOnDisk(host, plan);
+  const std::string why = no_disk.empty() ? host.state_disk.why_no_overlay : no_disk;
+  if (!why.empty() && !host.tmpfs_user_xattrs) {
+    return fail(rootError(policy, "changes cannot be kept on disk (" + why + "), nor in memory before Linux 6.6",
+                          "set CAISSON_HOME to a directory on a local disk"));
+  }
   plan.steps.push_back(MountTmpfs{.target = std::string(kRootChanges),
                                   .bytes = kChangedBytes,
                                   .inodes = kChangedInodes,
                                   .mode = 0755,
                                   .executable = true,
-                                  .on_disk = on_disk});
-  if (!on_disk) plan.warnings.emplace_back("changes to the root are kept in memory and limited by resources.memory");
+                                  .on_disk = why.empty()});
+  if (!why.empty())
+    plan.warnings.push_back("changes to the root are kept in memory and limited by resources.memory (" + why + ")");
+  return {};
 }
 
 std::string targetOf(const Step& step) {
@@ -174,7 +181,9 @@ Result<void> arrange(const policy::Policy& policy, const HostFacts& host, Plan& 
   plan.steps.push_back(MountTmpfs{"/", kRootBytes, kRootInodes, 0755, false});
   std::ranges::move(std::move(order).files(), std::back_inserter(plan.steps));
   std::ranges::move(std::move(order).links(), std::back_inserter(plan.steps));
-  if (plan.root_writable) addChanges(host, plan);
+  if (plan.root_writable) {
+    if (auto added = addChanges(policy, host, plan); !added) return added;
+  }
   for (const std::string& layer : host.root.layers) {
     plan.steps.push_back(RootLayer{.source = layer, .owned = plan.identity.maps_files});
   }
@@ -213,7 +222,7 @@ Result<void> checkDirectory(const policy::Policy& policy, const HostFacts& host)
   return {};
 }
 
-/// Lists hold in a root that nobody can write. A blocklist does not: an image can have a program under any name.
+/// Lists hold in a root that cannot be written. A blocklist does not: an image can have a program under any name.
 Result<void> checkLists(const policy::Policy& policy, const HostFacts& host) {
   if (!hasExecutableRules(policy)) return {};
   if (!policy.process.blocked_executables.empty()) {
@@ -235,7 +244,7 @@ Result<void> checkLists(const policy::Policy& policy, const HostFacts& host) {
 Result<void> checkOtherRoot(const policy::Policy& policy, const HostFacts& host) {
   if (!hasOtherRoot(policy)) return {};
   if (policy.isolation.level != policy::Level::full || policy.isolation.tier != policy::Tier::namespaces)
-    return fail(rootError(policy, "only level full can have another root", "use --level full"));
+    return fail(rootError(policy, "only level full, in namespaces, can have another root", "use --level full"));
   if (!host.root.why_not.empty()) return fail(rootError(policy, host.root.why_not, host.root.hint));
   if (host.root.layers.empty() || host.root.layers.size() > kMaxLayers) {
     return fail(rootError(policy,

@@ -9,6 +9,9 @@
 
 namespace caisson::plan {
 
+/// The overlay of a root's layers, in errors.
+inline constexpr const char* kRootLayers = "the root's layers";
+
 inline bool hasOtherRoot(const policy::Policy& policy) { return policy.filesystem.root != "host"; }
 
 /// An error if the policy combines another root with what it excludes.

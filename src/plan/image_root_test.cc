@@ -145,6 +145,17 @@ TEST(ImageRoot, IsRefusedWhereItCannotBeEnforced) {
   EXPECT_NE(refusal(withRoot(), absent).find("not a directory"), std::string::npos);
 }
 
+TEST(ImageRoot, ChangesAreKeptOnDiskElseInMemoryElseRefused) {
+  HostFacts host = hostWithRoot();
+  EXPECT_TRUE(stepAt<MountTmpfs>(planned(withRoot(true), host), std::string(kRootChanges))->on_disk);
+  host.state_disk.why_no_overlay = "it is an overlay itself";
+  const Plan plan = planned(withRoot(true), host);
+  EXPECT_FALSE(stepAt<MountTmpfs>(plan, std::string(kRootChanges))->on_disk);
+  EXPECT_TRUE(anyContains(plan.warnings, "kept in memory"));
+  host.tmpfs_user_xattrs = false;
+  EXPECT_NE(refusal(withRoot(true), host).find("Linux 6.6"), std::string::npos);
+}
+
 TEST(ImageRoot, DirectoriesThatHoldTheCallersHomeOrStateAreRefused) {
   for (const std::string path : {"/", "/home", "/home/someone", "/home/someone/.local/state/caisson/x"}) {
     HostFacts host = hostWithRoot();

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <string>
 
+#include "plan/image_root.h"
+
 namespace caisson::supervise {
 namespace {
 
@@ -18,17 +20,21 @@ void explainDirectory(Error& error, const plan::Plan& plan) {
                           : "the working directory is not visible inside the sandbox";
 }
 
+std::string whereProgramsAre(const plan::Plan& plan) {
+  return plan.layered_root ? "programs come from the image" : "programs come from the host's /usr";
+}
+
 void explainExec(Error& error, const plan::Plan& plan) {
   if (error.code == ErrorCode::no_working_directory) return explainDirectory(error, plan);
   if (error.code == ErrorCode::no_interpreter) {
     error.reason = "the interpreter that its first line names, or its loader, is not inside the sandbox";
-    error.hint = "look at its first line; programs come from the host's /usr, others must be shown with --ro PATH";
+    error.hint = "look at its first line; " + whereProgramsAre(plan) + ", others must be shown with --ro PATH";
     return;
   }
   switch (error.sys_errno) {
     case ENOENT:
       error.reason = "no such program inside the sandbox";
-      error.hint = "programs come from the host's /usr; others must be shown with --ro PATH";
+      error.hint = whereProgramsAre(plan) + "; others must be shown with --ro PATH";
       break;
     case EACCES:
       error.reason = "the program may not be executed";
@@ -48,7 +54,12 @@ void explainExec(Error& error, const plan::Plan& plan) {
 
 void explainMounts(Error& error, const plan::Plan& plan) {
   const int code = error.sys_errno;
-  if (error.code == ErrorCode::file_system_refused && code == EINVAL && plan.workspace_overlay) {
+  if (error.code == ErrorCode::file_system_refused && error.object == plan::kRootLayers) {
+    error.hint = "the kernel refuses an overlay of them: keep the root, and CAISSON_HOME, on a local disk";
+  } else if (code == ELOOP && plan.root_writable) {
+    error.reason = "the root has a symbolic link at a path where the sandbox mounts something";
+    error.hint = "in a session, its own changes made it: create a new session";
+  } else if (error.code == ErrorCode::file_system_refused && code == EINVAL && plan.workspace_overlay) {
     error.hint =
         "the workspace has other mounts inside, which an overlay cannot show: use --workspace DIR:ro or DIR:rw";
   } else if (error.code == ErrorCode::denied_path_missing) {

@@ -8,12 +8,13 @@ import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 from typing import Any
 
 from harness import CAISSON, Operations, Server, skip
 
-STREAM_SECONDS = "1"  # streams have no end: curl leaves them
+STREAM_SECONDS = 30
 
 
 class Curl:
@@ -23,24 +24,45 @@ class Curl:
         self.server, self.scratch = server, scratch
         self.requests: list[tuple[str, str, int]] = []
 
-    def call(self, method: str, path: str, body: Any = None, *, token: str = "", flags: tuple[str, ...] = (),
-             stream: bool = False) -> tuple[int, bytes]:
-        output = self.scratch / "output"
-        output.unlink(missing_ok=True)
-        command = ["curl", "-sS", "-N", "-X", method, "-o", str(output), "-w", "%{http_code}", *flags,
-                   "--max-time", STREAM_SECONDS if stream else "60"]
+    def _command(self, method: str, path: str, body: Any, token: str, flags: tuple[str, ...]) -> list[str]:
+        command = ["curl", "-sS", "-N", "-X", method, "-o", str(self.scratch / "output"), *flags]
         if token:
             command += ["-H", f"Authorization: Bearer {token}", f"http://127.0.0.1:{self.server.port}{path}"]
         else:
             command += ["--unix-socket", self.server.socket, f"http://localhost{path}"]
         if body is not None:
             command += ["-H", "Content-Type: application/json", "-d", json.dumps(body)]
+        (self.scratch / "output").unlink(missing_ok=True)
+        return command
+
+    def _received(self) -> bytes:
+        output = self.scratch / "output"
+        return output.read_bytes() if output.exists() else b""
+
+    def call(self, method: str, path: str, body: Any = None, *, token: str = "",
+             flags: tuple[str, ...] = ()) -> tuple[int, bytes]:
+        command = self._command(method, path, body, token, ("-w", "%{http_code}", "--max-time", "60", *flags))
         done = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
-        if done.returncode not in ((0, 28) if stream else (0,)):
+        if done.returncode != 0:
             raise AssertionError(f"{' '.join(command)}: {done.returncode} {done.stderr}")
-        status = int(done.stdout)
-        self.requests.append((method, path.split("?")[0], status))
-        return status, output.read_bytes() if output.exists() else b""
+        self.requests.append((method, path.split("?")[0], int(done.stdout)))
+        return int(done.stdout), self._received()
+
+    def stream(self, path: str, expected: bytes, flags: tuple[str, ...] = (), meanwhile: str = "") -> None:
+        """Reads a stream, which has no end by itself, until it has these bytes. meanwhile: a path that is read meanwhile."""
+        heads = self.scratch / "heads"
+        heads.unlink(missing_ok=True)
+        command = self._command("GET", path, None, "", ("-D", str(heads), "--max-time", str(STREAM_SECONDS), *flags))
+        with subprocess.Popen(command, stderr=subprocess.DEVNULL) as curl:
+            while expected not in self._received() and curl.poll() is None:
+                if meanwhile:
+                    subprocess.run(["curl", "-sS", "-o", "/dev/null", "--unix-socket", self.server.socket,
+                                    f"http://localhost{meanwhile}"], check=True, timeout=60)
+                time.sleep(0.02)
+            curl.terminate()
+        if expected not in self._received():
+            raise AssertionError(f"{path}: {expected!r} did not come: {heads.read_text()} {self._received()!r}")
+        self.requests.append(("GET", path.split("?")[0], int(heads.read_text().split(" ")[1])))
 
     def json(self, method: str, path: str, body: Any = None, **options: Any) -> Any:
         status, data = self.call(method, path, body, **options)
@@ -78,11 +100,8 @@ class CurlClient(unittest.TestCase):
             self.assertIsInstance(curl.json("GET", path), dict)
         self.assertIn(curl.call("GET", "/v1/images")[0], (200, 501))
         self.assertTrue(curl.json("POST", "/v1/policies/check", {"policy": {}})["valid"])
-        for path in ("/v1/events?after=0", "/v1/audit/stream"):
-            status, data = curl.call("GET", path, stream=True)
-            self.assertEqual(status, 200)
-            if "events" in path:
-                self.assertIn(b"event: sandbox.created\n", data)
+        curl.stream("/v1/events?after=0", b"event: sandbox.created\n")
+        curl.stream("/v1/audit/stream", b"event: audit\n", meanwhile="/v1/whoami")  # each request is a record
 
     def command_routes(self) -> None:
         curl, commands = self.curl, f"{self.sandbox}/commands"
@@ -92,14 +111,13 @@ class CurlClient(unittest.TestCase):
         curl.json("POST", f"{one}/stdin", {"data": "typed\n"})
         self.assertTrue(curl.json("GET", one)["running"])
         curl.json("POST", f"{one}/signal", {"signal": "CONT"})
-        self.assertIn(b'"data":"typed\\n"', curl.call("GET", f"{one}/output", stream=True)[1])
+        curl.stream(f"{one}/output", b'"data":"typed\\n"')
         curl.json("DELETE", one)
         self.assertEqual(len(curl.json("GET", commands)["commands"]), 1)
         upgrade = ("-H", "Connection: Upgrade", "-H", "Upgrade: websocket", "-H", "Sec-WebSocket-Version: 13", "-H",
                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "-i")
-        status, data = curl.call("GET", f"{self.sandbox}/pty?command=true", flags=upgrade, stream=True)
-        self.assertEqual(status, 101)
-        self.assertIn(b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", data)  # the answer to this key in RFC 6455
+        # The answer to this key in RFC 6455.
+        curl.stream(f"{self.sandbox}/pty?command=true", b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", upgrade)
 
     def file_routes(self) -> None:
         curl, files = self.curl, f"{self.sandbox}/files"
@@ -116,7 +134,7 @@ class CurlClient(unittest.TestCase):
         local.write_bytes(archive)
         curl.json("PUT", f"{files}/archive?path=e", flags=("-T", str(local)))
         self.assertEqual(curl.call("GET", f"{files}/content?path=e/a")[1], b"content")
-        self.assertIn(b"event: ready\n", curl.call("GET", f"{files}/watch", stream=True)[1])
+        curl.stream(f"{files}/watch", b"event: ready\n")
         curl.json("DELETE", f"{files}/content?path=e&recursive=true")
 
     def history_routes(self, server: Server) -> None:

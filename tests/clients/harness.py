@@ -37,10 +37,19 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def make_certificate(directory: pathlib.Path) -> tuple[str, str]:
+    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    certificate, key = str(directory / "cert.pem"), str(directory / "key.pem")
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+                    "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
+                    certificate], check=True, capture_output=True, timeout=60)
+    return certificate, key
+
+
 class Server:
     """`caisson serve` with a private home, on a unix socket and on TCP. Its sandboxes end with it."""
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str) -> None:
         # Short: a socket's path has at most 107 bytes.
         self.home = pathlib.Path(tempfile.mkdtemp(prefix="caisson-clients-"))
         self.socket = str(self.home / "server" / "socket")
@@ -54,7 +63,7 @@ class Server:
         self.log = open(self.home / "log", "wb")
         self.process = subprocess.Popen(
             [CAISSON, "serve", "--listen", f"127.0.0.1:{self.port}", "--allow-workspace", str(self.workspace), "--config",
-             str(config)], env=self.environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+             str(config), *flags], env=self.environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         self._wait()
 
     def _wait(self) -> None:

@@ -63,13 +63,17 @@ async def commands(sandbox: AsyncSandbox) -> None:
     assert not (await sleeper.wait()).running
     assert {one.id for one in await sandbox.commands()} >= {background.id, sleeper.id}
 
-    terminal = await sandbox.terminal("stty size; read line; stty size; echo got $line; exit 7", rows=30, columns=90)
-    shown, resized = b"", False
+    # A resize takes a moment to reach the program: the terminal of the client is not that of the sandbox.
+    line = "stty size; until stty size | grep '^40 100'; do sleep 0.05; done; read line; echo got $line; exit 7"
+    terminal = await sandbox.terminal(line, rows=30, columns=90, command_timeout=30)
+    shown, resized, typed = b"", False, False
     async for data in terminal:
         shown += data
         if b"30 90" in shown and not resized:
             resized = True
             await terminal.resize(40, 100)
+        if b"40 100" in shown and not typed:
+            typed = True
             await terminal.write("hello\n")
     assert b"40 100" in shown and b"got hello" in shown, shown
     assert terminal.result is not None and terminal.result["exit_code"] == 7, terminal.result
@@ -195,7 +199,9 @@ async def server(owner: AsyncClient, sandbox: AsyncSandbox) -> None:
             assert event.type == "sandbox.created", event
             break
     await events.close()
-    # The stream begins at the end of the log as it is when the server first reads it.
+    # The stream begins at the end of the log as it is when the server first reads it; each request is a record.
+    for _ in range(20):
+        await owner.whoami()
     async for entry in records:
         assert entry.seq > 0 and entry.event, entry
         break

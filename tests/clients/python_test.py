@@ -2,23 +2,42 @@
 """The Python client against a real server: every operation of the OpenAPI document, for threads and for asyncio."""
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import dataclasses
+import inspect
 import os
 import pathlib
 import shutil
+import ssl
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import zipfile
 
-from harness import CAISSON, PYTHON_CLIENT, Operations, Server, remove_home, run_script, servers_of, skip
+from harness import CAISSON, PYTHON_CLIENT, Operations, Server, make_certificate, remove_home, run_script, servers_of, skip
 
 sys.path[:0] = [str(PYTHON_CLIENT / "src"), str(PYTHON_CLIENT / "tools")]
 import caisson_client  # noqa: E402
 import make_sync  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
+
+
+# Prints the output of a command; creates the file that the command waits for once a line was read.
+SURVIVOR = """
+from caisson_client import Sandbox
+with Sandbox.create() as sandbox:
+    stream = sandbox.stream("echo one; until [ -e go ]; do sleep 0.05; done; echo two")
+    for piece in stream:
+        print(piece.text, end="", flush=True)
+        if piece.text == "one\\n":
+            input()
+            sandbox.files.write("go", "")
+    print(stream.info.exit_code)
+"""
 
 
 class PythonClient(unittest.TestCase):
@@ -43,6 +62,71 @@ class PythonClient(unittest.TestCase):
         script.write_text(text.replace("asyncio.run(main())", "main()"))
         self.run_scenario(script)
 
+    def test_TlsCertificateIsVerified(self) -> None:
+        certificate, key = make_certificate(self.scratch)
+        trusted = ssl.create_default_context(cafile=certificate)
+        with Server("--tls-cert", certificate, "--tls-key", key) as server:
+            url, token = f"https://127.0.0.1:{server.port}", server.token("tls")
+            with caisson_client.Client(url, token=token, tls=trusted) as client:
+                self.assertEqual(client.whoami().name, "tls")
+            with caisson_client.Client(url, token=token) as client, self.assertRaises(caisson_client.ConnectionFailedError):
+                client.whoami()
+
+            async def connect() -> str:
+                async with caisson_client.AsyncClient(url, token=token, tls=trusted) as client:
+                    return (await client.whoami()).name
+
+            self.assertEqual(asyncio.run(connect()), "tls")
+
+    def test_OneClientServesManyThreadsAndTasks(self) -> None:
+        with Server() as server, caisson_client.Client(f"unix:{server.socket}") as client:
+            with caisson_client.Sandbox.create(client=client) as sandbox:
+                with concurrent.futures.ThreadPoolExecutor(8) as threads:
+                    results = list(threads.map(lambda i: sandbox.run(["echo", str(i)]).stdout, range(40)))
+                self.assertEqual(results, [f"{i}\n" for i in range(40)])
+
+            async def run_all() -> list[str]:
+                async with caisson_client.AsyncClient(f"unix:{server.socket}") as other:
+                    async with await caisson_client.AsyncSandbox.create(client=other) as sandbox:
+                        runs = [sandbox.run(["echo", str(i)]) for i in range(40)]
+                        return [one.stdout for one in await asyncio.gather(*runs)]
+
+            self.assertEqual(asyncio.run(run_all()), [f"{i}\n" for i in range(40)])
+
+    def test_CancelledRunKillsTheCommand(self) -> None:
+        async def cancel(url: str) -> str:
+            async with caisson_client.AsyncClient(url) as client:
+                async with await caisson_client.AsyncSandbox.create(client=client) as sandbox:
+                    task = asyncio.ensure_future(sandbox.run("touch begun; sleep 1000; touch ended"))
+                    while "begun" not in [one.name for one in await sandbox.files.list()]:
+                        await asyncio.sleep(0.02)
+                    task.cancel()
+                    with self.assertRaises(asyncio.CancelledError):
+                        await task
+                    look = "for i in $(seq 200); do grep -qx sleep /proc/[0-9]*/comm || break; sleep 0.05; done; ls; " \
+                           "grep -x sleep /proc/[0-9]*/comm || echo gone"
+                    return (await sandbox.run(["bash", "-c", look])).stdout
+
+        with Server() as server:
+            self.assertEqual(asyncio.run(cancel(f"unix:{server.socket}")), "begun\ngone\n")
+
+    def test_ClosingAStreamEndsTheLoopOfAnotherThread(self) -> None:
+        with Server() as server, caisson_client.Client(f"unix:{server.socket}") as client:
+            with caisson_client.Sandbox.create(client=client) as sandbox:
+                for stream in (client.events(), sandbox.stream("echo first; sleep 1000")):
+                    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+                        begun = threading.Event()
+
+                        def read() -> None:
+                            for _ in stream:
+                                begun.set()
+
+                        reading = threads.submit(read)
+                        sandbox.start("true")  # an event
+                        self.assertTrue(begun.wait(30))
+                        stream.close()
+                        reading.result(30)
+
     def test_ModelsHaveEveryMemberOfTheDocument(self) -> None:
         names = {"Sandbox": "SandboxInfo", "Command": "CommandInfo", "File": "FileInfo", "Network": "NetworkInfo"}
         with Server() as server:
@@ -57,6 +141,31 @@ class PythonClient(unittest.TestCase):
             theirs = {one for one in value["properties"] if not one.endswith("_encoding")} | (ours & set(value["properties"]))
             self.assertEqual(theirs - ours, set(), schema)
         self.assertGreaterEqual(checked, 12)
+
+    def test_MethodsTakeEveryFieldOfTheDocument(self) -> None:
+        client, sandbox = caisson_client.Client, caisson_client.Sandbox
+        files, network = type(offline().files), type(offline().network)
+        methods = {
+            "createSandbox": [sandbox.create], "listSandboxes": [client.sandboxes], "extendSandbox": [sandbox.extend],
+            "runCommand": [sandbox.run, sandbox.start, sandbox.stream], "openTerminal": [sandbox.terminal],
+            "streamOutput": [caisson_client.Command.output], "writeStdin": [caisson_client.Command.write],
+            "sendSignal": [caisson_client.Command.signal], "createCheckpoint": [sandbox.checkpoint],
+            "restoreCheckpoint": [sandbox.restore], "forkSandbox": [sandbox.fork], "getDiff": [sandbox.diff],
+            "commitChanges": [sandbox.commit], "publishPort": [sandbox.expose], "changeNetwork": [network.allow],
+            "streamEvents": [client.events], "listFiles": [files.list], "readFile": [files.read], "writeFile": [files.write],
+            "removeFile": [files.remove], "statFile": [files.stat], "moveFile": [files.move], "makeDirectory": [files.mkdir],
+            "watchFiles": [files.watch], "readArchive": [files.pack], "writeArchive": [files.unpack],
+            "queryAudit": [type(offline().client.audit).query], "checkPolicy": [type(offline().client.policies).check],
+            "answerApproval": [type(offline().client.approvals).answer]}
+        # Chosen by the client: how input is encoded, which method was called. request_timeout is the client's own.
+        chosen = {"encoding", "stdin_encoding", "mode", "action", "args", "from", "to", "request_timeout"}
+        with Server() as server:
+            document = document_of(server)
+        inputs = inputs_of(document)
+        self.assertEqual(set(inputs) - set(methods), set(), "operations with fields that this test does not know")
+        for operation, fields in inputs.items():
+            ours = {name for method in methods[operation] for name in inspect.signature(method).parameters}
+            self.assertEqual(fields - ours - chosen, set(), operation)
 
     def test_FirstUseStartsOneServerForAllClients(self) -> None:
         home = pathlib.Path(tempfile.mkdtemp(prefix="caisson-start-"))
@@ -74,6 +183,24 @@ class PythonClient(unittest.TestCase):
             for pid in servers_of(home):
                 os.kill(pid, 15)
             remove_home(home, environment)
+
+    def test_StreamSurvivesAKilledServer(self) -> None:
+        home = pathlib.Path(tempfile.mkdtemp(prefix="caisson-start-"))
+        environment = {**os.environ, "CAISSON_HOME": str(home), "CAISSON_PROGRAM": CAISSON,
+                       "PYTHONPATH": str(PYTHON_CLIENT / "src")}
+        self.addCleanup(remove_home, home, environment)
+        client = subprocess.Popen([sys.executable, "-W", "error", "-c", SURVIVOR], env=environment, stdin=subprocess.PIPE,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            assert client.stdout is not None
+            self.assertEqual(client.stdout.readline(), "one\n")
+            (server,) = servers_of(home)
+            os.kill(server, 9)
+            self.assertEqual(client.communicate("go\n", timeout=60), ("two\n0\n", ""))
+        finally:
+            client.kill()
+            for pid in servers_of(home):
+                os.kill(pid, 15)
 
     def test_FailedStartReportsTheServersMessage(self) -> None:
         home = tempfile.mkdtemp(prefix="caisson-start-")
@@ -103,8 +230,28 @@ class PythonClient(unittest.TestCase):
 
     def test_SyncModulesAreMadeFromTheAsyncOnes(self) -> None:
         subprocess.run([sys.executable, str(PYTHON_CLIENT / "tools" / "make_sync.py"), "--check"], check=True, timeout=60)
+        environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(self.scratch)}  # the source may not be writable
         subprocess.run([sys.executable, "-W", "error", "-m", "compileall", "-q", "-f", str(PYTHON_CLIENT / "src")], check=True,
-                       timeout=60)
+                       env=environment, timeout=60)
+
+
+def offline() -> caisson_client.Sandbox:
+    """A sandbox that is not there, for its types."""
+    info = caisson_client.SandboxInfo("none", "", {}, "running", 0, 0)
+    return caisson_client.Sandbox(caisson_client.Client("unix:/nowhere"), info)
+
+
+def inputs_of(document: dict) -> dict[str, set[str]]:
+    """The fields of the body and of the query, by operation."""
+    found: dict[str, set[str]] = {}
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+            fields = set(body.get("properties", {}))
+            fields |= {one["name"] for one in operation.get("parameters", []) if one["in"] == "query"}
+            if fields:
+                found[operation["operationId"]] = fields
+    return found
 
 
 def document_of(server: Server) -> dict:

@@ -25,6 +25,7 @@ async function probe(client, sandbox) {
   if (name === "cut_body") return sandbox.files.download("a", join(scratch, "cut"));
   if (name.startsWith("idle_")) {
     await client.whoami();
+    if (name === "idle_put") return sandbox.files.write("a", "content");
     if (name === "idle_post") return (await sandbox.run("anything")).stdout;
   }
   return (await client.whoami()).name;

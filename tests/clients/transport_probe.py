@@ -32,8 +32,10 @@ async def probe(client: AsyncClient, sandbox: AsyncSandbox) -> object:
         return await sandbox.files.write("a", (b"x" * 65536 for _ in range(2000)))
     if NAME == "cut_body":
         return await sandbox.files.download("a", pathlib.Path(SCRATCH) / "cut")
-    if NAME in ("idle_get", "idle_post"):
+    if NAME.startswith("idle_"):
         await client.whoami()
+        if NAME == "idle_put":
+            return await sandbox.files.write("a", "content")
         if NAME == "idle_post":
             return (await sandbox.run("anything")).stdout
     return (await client.whoami()).name

@@ -58,16 +58,22 @@ async function commands(sandbox) {
   const ids = (await sandbox.commands()).map((one) => one.id);
   assert.ok(ids.includes(background.id) && ids.includes(sleeper.id));
 
-  const line = "stty size; read line; stty size; echo got $line; exit 7";
-  const terminal = await sandbox.terminal(line, { rows: 30, columns: 90 });
+  // A resize takes a moment to reach the program: the terminal of the client is not that of the sandbox.
+  const line = "stty size; until stty size | grep '^40 100'; do sleep 0.05; done; read line; echo got $line; exit 7";
+  const terminal = await sandbox.terminal(line, { rows: 30, columns: 90, command_timeout: 30 });
   let shown = "";
   let resized = false;
+  let typed = false;
   for await (const data of terminal) {
     shown += Buffer.from(data).toString();
-    if (!shown.includes("30 90") || resized) continue;
-    resized = true;
-    await terminal.resize(40, 100);
-    await terminal.write("hello\n");
+    if (shown.includes("30 90") && !resized) {
+      resized = true;
+      await terminal.resize(40, 100);
+    }
+    if (shown.includes("40 100") && !typed) {
+      typed = true;
+      await terminal.write("hello\n");
+    }
   }
   assert.match(shown, /40 100[^]*got hello/);
   assert.equal(terminal.result.exit_code, 7);
@@ -193,6 +199,8 @@ async function server(owner, sandbox) {
     assert.equal(event.type, "sandbox.created");
     break;
   }
+  // The stream begins at the end of the log as it is when the server first reads it; each request is a record.
+  for (let i = 0; i < 20; ++i) await owner.whoami();
   for await (const record of records) {
     assert.ok(record.seq > 0 && record.event);
     break;

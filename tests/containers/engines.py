@@ -171,10 +171,11 @@ class Podman(Engine):
                            "--inh-caps=-all", "--", *self.prefix]
             for path in (directory, directory / "tmp", directory / "run"):
                 shutil.chown(path, user, pwd.getpwnam(user).pw_gid)
-        self.podman("import", image, IMAGE)
+        with open(image, "rb") as archive:  # the user may not read the directory it is in
+            self.podman("import", "-", IMAGE, stdin=archive)
 
-    def podman(self, *arguments):
-        return command(*self.prefix, *arguments, environment=self.environment, cwd=self.directory)
+    def podman(self, *arguments, **options):
+        return command(*self.prefix, *arguments, environment=self.environment, cwd=self.directory, **options)
 
     def run(self, flags, mounts, environment, arguments):
         for source, target, mode in mounts:

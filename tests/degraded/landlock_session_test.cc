@@ -2,6 +2,9 @@
 // command.
 #include <sys/stat.h>
 
+#include <cstdio>
+#include <sstream>
+
 #include "degraded/degraded.h"
 #include "functional/mcp_client.h"
 
@@ -18,6 +21,11 @@ class LandlockSession : public DegradedTest {
     workspace.write("dir/old", "old\n");
     workspace.write(".env", "TOKEN=secret\n");
     workspace.openToAll();
+  }
+
+  void TearDown() override {  // root's files are not below CAISSON_HOME
+    std::istringstream lines(session({"list"}).out);
+    for (std::string line; std::getline(lines, line);) (void)session({"destroy", line.substr(0, line.find(' '))});
   }
 
   [[nodiscard]] RunOutput session(std::vector<std::string> arguments, const std::string& input = {}) const {
@@ -147,6 +155,22 @@ TEST_F(LandlockSession, EndsTheProcessesOfACommandWithIt) {
   const std::string pid = ran.out.substr(0, ran.out.find('\n'));
   ASSERT_FALSE(pid.empty()) << ran.describe();
   EXPECT_FALSE(exists("/proc/" + pid)) << ran.describe();
+}
+
+TEST_F(LandlockSession, CleanRemovesRootsFilesOfASessionWhoseHomeIsGone) {
+  requireOrSkip(runsAsRoot(), "files of other users are below CAISSON_HOME");
+  const std::string id = ofWorkspace();
+  const std::string copy = sh(id, "pwd").out;
+  const std::string directory = copy.substr(0, copy.find(id) + id.size());
+  ASSERT_TRUE(exists(directory)) << copy;
+  const auto clean = [&] {
+    EXPECT_EQ(runCaisson({"clean"}, {.env = {{"CAISSON_HOME", files.path()}}}).exit_status, 0);
+  };
+  clean();
+  EXPECT_TRUE(exists(directory)) << "of a session of another CAISSON_HOME";
+  ASSERT_EQ(std::rename((home / "sessions").c_str(), (home / "gone").c_str()), 0);
+  clean();
+  EXPECT_FALSE(exists(directory));
 }
 
 TEST_F(LandlockSession, ReadsAndWritesFilesOfTheCopyOnly) {

@@ -9,6 +9,7 @@
 #include "functional/busybox_root.h"
 #include "functional/sandbox.h"
 #include "functional/tree_state.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -45,6 +46,7 @@ TEST_F(ImageRoot, ProgramsOfTheDirectoryRunAndNothingOfTheHostIsThere) {
 }
 
 TEST_F(ImageRoot, MergedAndUnmergedLayoutsRunAShell) {
+  CONFORMS("R-ROOT-1");
   for (const bool merged : {true, false}) {
     const TempDir root;
     installBusybox(root, merged);
@@ -54,6 +56,7 @@ TEST_F(ImageRoot, MergedAndUnmergedLayoutsRunAShell) {
 }
 
 TEST_F(ImageRoot, IsReadOnlyAndUnchanged) {
+  CONFORMS("R-ROOT-1");
   const TempDir root;
   installBusybox(root);
   const auto before = treeState(root.path());
@@ -69,6 +72,7 @@ TEST_F(ImageRoot, IsReadOnlyAndUnchanged) {
 
 /// Without layers of ours above it, /proc -> /etc and the like would mount over files of the image or of the host.
 TEST_F(ImageRoot, LinksAtMountPointsLeadNowhere) {
+  CONFORMS("R-ROOT-3");
   const TempDir root, victim;
   installBusybox(root);
   victim.write("file", "untouched\n");
@@ -92,6 +96,7 @@ TEST_F(ImageRoot, LinksAtMountPointsLeadNowhere) {
 }
 
 TEST_F(ImageRoot, DevicesOfTheDirectoryAreNotShown) {
+  CONFORMS("R-ROOT-3");
   const TempDir root;
   installBusybox(root);
   root.write("dev/sda", "not a device");
@@ -102,6 +107,7 @@ TEST_F(ImageRoot, DevicesOfTheDirectoryAreNotShown) {
 }
 
 TEST_F(ImageRoot, DeniedPathsAreHiddenThroughItsLinks) {
+  CONFORMS("R-ROOT-4");
   const TempDir root;
   installBusybox(root, true);
   root.write("usr/lib/secret", "hidden-content\n");
@@ -117,6 +123,7 @@ TEST_F(ImageRoot, DeniedPathsAreHiddenThroughItsLinks) {
 
 /// Without noexec on the root, the loader would start any program of it.
 TEST_F(ImageRoot, OnlyListedProgramsAndTheirLibrariesAreExecutable) {
+  CONFORMS("R-ROOT-4");
   const TempDir root;
   installBusybox(root);
   root.makeDir("opt");
@@ -135,6 +142,7 @@ TEST_F(ImageRoot, OnlyListedProgramsAndTheirLibrariesAreExecutable) {
 }
 
 TEST_F(ImageRoot, HostPathsAndSecretsWorkAsWithTheHostsRoot) {
+  CONFORMS("R-ROOT-4");
   const TempDir root, shown;
   installBusybox(root);
   shown.write("file", "shown\n");
@@ -145,6 +153,7 @@ TEST_F(ImageRoot, HostPathsAndSecretsWorkAsWithTheHostsRoot) {
 }
 
 TEST_F(ImageRoot, RootInsideHasNoPowerOverTheKernel) {
+  CONFORMS("R-ROOT-5");
   const TempDir root;
   installBusybox(root);
   const RunOutput output = asRoot(root,
@@ -158,6 +167,7 @@ TEST_F(ImageRoot, RootInsideHasNoPowerOverTheKernel) {
 
 /// F11 holds for root inside too: no file gets a setuid bit, in the root or in a directory of the host.
 TEST_F(ImageRoot, RootInsideSetsModesWithoutSetIdBits) {
+  CONFORMS("R-ROOT-5");
   const TempDir root, shared;
   installBusybox(root);
   shared.write("file", "x");
@@ -177,6 +187,7 @@ TEST_F(ImageRoot, RootInsideSetsModesWithoutSetIdBits) {
 }
 
 TEST_F(ImageRoot, RootInsideIsToldThatOwnersAndDevicesChange) {
+  CONFORMS("R-ROOT-6");
   const TempDir root;
   installBusybox(root);
   const RunOutput output = asRoot(root,
@@ -186,6 +197,7 @@ TEST_F(ImageRoot, RootInsideIsToldThatOwnersAndDevicesChange) {
 }
 
 TEST_F(ImageRoot, SessionKeepsChangesUntilItIsDestroyed) {
+  CONFORMS("R-ROOT-6");
   const TempDir root, home;
   installBusybox(root);
   const auto before = treeState(root.path());
@@ -208,6 +220,7 @@ TEST_F(ImageRoot, SessionKeepsChangesUntilItIsDestroyed) {
 }
 
 TEST_F(ImageRoot, WrongRootsAreRefusedWithTheReason) {
+  CONFORMS("R-ROOT-4");
   const TempDir root;
   installBusybox(root);
   root.write("file", "x");

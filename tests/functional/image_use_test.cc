@@ -5,6 +5,7 @@
 
 #include "functional/busybox_root.h"
 #include "functional/sandbox.h"
+#include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
@@ -42,6 +43,7 @@ class ImageUse : public SandboxTest {
 };
 
 TEST_F(ImageUse, ConfigurationAppliesBelowThePolicy) {
+  CONFORMS("R-ROOT-1");
   const TempDir root;
   installBusybox(root);
   root.write("srv/app/file", "data\n");
@@ -59,6 +61,7 @@ TEST_F(ImageUse, ConfigurationAppliesBelowThePolicy) {
 }
 
 TEST_F(ImageUse, LayersAreStackedAndStayUnchanged) {
+  CONFORMS("R-ROOT-1");
   const TempDir lower, upper;
   installBusybox(lower);
   lower.write("etc/name", "lower\n");
@@ -77,6 +80,7 @@ TEST_F(ImageUse, LayersAreStackedAndStayUnchanged) {
 }
 
 TEST_F(ImageUse, DigestPinsTheImageAndSessionsKeepTheirs) {
+  CONFORMS("R-ROOT-2");
   const TempDir first, second;
   for (const TempDir* root : {&first, &second}) installBusybox(*root);
   first.write("name", "first\n");

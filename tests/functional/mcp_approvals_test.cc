@@ -176,6 +176,7 @@ TEST_F(McpApprovals, AProfileBelowLevelFullIsTheUsersDecision) {
 
 // Neither is another root, or to be root in it.
 TEST_F(McpApprovals, AnImageAndRootInsideAreTheUsersDecision) {
+  CONFORMS("R-ROOT-7");
   const auto call = [](const Json& arguments) { return Json{{"name", "sandbox_create"}, {"arguments", arguments}}; };
   const auto client = start();
   const Json image = client->request("tools/call", call({{"image", "debian:12"}}))["result"];

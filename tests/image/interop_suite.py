@@ -103,6 +103,19 @@ class Interop(ImageTest):
             self.assertEqual(self.identity(f"skopeo/{kind}:2"), self.identity("app:1"))
 
     @needs("mmdebstrap")
+    def test_recipe_is_built(self):
+        # CONFORMS("R-USE-6")
+        self.need_root()
+        built = self.image("build", "-q", "--recipe", "python", "-t", "python:local", timeout=500)
+        if "mmdebstrap failed" in built.err:
+            self.skipTest("mmdebstrap found no packages")
+        self.assertEqual(built.status, 0, built.text)
+        run = self.run_program(CAISSON, "run", "--image", "python:local", "--", "python3", "-c", "print(6 * 7)")
+        self.assertEqual(run.out, "42\n", run.text)
+        bill = json.loads((self.roots("python:local")[-1] / "usr/share/sbom/image.spdx.json").read_text())
+        self.assertIn("python3", [package["name"] for package in bill["packages"]])
+
+    @needs("mmdebstrap")
     def test_debian_root_is_imported(self):
         self.need_root()
         built = self.run_program("mmdebstrap", "--variant=essential", "--mode=root", "bookworm", self.scratch / "debian.tar", timeout=400)

@@ -43,6 +43,19 @@ class ImportSources(ImageTest):
         self.must("import", self.scratch / "r.tar.zst", "root:3")
         self.check_root("root:3")
 
+    def test_names_beyond_ascii_are_kept(self):
+        for at, layout in enumerate((tarfile.PAX_FORMAT, tarfile.GNU_FORMAT)):
+            names = ["F\u0151tan\u00fas\u00edtv\u00e1ny.crt", "\u65e5\u672c/\u8a9e", "a b%\u00e9" + "x" * 120]
+            path = self.write_tar(f"{at}.tar", [entry(name, b"x") for name in names] + [link("l", names[0])], layout)
+            self.must("import", path, f"names:{at}")
+            (root,) = self.roots(f"names:{at}")
+            for name in names:
+                self.assertEqual((root / name).read_bytes(), b"x")
+            self.assertEqual(os.readlink(root / "l"), names[0])
+        self.must("import", root, "names:directory")
+        self.assertTrue((self.roots("names:directory")[0] / names[1]).exists())
+        self.assert_store_clean()
+
     def test_directory_is_reproducible(self):
         self.environment["SOURCE_DATE_EPOCH"] = "1700000000"
         tree = self.scratch / "tree"
@@ -203,6 +216,8 @@ class Names(ImageTest):
         self.assertEqual(self.must("list", "-q").out.split(), [identifier] * 2)
         self.assertEqual(self.inspect(identifier)["Id"][7:19], identifier)
         self.must("remove", "root:1")
+        recorded = [json.loads(line)["data"] for line in self.run_program(CAISSON, "audit", "show", "--json").out.splitlines() if "image_changed" in line]
+        self.assertEqual([(data["action"], data["name"].split("/")[-1]) for data in recorded], [("add", "root:1"), ("add", "root:2"), ("remove", "root:1")])
         self.assertEqual(len(list((self.store / "layers").iterdir())), 1)
         self.must("remove", identifier)
         self.assertEqual(list((self.store / "layers").iterdir()), [])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py [--gtest_output=xml:FILE] SUITE...: runs image suites (local, hostile, registry, interop, crash).
+"""run.py [--gtest_output=xml:FILE] SUITE...: runs image suites (local, hostile, build, registry, interop, crash).
 
 CAISSON_BIN is the program; caisson-image and caisson-unpack are beside it. Results are also written in GoogleTest's format.
 """
@@ -66,7 +66,7 @@ def write_results(path, cases):
 
 def main(words):
     output = [word.split(":", 1)[1] for word in words if word.startswith("--gtest_output=xml:")]
-    suites = [word for word in words if not word.startswith("--")] or os.environ.get("CAISSON_IMAGE_SUITES", "local hostile registry").split()
+    suites = [word for word in words if not word.startswith("--")] or os.environ.get("CAISSON_IMAGE_SUITES", "local hostile build").split()
     program = os.environ.get("CAISSON_BIN", "")
     if not os.access(pathlib.Path(program).parent / "caisson-image", os.X_OK):
         print("caisson-image is not built: libarchive, libcurl or libzstd is missing")

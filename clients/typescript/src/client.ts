@@ -1,12 +1,17 @@
 // A connection to a caisson server, and what belongs to the server and not to one sandbox.
+import { setTimeout as sleep } from "node:timers/promises";
+
 import { routes } from "./api.js";
 import type { Approval, AuditRecord, Caller, Event, Operations, Policy, PolicyCheck, SandboxList } from "./types.js";
 import { localEndpoint, parseUrl } from "./endpoint.js";
-import { CaissonError, errorOf, ProtocolError } from "./errors.js";
+import { CaissonError, ConnectionFailedError, errorOf, ProtocolError } from "./errors.js";
 import { Events, EventSource } from "./events.js";
 import { startServer } from "./local.js";
-import { NoServerError, readAll, Transport } from "./transport.js";
+import { isRepeatable, NoServerError, readAll, Transport } from "./transport.js";
 import type { Body, Request, Response } from "./transport.js";
+
+const maxAttempts = 4;
+const pauseMs = 50;
 
 export interface ClientOptions {
   /**
@@ -88,15 +93,24 @@ export class Client {
     return { path, request: { method, target: path + queryText(input.query), headers, body, timeout } };
   }
 
-  private async started<Result>(send: () => Promise<Result>): Promise<Result> {
-    try {
-      return await send();
-    } catch (error) {
-      if (!this.starts || !(error instanceof NoServerError)) throw error;
+  /** Starts the user's own server if there is none. Sends again what can be repeated, for example while a server ends. */
+  private async persist<Result>(repeatable: boolean, send: () => Promise<Result>): Promise<Result> {
+    for (let attempt = 1; ; ++attempt) {
+      try {
+        return await send();
+      } catch (error) {
+        const missing = error instanceof NoServerError;
+        const again = missing ? this.starts : error instanceof ConnectionFailedError && repeatable;
+        if (!again || attempt >= maxAttempts) throw error;
+        if (missing) await this.start();
+        else await sleep(attempt * pauseMs);
+      }
     }
+  }
+
+  private start(): Promise<void> {
     const program = this.options.program ?? (process.env["CAISSON_PROGRAM"] || "caisson");
-    await startServer(program, this.transport.endpoint.socket, this.options.start_timeout ?? 30);
-    return send();
+    return startServer(program, this.transport.endpoint.socket, this.options.start_timeout ?? 30);
   }
 
   private async check(path: string, method: string, response: Response): Promise<Response> {
@@ -108,7 +122,7 @@ export class Client {
   /** One request. Throws ApiError unless the status is 2xx; the body of the response is not read yet. */
   async send<Id extends OperationId>(id: Id, input: Input<Id>): Promise<Response> {
     const { path, request } = this.prepare(id, input as AnyInput);
-    return this.check(path, request.method, await this.started(() => this.transport.send(request)));
+    return this.check(path, request.method, await this.persist(isRepeatable(request), () => this.transport.send(request)));
   }
 
   /** One request whose response is JSON; undefined if it has no content. */
@@ -130,7 +144,7 @@ export class Client {
   /** A WebSocket handshake on an operation. */
   async upgrade<Id extends OperationId>(id: Id, input: Input<Id>) {
     const { path, request } = this.prepare(id, input as AnyInput);
-    const answer = await this.started(() => this.transport.upgrade(request));
+    const answer = await this.persist(false, () => this.transport.upgrade(request));
     if ("socket" in answer) {
       this.options.on_response?.(request.method, path, 101);
       return answer;

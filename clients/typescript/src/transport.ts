@@ -7,7 +7,7 @@ import { ReadableStream } from "node:stream/web";
 
 import { describeEndpoint } from "./endpoint.js";
 import type { Endpoint } from "./endpoint.js";
-import { CaissonError, ConnectionFailedError, RequestTimeoutError } from "./errors.js";
+import { CaissonError, ConnectionFailedError, ProtocolError, RequestTimeoutError } from "./errors.js";
 
 export type Body = string | Uint8Array | AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 
@@ -51,7 +51,7 @@ export class Transport {
     const idle = new IdleTimer(request.timeout);
     const byFetch = !this.endpoint.socket && request.timeout < longestFetch;
     try {
-      return byFetch ? await this.sendByFetch(request, idle) : await this.sendByNode(request, idle, true);
+      return byFetch ? await this.sendByFetch(request, idle) : await this.sendByNode(request, idle);
     } catch (error) {
       idle.stop();
       throw this.translate(error, idle, request);
@@ -62,6 +62,7 @@ export class Transport {
     if (error instanceof CaissonError) return error;
     if (idle.expired) return new RequestTimeoutError(`the server sent nothing for ${request.timeout} s`);
     const where = describeEndpoint(this.endpoint);
+    if (codeOf(error).startsWith("HPE_")) return new ProtocolError(`the response of ${where} is not HTTP/1.1`);
     if (["ENOENT", "ECONNREFUSED"].includes(codeOf(error))) return new NoServerError(`no server at ${where}: ${codeOf(error)}`);
     return new ConnectionFailedError(`the connection to ${where} broke: ${codeOf(error) || String(error)}`);
   }
@@ -77,19 +78,13 @@ export class Transport {
     return this.respond(response.status, pieces, idle, request, () => idle.controller.abort());
   }
 
-  private sendByNode(request: Request, idle: IdleTimer, first: boolean): Promise<Response> {
+  private sendByNode(request: Request, idle: IdleTimer): Promise<Response> {
     return new Promise((resolve, reject) => {
       const sent = this.openRequest(request, idle);
       sent.once("response", (response) => {
         resolve(this.respond(response.statusCode ?? 0, response, idle, request, () => response.destroy()));
       });
-      sent.once("error", (error) => {
-        // The server may close an idle connection at this moment. Repeat only what cannot happen twice by that.
-        const { body } = request;
-        const repeatable = request.method === "GET" || ("Idempotency-Key" in request.headers && typeof body === "string");
-        if (first && sent.reusedSocket && repeatable && !idle.expired) resolve(this.sendByNode(request, idle, false));
-        else reject(error);
-      });
+      sent.once("error", reject);
       writeBody(sent, request.body);
     });
   }
@@ -144,6 +139,12 @@ export class Transport {
       sent.end();
     });
   }
+}
+
+/** Whether a request that broke off can be sent again: it changes nothing, or nothing more. */
+export function isRepeatable({ method, headers, body }: Request): boolean {
+  if (body !== undefined && typeof body !== "string" && !(body instanceof Uint8Array)) return false;
+  return method === "GET" || method === "PUT" || "Idempotency-Key" in headers;
 }
 
 /** Not Readable.toWeb(), which throws outside of any promise if the server refuses the body (Node 20). */

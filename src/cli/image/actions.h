@@ -5,6 +5,8 @@
 
 namespace caisson::cli {
 
+int buildAction(const Arguments& arguments);
+int commitAction(const Arguments& arguments);
 int importAction(const Arguments& arguments);
 int inspectAction(const Arguments& arguments);
 int listAction(const Arguments& arguments);

@@ -25,8 +25,13 @@ constexpr OptionGroup kPullGroups[] = {{"Pull", kPullOptions}};
 constexpr Option kPushOptions[] = {kImageQuiet};
 constexpr OptionGroup kPushGroups[] = {{"Push", kPushOptions}};
 
-constexpr const Verb* kImageVerbs[] = {&kImagePull, &kImagePush,    &kImageImport, &kImageSave,   &kImageTag,
-                                       &kImageList, &kImageInspect, &kImageVerify, &kImageRemove, &kImagePrune};
+constexpr Option kBuildOptions[] = {kImageTagName, kImageFile,  kImageArgument, kImageTarget, kImageHost,
+                                    kImageNoCache, kImageForce, kImageRecipe,   kImageQuiet};
+constexpr OptionGroup kBuildGroups[] = {{"Build", kBuildOptions}};
+
+constexpr const Verb* kImageVerbs[] = {&kImageBuild,   &kImageCommit, &kImagePull,   &kImagePush,
+                                       &kImageImport,  &kImageSave,   &kImageTag,    &kImageList,
+                                       &kImageInspect, &kImageVerify, &kImageRemove, &kImagePrune};
 
 }  // namespace
 
@@ -94,6 +99,38 @@ constinit const Verb kImageTag{
     .perform = start<kImageTag>,
 };
 
+constinit const Verb kImageBuild{
+    .path = "image build",
+    .summary = "Build an image from a Containerfile",
+    .description =
+        "CONTEXT is the directory that COPY reads (default: the current one). Supported are FROM, RUN, COPY, ADD of "
+        "local "
+        "files, ENV, WORKDIR, USER, ARG, ENTRYPOINT, CMD, LABEL, EXPOSE, several stages and .dockerignore; anything "
+        "else is "
+        "an error. Each RUN is a command in a sandbox, without network unless --allow-host is given. The image has a "
+        "list "
+        "of its packages (SPDX). With SOURCE_DATE_EPOCH equal inputs give equal images.",
+    .examples =
+        "caisson image build -t app:1 .\n"
+        "caisson image build -t app:1 --allow-host pypi.org .  for RUN pip install\n"
+        "caisson image build --recipe python -t python:local",
+    .topic = Topic::images,
+    .syntax = {.groups = kBuildGroups, .operands = "[CONTEXT]"},
+    .perform = start<kImageBuild>,
+};
+
+constinit const Verb kImageCommit{
+    .path = "image commit",
+    .summary = "Make an image of a session's root",
+    .description =
+        "The session must have an image as its root and isolation.user = \"root\". The new image has what was "
+        "changed outside the workspace as its uppermost layer.",
+    .examples = "caisson image commit my-session app:2",
+    .topic = Topic::images,
+    .syntax = {.operands = "SESSION [NAME]"},
+    .perform = start<kImageCommit>,
+};
+
 constinit const Verb kImageList{
     .path = "image list",
     .summary = "List images",
@@ -142,7 +179,7 @@ constinit const Verb kImagePrune{
 
 constinit const Verb kImage{
     .path = "image",
-    .summary = "Pull, import, list and remove images",
+    .summary = "Pull, build, import, list and remove images",
     .description =
         "Images are root file systems for sandboxes: `caisson run --image debian:12 -- CMD`. They are in a "
         "content-addressed store below CAISSON_HOME/images.",

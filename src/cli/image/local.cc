@@ -126,8 +126,9 @@ int pruneAction(const Arguments& arguments) {
   const auto store = Store::open();
   if (!store) return complain(store.error());
   const bool all = arguments.has(kImageAll);
-  const auto removed =
-      store->removeNames([&](const StoredName& entry) { return (all || entry.name.empty()) && !inUse(*store, entry); });
+  const auto removed = store->removeNames([&](const StoredName& entry) {
+    return (all || entry.name.empty() || entry.name.starts_with(image::kBuildCache)) && !inUse(*store, entry);
+  });
   if (!removed) return complain(removed.error());
   return collect(*store);
 }

@@ -178,8 +178,9 @@ int listAction(const Arguments& arguments) {
   if (auto checked = expectOperands(arguments, 0, 0); !checked) return complain(checked.error());
   const auto store = Store::open();
   if (!store) return complain(store.error());
-  const auto names = store->names();
+  auto names = store->names();
   if (!names) return complain(names.error());
+  std::erase_if(*names, [](const StoredName& stored) { return stored.name.starts_with(image::kBuildCache); });
   if (arguments.has(kImageJson)) return print(listJson(*store, *names));
   if (!arguments.has(kImageQuiet)) return print(listTable(*store, *names));
   std::string out;

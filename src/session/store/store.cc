@@ -416,6 +416,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
 }
 
 Result<std::vector<std::string>> Store::clean(bool all) {
+  removeAbandonedTierFiles();
   std::vector<std::string> removed;
   auto entries = paths_.sessions().list("");
   if (!entries) return fail(entries.error());

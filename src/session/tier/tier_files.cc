@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 
 #include "plan/workspace.h"
 #include "session/client/as_payload.h"
 #include "session/client/tree_copy.h"
+#include "sys/descriptor_path.h"
 #include "sys/state_home.h"
 
 namespace caisson::session {
@@ -16,7 +18,8 @@ namespace {
 
 using sys::RootDir;
 
-constexpr const char* kTierDirectory = "tier";  // in a session's directory
+constexpr const char* kTierDirectory = "tier";   // in a session's directory
+constexpr const char* kSessionFile = "session";  // below /var/tmp: names the session's directory
 constexpr std::uint64_t kMaxCopied = 8 * policy::kGiB;
 
 std::string passableDirectory() { return "/var/tmp/caisson-sessions-" + std::to_string(::geteuid()); }
@@ -61,7 +64,14 @@ bool writesDirectly(const Metadata& metadata) {
 Result<RootDir> openTierFiles(const SessionPaths& paths, const Metadata& metadata) {
   if (metadata.payload_id != 0 && ::geteuid() == 0) {
     auto all = openPassable(passableDirectory());
-    return all ? openPassable(all->knownAs() + "/" + metadata.id) : std::move(all);
+    if (!all) return all;
+    auto files = openPassable(all->knownAs() + "/" + metadata.id);
+    if (!files || files->stat(kSessionFile)) return files;
+    const auto sessions = sys::canonicalPath(paths.sessions().descriptor());
+    if (!sessions) return fail(sessions.error());
+    if (auto named = files->writeFileAtomic(kSessionFile, *sessions + "/" + metadata.id, 0600); !named)
+      return fail(named.error());
+    return files;
   }
   const std::string name = metadata.id + "/" + kTierDirectory;
   if (auto made = paths.sessions().makeDirs(name, 0700); !made) return fail(made.error());
@@ -140,6 +150,17 @@ Result<void> removeTierFiles(const std::string& id) {
   auto all = openPassable(passableDirectory());
   if (!all) return fail(all.error());
   return all->removeTree(id);
+}
+
+void removeAbandonedTierFiles() {
+  if (::geteuid() != 0 || ::access(passableDirectory().c_str(), F_OK) != 0) return;
+  const auto all = openPassable(passableDirectory());
+  const auto entries = all ? all->list("") : fail(all.error());
+  if (!entries) return;
+  for (const sys::DirectoryEntry& entry : *entries) {
+    const auto session = all->readFile(entry.name + "/" + kSessionFile, PATH_MAX);
+    if (session && ::access(session->c_str(), F_OK) != 0 && errno == ENOENT) (void)all->removeTree(entry.name);
+  }
 }
 
 }  // namespace caisson::session

@@ -38,4 +38,7 @@ Result<void> advanceBase(const SessionPaths& paths, const Metadata& metadata,
 /// Removes files that are not in the session's own directory. Not an error if there are none.
 Result<void> removeTierFiles(const std::string& id);
 
+/// Removes such files of sessions whose directory is gone, with its CAISSON_HOME for example.
+void removeAbandonedTierFiles();
+
 }  // namespace caisson::session

@@ -216,9 +216,9 @@ class Approval:
     state: str  #: pending, allowed or denied
     meaning: str = ""
     sandbox_id: str = ""
+    digest: str = ""  #: of a commit: only this one is approved
     caller: str = ""
     asked: int = 0
-    digest: str = ""  #: of a commit: only this one is approved
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,12 @@ from .._errors import CaissonError, ConnectionFailedError, error_of
 from .._local import start_server
 from .._models import (Approval, AuditRecord, Caller, Event, Json, Policy, PolicyCheck, SandboxList, build)
 from .http import Body, EventSource, Response, exchange
-from .stream import Stream, run_blocking
+from .stream import Stream, pause, run_blocking
 from .streams import AsyncEvents
 
 _MAX_IDLE = 16
+_MAX_ATTEMPTS = 4
+_PAUSE = 0.05
 
 
 def _drop_none(values: Mapping[str, Any]) -> Json:
@@ -81,18 +83,17 @@ class AsyncClient:
         return None
 
     async def _connect(self) -> Stream:
-        try:
-            return await Stream.connect(self.endpoint, self._tls, self.request_timeout)
-        except (FileNotFoundError, ConnectionRefusedError) as error:
-            if not self._start:
-                raise ConnectionFailedError(f"no server at {self.endpoint}: {error.strerror}") from error
-        except OSError as error:
-            raise ConnectionFailedError(f"cannot connect to {self.endpoint}: {error}") from error
-        await run_blocking(start_server, self._program, self.endpoint, self._start_timeout)
-        try:
-            return await Stream.connect(self.endpoint, self._tls, self.request_timeout)
-        except OSError as error:
-            raise ConnectionFailedError(f"cannot connect to {self.endpoint}: {error}") from error
+        attempts = _MAX_ATTEMPTS if self._start else 1  # a server that just ends may look as if it served
+        for attempt in range(1, attempts + 1):
+            try:
+                return await Stream.connect(self.endpoint, self._tls, self.request_timeout)
+            except (FileNotFoundError, ConnectionRefusedError) as error:
+                if attempt == attempts:
+                    raise ConnectionFailedError(f"no server at {self.endpoint}: {error.strerror}") from error
+            except OSError as error:
+                raise ConnectionFailedError(f"cannot connect to {self.endpoint}: {error}") from error
+            await run_blocking(start_server, self._program, self.endpoint, self._start_timeout)
+        raise ConnectionFailedError(f"no server at {self.endpoint}")
 
     async def send(self, method: str, path: str, *, query: Mapping[str, Any] | None = None,
                    json: Mapping[str, Any] | None = None, body: Body = None, headers: Mapping[str, str] | None = None,
@@ -119,23 +120,23 @@ class AsyncClient:
         return response
 
     async def _exchange(self, method: str, target: str, head: dict[str, str], body: Body, timeout: float) -> Response:
-        idle = self._take_idle()
-        if idle is not None:
-            # The server may close an idle connection at this moment. Repeat only what cannot happen twice by that.
-            repeatable = method == "GET" or ("Idempotency-Key" in head and isinstance(body, bytes))
+        """Sends again what changes nothing, or nothing more: a server may close an idle connection, or end, at any moment."""
+        whole = body is None or isinstance(body, bytes)
+        repeatable = whole and (method in ("GET", "PUT") or "Idempotency-Key" in head)
+        attempts = _MAX_ATTEMPTS if repeatable else 1
+        for attempt in range(1, attempts + 1):
+            stream = self._take_idle() or await self._connect()
             try:
-                response = await exchange(self._idle, idle, method, target, head, body, timeout)
-                if response is not None:
-                    return response
+                response = await exchange(self._idle, stream, method, target, head, body, timeout)
             except ConnectionFailedError:
-                if not repeatable:
+                if attempt == attempts:
                     raise
-            if not repeatable:
-                raise ConnectionFailedError("the connection ended before the response; the request may have been handled")
-        response = await exchange(self._idle, await self._connect(), method, target, head, body, timeout)
-        if response is None:
-            raise ConnectionFailedError("the connection ended before the response; the request may have been handled")
-        return response
+                response = None
+            if response is not None:
+                return response
+            if attempt < attempts:
+                await pause(attempt * _PAUSE)
+        raise ConnectionFailedError("the connection ended before the response; the request may have been handled")
 
     async def request(self, method: str, path: str, **options: Any) -> Any:
         """One request whose response is JSON; None if it has no content. For routes without a method here."""

@@ -17,6 +17,10 @@ async def run_blocking(function: Callable[..., _Result], *arguments: Any) -> _Re
     return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
+async def pause(seconds: float) -> None:
+    await asyncio.sleep(seconds)
+
+
 class Stream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer

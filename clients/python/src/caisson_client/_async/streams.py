@@ -19,12 +19,18 @@ class AsyncEvents(Generic[_Item]):
 
     def __init__(self, source: EventSource, decode: Callable[[ServerEvent], _Item]) -> None:
         self._source, self._decode = source, decode
+        self._closed = False
 
     def __aiter__(self) -> AsyncEvents[_Item]:
         return self
 
     async def __anext__(self) -> _Item:
-        event = await self._source.next()
+        try:
+            event = None if self._closed else await self._source.next()
+        except ConnectionFailedError:
+            if not self._closed:  # else close() ended the read
+                raise
+            event = None
         if event is None:
             raise StopAsyncIteration
         if event.type == "error":
@@ -38,6 +44,8 @@ class AsyncEvents(Generic[_Item]):
         await self.close()
 
     async def close(self) -> None:
+        """Ends the stream, also for a loop that waits in another thread or task."""
+        self._closed = True
         self._source.close()
 
 
@@ -90,6 +98,8 @@ class AsyncCommandOutput:
                 self._resumes = 0
                 return event
             except ConnectionFailedError:
+                if self._ended:  # close() ended the read
+                    return None
                 self._resumes += 1
                 if not self.command_id or self._resumes > _MAX_RESUMES:
                     raise

@@ -45,7 +45,7 @@ class Sandbox:
     def create(cls, *, client: Client | None = None, name: str | None = None,
                      labels: Mapping[str, str] | None = None, template: str | None = None, profile: str | None = None,
                      policy: Mapping[str, Any] | None = None, checkpoint: str | None = None,
-                     workspace: str | None = None, memory: str | None = None, disk: str | None = None,
+                     image: str | None = None, workspace: str | None = None, memory: str | None = None, disk: str | None = None,
                      cpus: float | None = None, environment: Mapping[str, str] | None = None,
                      allowed_hosts: Sequence[str] | None = None, command_timeout: float | None = None,
                      sandbox_timeout: float | None = None, idempotency_key: str | None = None) -> Sandbox:
@@ -53,6 +53,7 @@ class Sandbox:
 
         client: default Client(), the server in CAISSON_URL or the user's own.
         template, profile, policy, checkpoint (ID or ID:CHECKPOINT): what it starts from; the profile dev by default.
+        image: an image of the server's store as root file system, for example debian:12.
         workspace: a host directory that the server allows, else an empty one. Changes stay in the sandbox until commit().
         memory, disk: limits, for example "512M". cpus: share of CPUs.
         allowed_hosts: hosts that it may reach; a token needs the owner's approval of each.
@@ -61,7 +62,7 @@ class Sandbox:
         idempotency_key: a repeated request with the same key gets the first one's sandbox.
         """
         body = {"name": name, "labels": labels, "template": template, "profile": profile, "policy": policy,
-                "checkpoint": checkpoint, "workspace": workspace, "memory": memory, "disk": disk, "cpus": cpus,
+                "checkpoint": checkpoint, "image": image, "workspace": workspace, "memory": memory, "disk": disk, "cpus": cpus,
                 "environment": environment, "allowed_hosts": allowed_hosts, "command_timeout": command_timeout,
                 "sandbox_timeout": sandbox_timeout}
         used = client or Client()

@@ -4,6 +4,7 @@ from __future__ import annotations
 import select
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -15,6 +16,10 @@ _Result = TypeVar("_Result")
 
 def run_blocking(function: Callable[..., _Result], *arguments: Any) -> _Result:
     return function(*arguments)
+
+
+def pause(seconds: float) -> None:
+    time.sleep(seconds)
 
 
 class Stream:

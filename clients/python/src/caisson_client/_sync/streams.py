@@ -20,12 +20,18 @@ class Events(Generic[_Item]):
 
     def __init__(self, source: EventSource, decode: Callable[[ServerEvent], _Item]) -> None:
         self._source, self._decode = source, decode
+        self._closed = False
 
     def __iter__(self) -> Events[_Item]:
         return self
 
     def __next__(self) -> _Item:
-        event = self._source.next()
+        try:
+            event = None if self._closed else self._source.next()
+        except ConnectionFailedError:
+            if not self._closed:  # else close() ended the read
+                raise
+            event = None
         if event is None:
             raise StopIteration
         if event.type == "error":
@@ -39,6 +45,8 @@ class Events(Generic[_Item]):
         self.close()
 
     def close(self) -> None:
+        """Ends the stream, also for a loop that waits in another thread or task."""
+        self._closed = True
         self._source.close()
 
 
@@ -91,6 +99,8 @@ class CommandOutput:
                 self._resumes = 0
                 return event
             except ConnectionFailedError:
+                if self._ended:  # close() ended the read
+                    return None
                 self._resumes += 1
                 if not self.command_id or self._resumes > _MAX_RESUMES:
                     raise

@@ -1,0 +1,85 @@
+#include "image_store/build/sandbox_step.h"
+
+#include <unistd.h>
+
+#include "base/text.h"
+#include "sys/state_home.h"
+
+namespace caisson::image {
+namespace {
+
+constexpr double kStepSeconds = 3600;
+
+/// Profile `dev` on the image, as root of the sandbox, without a workspace.
+Result<Policy> stepPolicy(const SandboxStep& step) {
+  auto policy = Policy::profile("dev");
+  if (!policy) return policy;
+  std::vector<std::pair<std::string_view, std::string>> settings = {
+      {"filesystem.root", step.root}, {"isolation.user", "root"}, {"filesystem.workspace.mode", "none"}};
+  if (!step.hosts.empty()) settings.emplace_back("network.mode", "proxy");
+  for (const auto& [key, value] : settings)
+    if (auto set = policy->set(key, value); !set) return fail(set.error());
+  for (const std::string& host : step.hosts)
+    if (auto added = policy->append("network.allowed_hosts", host); !added) return fail(added.error());
+  return policy;
+}
+
+Result<void> checkResult(const Result<RunResult>& result, const SandboxStep& step) {
+  if (!result) return fail(result.error());
+  if (result->error) return fail(*result->error);
+  const int status = exitStatus(*result);
+  if (status == 0) return {};
+  return fail(plainError(Stage::exec, "build", "RUN " + printable(joined(step.command, " "), 200),
+                         "the command exited with status " + std::to_string(status),
+                         step.hosts.empty() ? "a command that needs the network: --allow-host HOST" : ""));
+}
+
+/// Destroys the session when it goes out of scope.
+struct DestroySession {
+  Session* session;
+  ~DestroySession() { (void)session->destroy(); }
+};
+
+}  // namespace
+
+Result<sys::RootDir> rootChanges(const std::string& session_id) {
+  const std::string path = sys::stateHome() + "/sessions/" + session_id;
+  const auto session = sys::RootDir::open(path, {.known_as = path});
+  if (!session) return fail(session.error());
+  const auto directories = session->list("scratch");
+  for (const sys::DirectoryEntry& one : directories ? *directories : std::vector<sys::DirectoryEntry>{}) {
+    const std::string upper = "scratch/" + one.name + "/upper";
+    const auto work = session->stat("scratch/" + one.name + "/work");
+    const auto info = session->stat(upper);
+    const bool both = work && info && info->type == sys::FileType::directory;
+    if (both) return session->enter(upper);
+  }
+  return fail(plainError(Stage::state, "image", session_id, "the session's root is not writable",
+                         "create it with an image and isolation.user = \"root\", and run a command in it"));
+}
+
+Result<void> runStep(const SandboxStep& step, const std::function<Result<void>(const sys::RootDir& upper)>& use) {
+  auto policy = stepPolicy(step);
+  if (!policy) return fail(policy.error());
+  auto sessions = SessionStore::open(step.program);
+  if (!sessions) return fail(sessions.error());
+  auto session = sessions->create({.policy = std::move(*policy), .ttl_seconds = kStepSeconds + 600});
+  if (!session) return fail(session.error());
+  const DestroySession cleanup{&*session};
+  ExecRequest request{
+      .command = step.command,
+      .on_output = [](OutputStreamKind,
+                      std::string_view text) { (void)!::write(STDERR_FILENO, text.data(), text.size()); },
+      .timeout_seconds = kStepSeconds,
+      .typed = true,
+      .environment = step.environment,
+      .working_directory = step.directory.empty() ? "/" : step.directory};
+  if (auto done = checkResult(session->exec(request), step); !done) return done;
+  // A process that is still running could change files while they are read.
+  if (auto stopped = session->stopLeftBehind(); !stopped) return fail(stopped.error());
+  const auto upper = rootChanges(session->id());
+  if (!upper) return fail(upper.error());
+  return use(*upper);
+}
+
+}  // namespace caisson::image

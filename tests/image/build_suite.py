@@ -1,0 +1,182 @@
+"""image build and commit: Containerfiles, stages, the cache, sandboxes around RUN."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+from world import CAISSON, ImageTest, needs
+
+TOOLS = "sh cat echo ls mkdir rm mv cp chmod id env touch ln pwd wget sleep".split()
+
+
+@needs("busybox", "ldd")
+class BuildTest(ImageTest):
+    def setUp(self):
+        super().setUp()
+        root = self.scratch / "busybox"
+        (root / "bin").mkdir(parents=True)
+        (root / "etc").mkdir()
+        (root / "usr/lib").mkdir(parents=True)
+        (root / "lib").symlink_to("usr/lib")
+        program = shutil.which("busybox")
+        shutil.copy(program, root / "bin/busybox")
+        for name in TOOLS:
+            (root / "bin" / name).symlink_to("busybox")
+        listed = subprocess.run(["ldd", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout.decode()
+        for path in re.findall(r"(/\S+) \(0x", listed):
+            target = root / path.lstrip("/").replace("lib/", "usr/lib/", 1) if path.startswith("/lib/") else root / path.lstrip("/")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+        (root / "etc/motd").write_text("base\n")
+        (root / "etc/gone").write_text("gone\n")
+        self.must("import", "-q", root, "busybox:1")
+        self.context = self.scratch / "context"
+        self.context.mkdir()
+
+    def write(self, name, text):
+        path = self.context / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def build(self, text, *words, name="app:1"):
+        self.write("Containerfile", text)
+        return self.image("build", "-q", "-t", name, *words, self.context)
+
+    def built(self, text, *words, name="app:1"):
+        result = self.build(text, *words, name=name)
+        self.assertEqual(result.status, 0, result.text)
+        return result
+
+    def merged(self, name="app:1"):
+        """What the layers show together, by path: the content of files, the text of links."""
+        shown = {}
+        for root in self.roots(name):
+            for base, directories, files in os.walk(root):
+                where = os.path.relpath(base, root)
+                opaque = "user.overlay.opaque" in os.listxattr(base)
+                if opaque:
+                    shown = {path: data for path, data in shown.items() if not path.startswith(where + "/")}
+                for one in directories + files:
+                    path = os.path.normpath(os.path.join(where, one))
+                    whole = os.path.join(base, one)
+                    if os.path.islink(whole):
+                        shown[path] = "-> " + os.readlink(whole)
+                    elif os.path.isfile(whole):
+                        shown[path] = open(whole, "rb").read()
+                    elif os.path.isdir(whole):
+                        shown.setdefault(path, None)
+                    else:
+                        shown = {other: data for other, data in shown.items() if other != path and not other.startswith(path + "/")}
+        return shown
+
+
+class Build(BuildTest):
+    def test_instructions_change_files_and_configuration(self):
+        # CONFORMS("R-IMAGE-8")
+        self.write("app/main.txt", "main\n")
+        self.write("app/secret.key", "key\n")
+        self.write(".dockerignore", "**/*.key\n# comment\n")
+        self.built('ARG BASE=busybox:1\nFROM $BASE\nARG VERSION=1\nENV NAME=value OTHER="two words"\nLABEL a=b\n'
+                   "WORKDIR /srv/app\nCOPY app/ ./\nCOPY app/main.txt /lib/copied.txt\n"
+                   "RUN echo $VERSION-$NAME-$OTHER > made.txt && \\\n    rm /etc/gone && mkdir /etc/new\n"
+                   'USER 1000\nEXPOSE 80\nENTRYPOINT ["/bin/sh"]\nCMD ["-c", "true"]\n', "--build-arg", "VERSION=7")
+        files = self.merged()
+        self.assertEqual(files["srv/app/main.txt"], b"main\n")
+        self.assertNotIn("srv/app/secret.key", files)
+        self.assertEqual(files["usr/lib/copied.txt"], b"main\n")
+        self.assertEqual(files["lib"], "-> usr/lib")
+        self.assertEqual(files["srv/app/made.txt"], b"7-value-two words\n")
+        self.assertNotIn("etc/gone", files)
+        self.assertIn("etc/new", files)
+        config = self.inspect("app:1")["Config"]
+        self.assertEqual(config["Env"], ["NAME=value", "OTHER=two words"])
+        self.assertEqual((config["WorkingDir"], config["User"], config["Entrypoint"], config["Cmd"]), ("/srv/app", "1000", ["/bin/sh"], ["-c", "true"]))
+        self.assertEqual((config["Labels"], config["ExposedPorts"]), ({"a": "b"}, {"80/tcp": {}}))
+        self.assertEqual(json.loads(files["usr/share/sbom/image.spdx.json"])["spdxVersion"], "SPDX-2.3")
+        self.assert_store_clean()
+
+    def test_stages_and_copy_from(self):
+        self.built("FROM busybox:1 AS builder\nRUN mkdir /out && echo built > /out/result && ln -s result /out/link\n"
+                   "FROM scratch\nCOPY --from=builder /out /opt\nCOPY --from=busybox:1 --chmod=600 /etc/motd /opt/motd\n")
+        files = self.merged()
+        self.assertEqual((files["opt/result"], files["opt/link"], files["opt/motd"]), (b"built\n", "-> result", b"base\n"))
+        self.assertNotIn("bin/sh", files)
+        self.built("FROM busybox:1 AS one\nRUN touch /one\nFROM busybox:1 AS two\nRUN false\n", "--target", "one", name="app:2")
+        self.assertIn("one", self.merged("app:2"))
+
+    def test_run_is_cached_by_content(self):
+        text = "FROM busybox:1\nCOPY input /input\nRUN cat /input > /output; cat /proc/sys/kernel/random/uuid > /id\n"
+        self.write("input", "1")
+        self.built(text)
+        first = self.merged()["id"]
+        self.built(text)
+        self.assertEqual(self.merged()["id"], first)
+        self.write("input", "2")
+        self.built(text)
+        second = self.merged()
+        self.assertNotEqual(second["id"], first)
+        self.assertEqual(second["output"], b"2")
+        self.built(text, "--force")
+        self.assertNotEqual(self.merged()["id"], second["id"])
+        self.assertNotIn("build-cache", self.must("list").out)
+        self.must("prune")
+        self.assert_store_clean()
+
+    def test_equal_inputs_give_equal_images(self):
+        self.environment["SOURCE_DATE_EPOCH"] = "1700000000"
+        text = "FROM busybox:1\nENV A=b\nCOPY input /input\nRUN echo made > /made\n"
+        self.write("input", "1")
+        self.built(text)
+        first = self.inspect("app:1")["Digest"]
+        self.must("prune")
+        self.built(text, "--no-cache")
+        self.assertEqual(self.inspect("app:1")["Digest"], first)
+
+    def test_mistakes_are_named(self):
+        for text, expected in (("RUN true\n", "first instruction must be FROM"), ("FROM busybox:1\nVOLUME /x\n", "unsupported instruction VOLUME"),
+                               ("FROM busybox:1\nRUN exit 3\n", "exited with status 3"), ("FROM busybox:1\nCOPY ../x /x\n", "out of the build context"),
+                               ("FROM busybox:1\nCOPY missing /x\n", "no such file"), ("FROM busybox:1\nADD https://example.org/x /x\n", "not supported"),
+                               ("FROM busybox:1\nRUN --mount=type=secret true\n", "not supported"), ("FROM scratch\nRUN true\n", "empty")):
+            result = self.build(text)
+            self.assertEqual(result.status, 125, text)
+            self.assertIn(expected, result.err)
+
+    def test_links_of_the_context_are_not_followed(self):
+        # CONFORMS("R-IMAGE-8")
+        outside = self.scratch / "outside"
+        outside.mkdir()
+        (outside / "private").write_text("private")
+        (self.context / "link").symlink_to(outside / "private")
+        (self.context / "folder").symlink_to(outside)
+        self.built("FROM busybox:1\nCOPY link /copied\n")
+        self.assertTrue(self.merged()["copied"].startswith("-> "))
+        self.assertEqual(self.build("FROM busybox:1\nCOPY folder/private /copied\n").status, 125)
+
+    def test_run_sees_neither_host_nor_network(self):
+        # CONFORMS("R-IMAGE-8")
+        marker = self.scratch / "host-file"
+        marker.write_text("host")
+        self.built(f"FROM busybox:1\nRUN if cat {marker}; then exit 1; fi; if wget -T 3 http://127.0.0.1:1/; then exit 1; fi; id > /id\n")
+        self.assertIn(b"uid=0", self.merged()["id"])
+
+
+class Commit(BuildTest):
+    def test_changes_of_a_session_become_a_layer(self):
+        # CONFORMS("R-IMAGE-8")
+        policy = self.scratch / "p.toml"
+        policy.write_text('extends = "dev"\nfilesystem.root = "busybox:1"\nisolation.user = "root"\nfilesystem.workspace.mode = "none"\n')
+        created = self.run_program(CAISSON, "session", "create", "--policy", policy)
+        self.assertEqual(created.status, 0, created.text)
+        session = created.out.strip()
+        self.addCleanup(lambda: self.run_program(CAISSON, "session", "destroy", session))
+        done = self.run_program(CAISSON, "session", "exec", session, "--", "/bin/sh", "-c", "echo new > /etc/new; rm /etc/gone")
+        self.assertEqual(done.status, 0, done.text)
+        self.must("commit", session, "committed:1")
+        files = self.merged("committed:1")
+        self.assertEqual(files["etc/new"], b"new\n")
+        self.assertNotIn("etc/gone", files)
+        self.assertEqual(len(self.roots("committed:1")), 2)
+        run = self.run_program(CAISSON, "run", "--image", "committed:1", "--", "/bin/cat", "/etc/new")
+        self.assertEqual(run.out, "new\n", run.text)
+        self.assert_store_clean()
