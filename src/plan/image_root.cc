@@ -54,7 +54,7 @@ void addAccounts(const HostFacts& host, Plan& plan) {
   }
 }
 
-void addEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+void addImageEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   plan.steps.push_back(MakeDirectory{"/etc"});
   addAccounts(host, plan);
   plan.steps.push_back(MakeFile{"/etc/hosts", hostsFile(plan.hostname)});
@@ -272,7 +272,7 @@ Result<void> planImageRoot(const policy::Policy& policy, const HostFacts& host, 
   plan.working_directory = host.root.working_directory.empty() ? "/" : host.root.working_directory;
   plan.root_in_use = host.root.in_use;
   noteUser(policy, host, plan);
-  addEtc(policy, host, plan);
+  addImageEtc(policy, host, plan);
   addDevices(plan);
   addProc(policy, host, plan);
   if (auto checked = checkDirectoryStores(policy, host, plan); !checked) return checked;
