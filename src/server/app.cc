@@ -87,6 +87,12 @@ std::map<std::string, std::size_t> App::readyPools() {
   return ready;
 }
 
+std::shared_ptr<void> App::takeSlot(const Principal& caller, Lasting kind) {
+  constexpr std::size_t kMost[] = {8, 32, 1200};
+  const auto index = static_cast<std::size_t>(kind);
+  return lasting_[index].take(caller.id, kMost[index]);
+}
+
 bool App::isReady() {
   const std::lock_guard lock(ready_mutex_);
   const auto now = std::chrono::steady_clock::now();

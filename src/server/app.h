@@ -46,10 +46,14 @@ class App final : public http::Handler {
   const AppOptions& options() const { return options_; }
   /// Threads for work that outlives its request's thread: archives.
   http::Workers& background() { return background_; }
-  /// A slot for a stream that costs much (files, audit log); null if the caller has too many.
-  std::shared_ptr<void> takeStream(const service::Principal& caller) {
-    return streams_.take(caller.id, kStreamsPerCaller);
-  }
+  /// Things that outlive the request's thread. Each caller may have so many at a time.
+  enum class Lasting : std::uint8_t {
+    costly,    ///< watches, audit streams, archives: they keep working
+    terminal,  ///< a process each
+    stream,    ///< output and events
+  };
+  /// A slot that is held as long as the result; null if the caller has too many.
+  std::shared_ptr<void> takeSlot(const service::Principal& caller, Lasting kind);
   /// The template of this name, or null; its pool, or null.
   const service::Template* findTemplate(std::string_view name) const;
   SessionPool* pool(const std::string& template_name);
@@ -85,12 +89,11 @@ class App final : public http::Handler {
   http::Response perform(Call& call);
   http::Response performOnce(Call& call, const std::string& key);
 
-  static constexpr std::size_t kStreamsPerCaller = 8;
   /// Threads that one caller may occupy: others must get some, too.
   static constexpr std::size_t kTransfersPerCaller = 16, kCommandsPerCaller = 96;
 
   AppOptions options_;
-  service::Slots transfers_, commands_, streams_;
+  service::Slots transfers_, commands_, lasting_[3];
   service::Events events_;
   service::Trail trail_;
   std::unique_ptr<service::TokenChecker> tokens_;
@@ -111,7 +114,7 @@ class App final : public http::Handler {
   bool ready_ = false;
   std::chrono::steady_clock::time_point ready_at_;
   std::map<int, std::uint64_t> responses_;  ///< by status; guarded by rate_mutex_
-  http::Workers background_{32, 64};
+  http::Workers background_{64, 64};
 };
 
 }  // namespace caisson::server

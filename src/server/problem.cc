@@ -68,6 +68,10 @@ http::Response problem(int status, std::string_view code, std::string_view reaso
   return response;
 }
 
+http::Response tooMany() {
+  return problem(429, "too_many_streams", "too many streams, terminals or archives of this caller", "close some");
+}
+
 http::Response problemOf(const Error& error) {
   const auto [status, code] = statusOf(error);
   std::string reason = error.object.empty() ? "" : error.object + ": ";

@@ -126,12 +126,15 @@ http::Response runCommand(Call& call) {
   const std::string mode = call.text("mode");
   if ((mode.empty() || mode == "wait") && !call.has("request_timeout"))
     return runAndWait(call, *sandbox, *std::move(request));
+  std::shared_ptr<void> slot;
+  if (mode == "stream" && !(slot = call.app.takeSlot(call.caller, App::Lasting::stream))) return tooMany();
   const auto number = call.app.sandboxes().with(**sandbox, [&](Session& session) { return session.start(*request); });
   if (!number) return problemOf(number.error());
   call.app.publish("command.started", **sandbox, {{"command_id", commandId(*number)}});
   if (mode == "stream") {
     std::string first = sseEvent("started", "0-0", {{"command_id", commandId(*number)}});
-    return streamResponse(outputSource(call.app, *sandbox, *number, 0, 0, true, std::move(first)));
+    return streamResponse(outputSource(
+        {.app = call.app, .sandbox = *sandbox, .command = *number, .slot = std::move(slot)}, true, std::move(first)));
   }
   const double patience = mode == "background" ? 0 : call.number("request_timeout", 0);
   const auto info =
@@ -181,7 +184,11 @@ http::Response getOutput(Call& call) {
           std::from_chars(last->data() + dash + 1, end, err).ptr != end)
         return problem(400, "invalid_header", "Last-Event-ID is not one of this stream");
     }
-    return streamResponse(outputSource(call.app, sandbox, info.exec, out, err, call.queryFlag("follow", true), ""));
+    auto slot = call.app.takeSlot(call.caller, App::Lasting::stream);
+    if (!slot) return tooMany();
+    OutputOptions options{
+        .app = call.app, .sandbox = sandbox, .command = info.exec, .out = out, .err = err, .slot = std::move(slot)};
+    return streamResponse(outputSource(std::move(options), call.queryFlag("follow", true), ""));
   });
 }
 
@@ -254,6 +261,8 @@ http::Response openTerminal(Call& call) {
     options.request.timeout_seconds = std::atof(text.c_str());
   options.rows = static_cast<std::uint16_t>(call.queryNumber("rows", 24));
   options.columns = static_cast<std::uint16_t>(call.queryNumber("columns", 80));
+  auto slot = call.app.takeSlot(call.caller, App::Lasting::terminal);
+  if (!slot) return tooMany();
   auto started = service::Terminal::start(options);
   if (!started) return problemOf(started.error());
   auto terminal = std::make_shared<service::Terminal>(*std::move(started));
@@ -261,7 +270,7 @@ http::Response openTerminal(Call& call) {
   call.app.publish("terminal.opened", **sandbox, Json::object());
   http::SocketBody body{.descriptor = terminal->takeDescriptor()};
   body.on_text = [descriptor](std::string_view text) { resize(descriptor, text); };
-  body.on_end = [terminal] { return terminal->finish(); };
+  body.on_end = [terminal, slot] { return terminal->finish(); };
   return {.status = 101, .body = std::move(body)};
 }
 

@@ -149,8 +149,8 @@ http::Response makeDirectory(Call& call) {
 http::Response watchFiles(Call& call) {
   return onSandbox(call, [&](const SandboxPointer& sandbox) {
     const std::string path = call.query("path").empty() ? "." : call.query("path");
-    auto slot = call.app.takeStream(call.caller);
-    if (!slot) return problem(429, "too_many_streams", "too many watches and audit streams of this caller");
+    auto slot = call.app.takeSlot(call.caller, App::Lasting::costly);
+    if (!slot) return tooMany();
     return streamResponse(watchSource(call.app, sandbox, path, std::move(slot)));
   });
 }
@@ -215,8 +215,10 @@ http::Response readArchive(Call& call) {
     // Through the session first: the same answer for a path that leads out, and none for tar to fail on later.
     const auto entries = call.app.sandboxes().with(*sandbox, [&](Session& session) { return session.listFiles(path); });
     if (!entries) return problemOf(entries.error());
+    auto slot = call.app.takeSlot(call.caller, App::Lasting::costly);
+    if (!slot) return tooMany();
     auto queue = std::make_shared<PipedSource::Queue>();
-    const bool accepted = call.app.background().run([&app = call.app, sandbox, queue, path] {
+    const bool accepted = call.app.background().run([&app = call.app, sandbox, queue, path, slot] {
       sys::Fd cancel(::eventfd(0, EFD_CLOEXEC));
       ExecRequest request{.command = {"tar", "-cf", "-", "-C", path, "."}, .out = StreamMode::discard};
       request.output_limit = kMaxUpload;

@@ -142,8 +142,8 @@ http::Response queryAudit(Call& call) {
 }
 
 http::Response streamAudit(Call& call) {
-  auto slot = call.app.takeStream(call.caller);
-  if (!slot) return problem(429, "too_many_streams", "too many watches and audit streams of this caller");
+  auto slot = call.app.takeSlot(call.caller, App::Lasting::costly);
+  if (!slot) return tooMany();
   return streamResponse(auditSource(call.app, call.caller, std::move(slot)));
 }
 
@@ -151,7 +151,9 @@ http::Response streamEvents(Call& call) {
   std::uint64_t after = call.app.events().last();
   if (const std::string* last = call.request.head.header("last-event-id"))
     after = std::strtoull(last->c_str(), nullptr, 10);
-  return streamResponse(eventSource(call.app, call.caller, call.queryNumber("after", after)));
+  auto slot = call.app.takeSlot(call.caller, App::Lasting::stream);
+  if (!slot) return tooMany();
+  return streamResponse(eventSource(call.app, call.caller, call.queryNumber("after", after), std::move(slot)));
 }
 
 http::Response getStats(Call& call) {

@@ -55,12 +55,12 @@ std::string_view wholeCharacters(std::string_view bytes) {
 
 class OutputSource final : public http::Source {
  public:
-  OutputSource(App& app, service::SandboxPointer sandbox, std::uint32_t command, std::uint64_t out, std::uint64_t err,
-               bool follow, std::string first)
-      : app_(app),
-        sandbox_(std::move(sandbox)),
-        command_(command),
-        offsets_{out, err},
+  OutputSource(OutputOptions options, bool follow, std::string first)
+      : app_(options.app),
+        sandbox_(std::move(options.sandbox)),
+        command_(options.command),
+        offsets_{options.out, options.err},
+        slot_(std::move(options.slot)),
         follow_(follow),
         first_(std::move(first)) {}
 
@@ -101,6 +101,7 @@ class OutputSource final : public http::Source {
   service::SandboxPointer sandbox_;
   std::uint32_t command_;
   std::uint64_t offsets_[2];
+  std::shared_ptr<void> slot_;
   bool follow_;
   std::string first_;
   Pace pace_;
@@ -108,8 +109,8 @@ class OutputSource final : public http::Source {
 
 class EventSource final : public http::Source {
  public:
-  EventSource(App& app, service::Principal caller, std::uint64_t after)
-      : app_(app), caller_(std::move(caller)), after_(after) {}
+  EventSource(App& app, service::Principal caller, std::uint64_t after, std::shared_ptr<void> slot)
+      : app_(app), caller_(std::move(caller)), after_(after), slot_(std::move(slot)) {}
 
   void onStart(std::function<void()> wake) override { subscription_ = app_.events().subscribe(std::move(wake)); }
   Next next(std::string& piece) override {
@@ -130,6 +131,7 @@ class EventSource final : public http::Source {
   App& app_;
   service::Principal caller_;
   std::uint64_t after_;
+  std::shared_ptr<void> slot_;
   Clock::time_point last_ = Clock::now();
   std::shared_ptr<void> subscription_;
 };
@@ -258,13 +260,13 @@ std::string sseEvent(std::string_view type, std::string_view id, const Json& dat
   return text + "data: " + writeJson(data) + "\n\n";
 }
 
-std::shared_ptr<http::Source> outputSource(App& app, service::SandboxPointer sandbox, std::uint32_t command,
-                                           std::uint64_t out, std::uint64_t err, bool follow, std::string first) {
-  return std::make_shared<OutputSource>(app, std::move(sandbox), command, out, err, follow, std::move(first));
+std::shared_ptr<http::Source> outputSource(OutputOptions options, bool follow, std::string first) {
+  return std::make_shared<OutputSource>(std::move(options), follow, std::move(first));
 }
 
-std::shared_ptr<http::Source> eventSource(App& app, service::Principal caller, std::uint64_t after) {
-  return std::make_shared<EventSource>(app, std::move(caller), after);
+std::shared_ptr<http::Source> eventSource(App& app, service::Principal caller, std::uint64_t after,
+                                          std::shared_ptr<void> slot) {
+  return std::make_shared<EventSource>(app, std::move(caller), after, std::move(slot));
 }
 
 std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller, std::shared_ptr<void> slot) {

@@ -11,13 +11,19 @@ namespace caisson::server {
 /// One event of a stream.
 std::string sseEvent(std::string_view type, std::string_view id, const Json& data);
 
-/// The output of a command from these offsets on, then its end. Ids of events are "STDOUT-STDERR" offsets, so a client
-/// can continue where it was (Last-Event-ID). `follow`: wait for more until the command ends. `first`: an event before
-/// all.
-std::shared_ptr<http::Source> outputSource(App& app, service::SandboxPointer sandbox, std::uint32_t command,
-                                           std::uint64_t out, std::uint64_t err, bool follow, std::string first);
+struct OutputOptions {
+  App& app;
+  service::SandboxPointer sandbox;
+  std::uint32_t command = 0;
+  std::uint64_t out = 0, err = 0;  ///< offsets to begin at
+  std::shared_ptr<void> slot;      ///< held by the stream
+};
+/// The output of a command, then its end. Ids of events are "STDOUT-STDERR" offsets, so a client can continue where it
+/// was (Last-Event-ID). `follow`: wait for more until the command ends. `first`: an event before all.
+std::shared_ptr<http::Source> outputSource(OutputOptions options, bool follow, std::string first);
 /// Lifecycle events that the caller sees, after this id.
-std::shared_ptr<http::Source> eventSource(App& app, service::Principal caller, std::uint64_t after);
+std::shared_ptr<http::Source> eventSource(App& app, service::Principal caller, std::uint64_t after,
+                                          std::shared_ptr<void> slot);
 /// New records of the audit log that the caller sees.
 std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller, std::shared_ptr<void> slot);
 /// What appears, changes and disappears below a directory.

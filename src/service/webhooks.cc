@@ -68,10 +68,10 @@ std::string hmacSha256(std::string_view key, std::string_view text) {
 
 Webhooks::Webhooks(Events& events, std::vector<Webhook> hooks) : events_(events), hooks_(std::move(hooks)) {
   if (hooks_.empty()) return;
-  subscription_ = events_.subscribe([this] {
-    const std::lock_guard lock(mutex_);
-    pending_ = true;
-    changed_.notify_all();
+  subscription_ = events_.subscribe([signal = signal_] {
+    const std::lock_guard lock(signal->mutex);
+    signal->pending = true;
+    signal->changed.notify_all();
   });
   thread_ = std::thread([this] { work(); });
 }
@@ -79,29 +79,30 @@ Webhooks::Webhooks(Events& events, std::vector<Webhook> hooks) : events_(events)
 Webhooks::~Webhooks() {
   subscription_.reset();
   {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
+    const std::lock_guard lock(signal_->mutex);
+    signal_->ending = true;
   }
-  changed_.notify_all();
+  signal_->changed.notify_all();
   if (thread_.joinable()) thread_.join();
 }
 
 void Webhooks::work() {
   std::uint64_t sent = 0;
-  std::unique_lock lock(mutex_);
-  while (!ending_) {
-    changed_.wait(lock, [this] { return ending_ || pending_; });
-    pending_ = false;
+  std::unique_lock lock(signal_->mutex);
+  while (!signal_->ending) {
+    signal_->changed.wait(lock, [this] { return signal_->ending || signal_->pending; });
+    signal_->pending = false;
     lock.unlock();
     for (const LifecycleEvent& event : events_.after(sent, 64)) {
       const std::string body = writeJson(describeEvent(event));
-      for (const Webhook& hook : hooks_)
-        for (int tries = 0; tries < kTries && !deliver(hook, body); ++tries) {
-        }
+      for (const Webhook& hook : hooks_) {
+        int tries = 0;
+        while (!deliver(hook, body) && ++tries < kTries) std::this_thread::sleep_for(std::chrono::seconds(tries));
+      }
       sent = event.id;
     }
     lock.lock();
-    if (events_.last() > sent) pending_ = true;
+    if (events_.last() > sent) signal_->pending = true;
   }
 }
 

@@ -27,9 +27,13 @@ class Webhooks {
 
   Events& events_;
   std::vector<Webhook> hooks_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool ending_ = false, pending_ = false;
+  /// Shared with the subscription: an event may still be announced while this is destroyed.
+  struct Signal {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool ending = false, pending = false;
+  };
+  std::shared_ptr<Signal> signal_ = std::make_shared<Signal>();
   std::shared_ptr<void> subscription_;
   std::thread thread_;
 };

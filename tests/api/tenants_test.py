@@ -135,6 +135,16 @@ class Tenants(ApiTest):
         box = self.alice.create()
         self.assertEqual(self.alice.run(box, "ls /workspace").json["stdout"], "")
 
+    def test_one_caller_cannot_have_all_streams(self):
+        box = self.alice.create()
+        watches = [self.alice.open("GET", f"/v1/sandboxes/{box}/files/watch") for _ in range(9)]
+        self.assertEqual([one.status for one in watches], [200] * 8 + [429])
+        other = self.bob.create()
+        mine = self.bob.open("GET", f"/v1/sandboxes/{other}/files/watch")
+        self.assertEqual(mine.status, 200)
+        for one in (*watches, mine):
+            one.connection.close()
+
     def test_caches_are_not_shared_between_tenants(self):
         # CONFORMS("R-HTTP-4")
         policy = {"extends": "dev", "filesystem": {"tmpfs": {"/cache": {"cache": "common"}}}}
