@@ -87,6 +87,26 @@ TEST(OwnerConfiguration, AlertsOfBothFilesAreRaised) {
   EXPECT_EQ(both->alerts[1].webhook, "https://example.org/hook");
 }
 
+TEST(OwnerConfiguration, ImageSettingsOfBothFilesApply) {
+  const auto system = decoded("[images]\nquota = '1G'\nsignatures = ['docker.io/library/*=/etc/key.pem']\n");
+  const auto user = decoded("[images]\nquota = '2G'\nmirrors = ['docker.io=https://mirror.example']\n");
+  ASSERT_TRUE(system && user);
+  const auto both = mergeOwners(*system, *user);
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->images.quota, 1U << 30);
+  ASSERT_EQ(both->images.signatures.size(), 1U);
+  EXPECT_EQ(both->images.signatures[0].pattern, "docker.io/library/*");
+  ASSERT_EQ(both->images.mirrors.size(), 1U);
+  EXPECT_EQ(both->images.mirrors[0].second, "https://mirror.example");
+}
+
+TEST(OwnerConfiguration, MalformedImageSettingsAreRefused) {
+  for (const char* text : {"quota = 'much'", "mirrors = 'docker.io'", "mirrors = ['docker.io=ftp://x']",
+                           "signatures = ['docker.io']", "signatures = ['docker.io/*=key.pem']", "unknown = 1"}) {
+    EXPECT_FALSE(decoded(std::string("[images]\n") + text + "\n")) << text;
+  }
+}
+
 TEST(OwnerConfiguration, AFileThatOthersCanWriteIsNoOwnersWord) {
   const test::TempDir directory;
   const std::string file = directory.write("config.toml", "[defaults]\nprofile = 'shell'\n", 0600);

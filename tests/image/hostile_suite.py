@@ -1,6 +1,7 @@
 """Every hostile archive is refused or neutralised, says so, and changes nothing outside."""
 import json
 import os
+import pathlib
 import stat
 
 from hostile_archives import all_cases
@@ -39,10 +40,15 @@ class HostileArchives(ImageTest):
                 if not stat.S_ISLNK(status.st_mode) and not whiteout:
                     self.assertEqual([one for one in os.listxattr(path) if one != "security.selinux"], [], path)
 
-    def check(self, case):
+    def stored(self):
+        index = self.store / "index.json"
+        return len(json.loads(index.read_text())["manifests"]) if index.exists() else 0
+
+    def check(self, case, number):
         archive = self.scratch / "hostile.tar"
         archive.write_bytes(case.data)
-        result = self.image("import", "-q", archive, "hostile:1")
+        before, name = self.stored(), f"hostile:{number}"
+        result = self.image("import", "-q", archive, name)
         self.assertEqual(snapshot(self.canary), self.before, "the canary was changed")
         self.assertEqual(list((self.store / "tmp").iterdir()), [], "leftovers")
         self.assertNotIn("\x1b", result.text)
@@ -50,20 +56,19 @@ class HostileArchives(ImageTest):
             self.assertEqual(result.status, 125, result.text)
             self.assertIn(case.refused, result.err)
             self.assertNotIn("doctor", result.err, "the sandbox failed, not the archive")
-            self.assertEqual(json.loads(self.must("list", "--json").out), [])
+            self.assertEqual(self.stored(), before)
             return
         self.assertEqual(result.status, 0, result.text)
+        (layer,) = self.inspect(name)["Layers"]
         if case.reported:
             self.assertIn(case.reported, result.err)
-            self.assertIn(case.reported, "\n".join(note["what"] for note in self.inspect("hostile:1")["Layers"][0]["Neutralised"]))
-        (root,) = self.roots("hostile:1")
+            self.assertIn(case.reported, "\n".join(note["what"] for note in layer["Neutralised"]))
+        root = pathlib.Path(layer["Directory"])
         self.check_tree(root)
         for name in case.present:
             self.assertTrue(os.path.lexists(root / str(name).lstrip("/")), f"{name} is missing")
         for name in case.absent:
             self.assertFalse(os.path.lexists(root / name), f"{name} exists")
-        self.assertIn("verified", self.must("verify").out)
-        self.must("remove", "hostile:1")
 
     def test_each_is_refused_or_neutralised(self):
         # CONFORMS("R-IMAGE-3")
@@ -71,8 +76,9 @@ class HostileArchives(ImageTest):
         for case in all_cases(str(self.canary).lstrip("/")):
             count += 1
             with self.subTest(case.name):
-                self.check(case)
+                self.check(case, count)
         self.assertGreaterEqual(count, 60)
+        self.assert_store_clean()
 
     def test_decoder_has_no_network_and_no_files(self):
         # CONFORMS("R-IMAGE-3")

@@ -66,7 +66,9 @@ def write_results(path, cases):
 
 def main(words):
     output = [word.split(":", 1)[1] for word in words if word.startswith("--gtest_output=xml:")]
-    suites = [word for word in words if not word.startswith("--")] or os.environ.get("CAISSON_IMAGE_SUITES", "local hostile build").split()
+    # Hostile archives are not for root: an ordinary user can harm less if a protection fails.
+    usual = ["local", "build"] if os.geteuid() == 0 else ["local", "hostile", "build"]
+    suites = [word for word in words if not word.startswith("--")] or usual
     program = os.environ.get("CAISSON_BIN", "")
     if not os.access(pathlib.Path(program).parent / "caisson-image", os.X_OK):
         print("caisson-image is not built: libarchive, libcurl or libzstd is missing")
