@@ -13,8 +13,8 @@
 namespace caisson::sys {
 namespace {
 
-struct Pair {
-  Pair() {
+struct PacketPair {
+  PacketPair() {
     int ends[2];
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
     ours = Fd(ends[0]);
@@ -47,7 +47,7 @@ int openDescriptors() {
 }
 
 TEST(ReceiveMessage, BringsDescriptorsInTheirOrderClosedAtExec) {
-  const Pair pair;
+  const PacketPair pair;
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
   pair.send("abc", {pipe[0], pipe[1]});
@@ -64,7 +64,7 @@ TEST(ReceiveMessage, BringsDescriptorsInTheirOrderClosedAtExec) {
 }
 
 TEST(ReceiveMessage, LeavesNothingOpenThatNobodyAskedFor) {
-  const Pair pair;
+  const PacketPair pair;
   const int before = openDescriptors();
   for (std::size_t room = 0; room < 4; ++room) {
     pair.send("x", {0, 1, 2, 0, 1});
@@ -77,7 +77,7 @@ TEST(ReceiveMessage, LeavesNothingOpenThatNobodyAskedFor) {
 }
 
 TEST(ReceiveMessage, TellsTheEndFromNothingYet) {
-  Pair pair;
+  PacketPair pair;
   std::array<std::byte, 8> into{};
   EXPECT_EQ(receiveMessage(pair.ours.get(), into, {}, MSG_DONTWAIT), -EAGAIN);
   pair.theirs.reset();
