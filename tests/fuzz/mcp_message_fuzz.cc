@@ -14,8 +14,8 @@ using namespace caisson::mcp;
 class Checker final : public Channel {
  public:
   void send(const Json& message) override {
-    const std::string line = writeJson(message);
-    if (line.find('\n') != std::string::npos || !parseJson(line, {.depth = 80})) std::abort();
+    const std::string line = caisson::writeJson(message);
+    if (line.find('\n') != std::string::npos || !caisson::parseJson(line, {.depth = 80})) std::abort();
   }
 };
 
@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (std::size_t at = 0; at < bytes.size(); at += 97) {
     lines.add(bytes.substr(at, 97), [&](std::string_view line, bool whole) {
       if (!whole) return;
-      auto value = parseJson(line, {.bytes = 4096});
+      auto value = caisson::parseJson(line, {.bytes = 4096});
       if (!value) return;
       auto message = decodeMessage(std::move(*value));
       if (!message) return Server::refuse(message.error(), *channel);
