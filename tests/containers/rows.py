@@ -18,7 +18,7 @@ USER = ("--user", "agent")
 PROFILE = ("--security-opt", "seccomp=PROFILE")
 PATHS = ("--security-opt", "systempaths=unconfined")
 UNCONFINED = ("--security-opt", "seccomp=unconfined")
-READ_ONLY = ("--read-only", "--tmpfs", "/tmp:exec", "--tmpfs", "/work:mode=1777")
+READ_ONLY = ("--read-only", "--tmpfs", "/tmp:exec", "--tmpfs", "/scratch:mode=1777")
 UNMASK = ("--security-opt", "unmask=ALL")
 # One less than --privileged: the test runs on machines without it.
 ALL_CAPABILITIES = ("--cap-add", "ALL", "--cap-drop", "SYS_RESOURCE")
@@ -34,7 +34,7 @@ ROWS = (
     Row("docker-profile-paths-volume-user", "docker", USER + PROFILE + PATHS, volume=True),
     Row("docker-profile-paths-root", "docker", PROFILE + PATHS, root=True, volume=True),
     Row("docker-read-only-user", "docker", USER + PROFILE + PATHS + READ_ONLY, volume=True,
-        environment={"PROJECT": "/work/project"}),
+        environment={"PROJECT": "/scratch/project"}),
     Row("docker-unconfined-user", "docker", USER + UNCONFINED),
     Row("docker-unconfined-paths-user", "docker", USER + UNCONFINED + PATHS),
     Row("docker-sys-admin-root", "docker", ("--cap-add", "SYS_ADMIN"), root=True),

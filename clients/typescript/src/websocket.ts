@@ -1,4 +1,4 @@
-// WebSocket frames (RFC 6455). Node has a WebSocket of its own since version 22 only, and not for unix sockets.
+// WebSocket frames (RFC 6455). Node includes a WebSocket client since version 22 only, without support for unix sockets.
 import { createHash, randomBytes } from "node:crypto";
 
 import { ProtocolError } from "./errors.js";

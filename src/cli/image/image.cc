@@ -112,7 +112,7 @@ constinit const Verb kImageBuild{
         "of its packages (SPDX). With SOURCE_DATE_EPOCH equal inputs give equal images.",
     .examples =
         "caisson image build -t app:1 .\n"
-        "caisson image build -t app:1 --allow-host pypi.org .  for RUN pip install\n"
+        "caisson image build -t app:1 --allow-host packages.example.com .  for RUN pip install\n"
         "caisson image build --recipe python -t python:local",
     .topic = Topic::images,
     .syntax = {.groups = kBuildGroups, .operands = "[CONTEXT]"},
