@@ -56,6 +56,9 @@ struct SessionOptions {
   /// True: the session's processes outlive this process. False: they are killed when this process ends, however it
   /// ends; the files stay until the session expires.
   bool keep = false;
+  /// False: create() does not wait until the new session is on the disk; it is within a second. A power loss before
+  /// that may leave a session that can only be destroyed.
+  bool wait_for_disk = true;
 };
 
 /// Grace period: how long an expired session with uncommitted changes is kept.

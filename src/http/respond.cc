@@ -81,11 +81,11 @@ asio::awaitable<bool> Connection::respond(const RequestHead& head, Response& res
 }
 
 asio::awaitable<bool> Connection::sendFile(FileBody& body) {
-  constexpr std::size_t kPiece = std::size_t{1} << 20U;
+  constexpr std::size_t kPiece = std::size_t{2} << 20U;
   auto offset = static_cast<off_t>(body.offset);
   while (body.length > 0) {
     if (tls_) {
-      std::string piece(std::min<std::uint64_t>(body.length, kPiece / 4), '\0');
+      std::string piece(std::min<std::uint64_t>(body.length, kPiece / 8), '\0');
       const ssize_t got = ::pread(body.file.get(), piece.data(), piece.size(), offset);
       if (got <= 0) co_return false;
       piece.resize(static_cast<std::size_t>(got));
@@ -95,17 +95,19 @@ asio::awaitable<bool> Connection::sendFile(FileBody& body) {
       body.length -= static_cast<std::uint64_t>(got);
       continue;
     }
-    const ssize_t sent =
-        ::sendfile(socket_.native_handle(), body.file.get(), &offset, std::min<std::uint64_t>(body.length, kPiece));
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(body.length, kPiece));
+    const ssize_t sent = ::sendfile(socket_.native_handle(), body.file.get(), &offset, wanted);
+    if (sent == 0 || (sent < 0 && errno != EAGAIN && errno != EINTR)) co_return false;  // shorter than promised
     if (sent > 0) {
       body.length -= static_cast<std::uint64_t>(sent);
       loop_.stats.bytes_sent += static_cast<std::uint64_t>(sent);
+    }
+    if (sent == static_cast<ssize_t>(wanted)) {
       // Other connections come first: a fast reader must not occupy the loop.
       asio::post(loop_.io, [self = shared_from_this()] { self->wake(); });
       co_await pause(Clock::now() + loop_.limits.write_timeout);
       continue;
     }
-    if (sent == 0 || (errno != EAGAIN && errno != EINTR)) co_return false;  // shorter than promised, or an error
     const bool writable = co_await waitWritable();
     if (!writable) co_return false;
   }

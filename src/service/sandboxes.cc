@@ -191,6 +191,7 @@ Result<SandboxPointer> Sandboxes::create(const Principal& caller, SandboxRecord 
   if (auto reserved = reserve(caller, record); !reserved) return std::unexpected(reserved.error());
   options.name = record.key;
   options.keep = true;
+  options.wait_for_disk = false;
   auto session = pool != nullptr ? pool->take(record.key, options.ttl_seconds) : store_->create(options);
   if (!session) {
     abandon(record.key);

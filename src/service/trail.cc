@@ -1,6 +1,7 @@
 #include "service/trail.h"
 
 #include <chrono>
+#include <utility>
 #include <vector>
 
 namespace caisson::service {
@@ -10,6 +11,7 @@ constexpr std::size_t kMaxQueued = 256;
 /// Refusals need no token, so their rate in the log is bounded: it has a size limit, and old records must survive.
 constexpr std::size_t kPerRound = 32;
 constexpr std::chrono::milliseconds kRound{500};
+constexpr std::chrono::milliseconds kSyncAfter{50};
 
 audit::Event eventOf(const RequestRecord& request) {
   audit::Fields fields;
@@ -40,7 +42,9 @@ Result<void> Trail::record(const RequestRecord& request) {
   }
   auto appended = log_->append(eventOf(request));
   if (!appended) log_.reset();  // it may have been replaced: open it again next time
-  if (appended) log_->handOver();
+  if (!appended) return appended;
+  const std::lock_guard queue(mutex_);
+  if (!std::exchange(owes_sync_, true)) changed_.notify_all();
   return appended;
 }
 
@@ -54,10 +58,21 @@ void Trail::refuse(RequestRecord request) {
   changed_.notify_all();
 }
 
+void Trail::handOver() {
+  {
+    const std::lock_guard lock(mutex_);
+    owes_sync_ = false;
+  }
+  const std::lock_guard lock(log_mutex_);
+  if (log_) log_->handOver();
+}
+
 void Trail::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return ending_ || !refusals_.empty() || dropped_ > 0; });
+    changed_.wait(lock, [this] { return ending_ || owes_sync_ || !refusals_.empty() || dropped_ > 0; });
+    // Not in record(): starting the process that syncs takes as long as a short command.
+    if (!ending_) changed_.wait_for(lock, kSyncAfter, [this] { return ending_; });
     std::vector<RequestRecord> batch;
     while (!refusals_.empty() && (batch.size() < kPerRound || ending_)) {
       batch.push_back(std::move(refusals_.front()));
@@ -69,9 +84,10 @@ void Trail::work() {
     for (const RequestRecord& one : batch) (void)record(one);
     if (dropped > 0)
       (void)record({.status = 429, .reason = std::to_string(dropped) + " further refusals without a record of each"});
+    handOver();
     if (last) return;
     lock.lock();
-    changed_.wait_for(lock, kRound, [this] { return ending_; });
+    if (!batch.empty()) changed_.wait_for(lock, kRound, [this] { return ending_; });
   }
 }
 

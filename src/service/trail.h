@@ -38,6 +38,8 @@ class Trail {
 
  private:
   void work();
+  /// Starts the sync of what was written.
+  void handOver();
 
   std::mutex log_mutex_;  ///< one Log must not be used by two threads
   std::optional<audit::Log> log_;
@@ -45,6 +47,7 @@ class Trail {
   std::condition_variable changed_;
   std::deque<RequestRecord> refusals_;
   std::uint64_t dropped_ = 0;
+  bool owes_sync_ = false;  ///< records were written that may not be on the disk
   bool ending_ = false;
   std::thread writer_;
 };

@@ -91,6 +91,19 @@ int syncDescriptor(int fd) {
   return errno;
 }
 
+int renameOver(int parent, const std::string& from, const std::string& to) {
+  return ::renameat(parent, from.c_str(), parent, to.c_str()) == 0 ? 0 : errno;
+}
+
+/// renameOver() that exchanges both names and removes the old file, where the file system can do that.
+int exchangeNames(int parent, const std::string& from, const std::string& to) {
+  if (::renameat2(parent, from.c_str(), parent, to.c_str(), RENAME_EXCHANGE) != 0) return renameOver(parent, from, to);
+  if (::unlinkat(parent, from.c_str(), 0) == 0) return 0;
+  const int error = errno;  // a directory had that name
+  (void)::renameat2(parent, from.c_str(), parent, to.c_str(), RENAME_EXCHANGE);
+  return error;
+}
+
 }  // namespace
 
 std::string_view name(FileType type) {
@@ -258,14 +271,19 @@ Result<std::string> RootDir::readFile(std::string_view relative, std::uint64_t m
 }
 
 Result<void> RootDir::writeFileAtomic(std::string_view relative, std::string_view data, mode_t mode) const {
-  return putFile(relative, data, mode, true);
+  return putFile(relative, data, mode, Put::durable);
 }
 
 Result<void> RootDir::replaceFile(std::string_view relative, std::string_view data, mode_t mode) const {
-  return putFile(relative, data, mode, false);
+  return putFile(relative, data, mode, Put::replace);
 }
 
-Result<void> RootDir::putFile(std::string_view relative, std::string_view data, mode_t mode, bool durable) const {
+Result<void> RootDir::exchangeFile(std::string_view relative, std::string_view data, mode_t mode) const {
+  return putFile(relative, data, mode, Put::exchange);
+}
+
+Result<void> RootDir::putFile(std::string_view relative, std::string_view data, mode_t mode, Put how) const {
+  const bool durable = how == Put::durable;
   auto place = locateName("write", relative);
   if (!place) return std::unexpected(place.error());
   const int parent = place->parent.get();
@@ -278,7 +296,9 @@ Result<void> RootDir::putFile(std::string_view relative, std::string_view data, 
   int error = writeAll(file.get(), data);
   if (error == 0 && ::fchmod(file.get(), mode) != 0) error = errno;
   if (error == 0 && durable) error = syncDescriptor(file.get());
-  if (error == 0 && ::renameat(parent, temporary->c_str(), parent, place->name.c_str()) != 0) error = errno;
+  if (error == 0)
+    error = how == Put::exchange ? exchangeNames(parent, *temporary, place->name)
+                                 : renameOver(parent, *temporary, place->name);
   if (error != 0) {
     ::unlinkat(parent, temporary->c_str(), 0);
     return refuse("write", relative, error);

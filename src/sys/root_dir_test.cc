@@ -42,8 +42,13 @@ TEST_P(RootDirTest, ReadsAndWritesFilesInside) {
   EXPECT_TRUE(dir.makeDurable("a/b/c/file"));
   EXPECT_FALSE(dir.makeDurable("a/b/c/none"));
   EXPECT_FALSE(dir.makeDurable("../outside"));
+  ASSERT_TRUE(dir.exchangeFile("a/b/c/file", "at last", 0640));
+  ASSERT_TRUE(dir.exchangeFile("a/b/c/new", "new", 0600));
+  EXPECT_EQ(readText(at("a/b/c/new")), "new");
+  EXPECT_FALSE(dir.exchangeFile("a/b", "not a directory", 0600));
+  EXPECT_EQ(dir.list("a/b/c")->size(), 2U) << "no temporary file is left";
   ASSERT_TRUE(dir.rename("a/b/c/file", "a/moved", false));
-  EXPECT_EQ(readText(at("a/moved")), "again");
+  EXPECT_EQ(readText(at("a/moved")), "at last");
   const auto entries = dir.list("a").value();
   ASSERT_EQ(entries.size(), 2U) << "no temporary file is left";
   EXPECT_EQ(entries[0].name, "b");

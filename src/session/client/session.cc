@@ -200,6 +200,7 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
     return fail(error);
   }
   session::recordGitBases(handle->directory(), handle->metadata().workspace, handle->metadata().began);
+  if (!options.wait_for_disk) store_->makeDurableLater(handle->id(), handle->metadata().name);
   return Session(std::move(handle));
 }
 

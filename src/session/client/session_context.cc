@@ -70,7 +70,7 @@ Result<sys::Fd> SessionContext::lock() {
                            "`caisson session list` shows the sessions of this user"));
   }
   if (!lock) return lock;
-  auto metadata = readMetadata(directory_);
+  auto metadata = store_->readMetadata(directory_);
   if (!metadata) return fail(metadata.error());
   metadata_ = std::move(*metadata);
   if (auto rolled_back = carryOutRollback(directory_, metadata_); !rolled_back) return fail(rolled_back.error());
@@ -99,7 +99,7 @@ Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
   if (!opened) return opened;
   if (metadata_.creator && !metadata_.creator->isAlive()) {
     metadata_.creator = ProcessId::of(::getpid());  // take over the session of a dead process
-    if (auto written = replaceMetadata(directory_, metadata_); !written) return fail(written.error());
+    if (auto written = writeMetadata(directory_, metadata_); !written) return fail(written.error());
   }
   if (!*opened) {
     if (readInitRecord(directory_)) {
@@ -149,6 +149,7 @@ Result<const SupervisorConnection*> SessionContext::connect() {
 Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy) {
   if (auto checked = checkRequest(request); !checked) return checked;
   if (!request.timeout_seconds || request.typed) return {};
+  if (*request.timeout_seconds > 0 && *request.timeout_seconds <= policy::effectiveWallSeconds(policy)) return {};
   return checkTimeout(policy, *request.timeout_seconds);
 }
 
@@ -232,7 +233,7 @@ Result<void> SessionContext::handOut(const std::string& name, double ttl_seconds
   metadata_.setTtl(metadata_.began, ttl_seconds);
   if (auto noted = note("created", name); !noted) return noted;
   if (auto claimed = store_->claimName(name, id()); !claimed) return claimed;
-  if (auto written = replaceMetadata(directory_, metadata_); !written) return written;
+  if (auto written = store_->exchangeMetadata(directory_, metadata_); !written) return written;
   if (inLandlockTier(metadata_.policy)) return {};
   auto connection = connect();
   if (!connection) return fail(connection.error());

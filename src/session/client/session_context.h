@@ -49,7 +49,7 @@ class SessionContext {
   /// Sets the session's end to `ttl_seconds` from now, also for an expired session.
   Result<void> renew(double ttl_seconds);
   /// Turns a pooled session into a normal one that begins now. The change survives a crash of this process; so that it
-  /// survives a power loss, call syncMetadata().
+  /// survives a power loss, call Store::makeDurable().
   Result<void> handOut(const std::string& name, double ttl_seconds);
 
   // network.cc

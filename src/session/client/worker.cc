@@ -33,12 +33,12 @@ struct Start {
   char* const* arguments;
   char* const* environment;
   int say, passed;
+  char* second_stack;  ///< its upper end
 };
 
 /// Shares memory with the parent until its exec: raw system calls only.
 int becomeProgram(void* argument) {
   const auto* start = static_cast<const Start*>(argument);
-  if (raw(SYS_clone, SIGCHLD, 0, 0, 0, 0) != 0) raw(SYS_exit_group, 0);
   raw(SYS_setsid);  // detach from the caller's terminal
   const long null = raw(SYS_openat, AT_FDCWD, "/dev/null", O_RDWR | O_CLOEXEC, 0);
   const long say = raw(SYS_fcntl, start->say, F_DUPFD_CLOEXEC, 16);
@@ -50,6 +50,15 @@ int becomeProgram(void* argument) {
   raw(SYS_execve, start->path, start->arguments, start->environment);
   raw(SYS_exit_group, 127);
   return 127;
+}
+
+/// The middle of a double fork, so that the caller has no child to reap. Copying the memory of a large caller would
+/// take longer than all the rest: both processes share it.
+int startProgram(void* argument) {
+  const auto* start = static_cast<const Start*>(argument);
+  (void)sys::clone(becomeProgram, start->second_stack, CLONE_VM | CLONE_VFORK | SIGCHLD, argument);
+  raw(SYS_exit_group, 0);
+  return 0;
 }
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -84,7 +93,8 @@ Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::st
   if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::launch, "pipe2", "worker", errno));
   sys::Fd ours(ends[0]);
   const sys::Fd theirs(ends[1]);
-  void* stack = ::mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  void* stack =
+      ::mmap(nullptr, 2 * kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", "worker", errno));
   std::vector<std::string> line{"caisson", std::string(kWorkerArgument)};
   line.insert(line.end(), words.begin(), words.end());
@@ -94,19 +104,20 @@ Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::st
   }
   const std::vector<char*> arguments = pointers(line), environment = pointers(variables);
   const std::string path = egress::programPath(paths.program());
-  Start start{path.c_str(), arguments.data(), environment.data(), theirs.get(), pass};
+  char* const stacks = static_cast<char*>(stack);
+  Start start{path.c_str(), arguments.data(), environment.data(), theirs.get(), pass, stacks + 2 * kStackBytes};
   sigset_t all, before;
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // inherited: only SIGKILL ends it before its work is done
   // No exit signal: an embedding program must not see this child in its SIGCHLD handling.
-  const int child = sys::clone(becomeProgram, static_cast<char*>(stack) + kStackBytes, CLONE_VM | CLONE_VFORK, &start);
+  const int child = sys::clone(startProgram, stacks + kStackBytes, CLONE_VM | CLONE_VFORK, &start);
   const int error = errno;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (child > 0) {
     while (raw(SYS_wait4, child, nullptr, __WALL, nullptr) == -EINTR) {
     }
   }
-  ::munmap(stack, kStackBytes);
+  ::munmap(stack, 2 * kStackBytes);
   if (child < 0) return fail(sysError(Stage::launch, "clone", "worker", error));
   return ours;
 }

@@ -65,20 +65,6 @@ Moment later(Moment moment, double seconds) {
   return moment;
 }
 
-/// Adds the time that extendByActivity wrote.
-void addActivity(const sys::RootDir& session, Metadata& metadata) {
-  const auto text = session.readFile(kActivityFile, 256);
-  if (!text) return;
-  Moment last;
-  char boot[64] = {};
-  long long wall_ns = 0, boot_ns = 0;
-  if (std::sscanf(text->c_str(), "%lld %lld %63s", &wall_ns, &boot_ns, boot) != 3) return;
-  last = {wall_ns, boot_ns, boot};
-  const Moment end = later(last, metadata.ttl_seconds);
-  const Moment now = Moment::now();
-  if (leftNs(end, now) > leftNs(metadata.expires, now)) metadata.expires = end;
-}
-
 /// Reads members of a table; the first missing or mistyped one becomes the error.
 class Reader {
  public:
@@ -244,10 +230,25 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
 
 Result<std::string> readMetadataText(const sys::RootDir& session) { return session.readFile(kMetaFile, kMaxBytes); }
 
+void addActivity(const sys::RootDir& session, Metadata& metadata) {
+  const auto text = session.readFile(kActivityFile, 256);
+  if (!text) return;
+  Moment last;
+  char boot[64] = {};
+  long long wall_ns = 0, boot_ns = 0;
+  if (std::sscanf(text->c_str(), "%lld %lld %63s", &wall_ns, &boot_ns, boot) != 3) return;
+  last = {wall_ns, boot_ns, boot};
+  const Moment end = later(last, metadata.ttl_seconds);
+  const Moment now = Moment::now();
+  if (leftNs(end, now) > leftNs(metadata.expires, now)) metadata.expires = end;
+}
+
+std::string metadataName(const sys::RootDir& session) { return session.knownAs() + "/" + kMetaFile; }
+
 Result<Metadata> readMetadata(const sys::RootDir& session) {
   auto text = readMetadataText(session);
   if (!text) return fail(text.error());
-  auto metadata = metadataFromJson(*text, session.knownAs() + "/" + kMetaFile);
+  auto metadata = metadataFromJson(*text, metadataName(session));
   if (metadata) addActivity(session, *metadata);
   return metadata;
 }
@@ -258,6 +259,10 @@ Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata
 
 Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata) {
   return session.replaceFile(kMetaFile, toJson(metadata), 0600);
+}
+
+Result<void> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata) {
+  return session.exchangeFile(kMetaFile, toJson(metadata), 0600);
 }
 
 Result<void> syncMetadata(const sys::RootDir& session) { return session.makeDurable(kMetaFile); }

@@ -77,13 +77,19 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
 
 /// The text of meta.json, unparsed and without what extendByActivity() stored.
 Result<std::string> readMetadataText(const sys::RootDir& session);
+/// The name of meta.json, for errors.
+std::string metadataName(const sys::RootDir& session);
+/// Adds the time by which requests extended the session (extendByActivity).
+void addActivity(const sys::RootDir& session, Metadata& metadata);
 /// Reads meta.json, and adds the time by which requests extended the session (extendByActivity).
 Result<Metadata> readMetadata(const sys::RootDir& session);
 /// Writes meta.json and waits for the disk.
 Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata);
 /// Writes meta.json without waiting for the disk; call syncMetadata() soon.
 Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata);
-/// Waits until meta.json, as written by replaceMetadata(), is on the disk.
+/// The same, and faster; without syncMetadata(), meta.json may be empty after a power loss.
+Result<void> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata);
+/// Waits until meta.json, as written by replaceMetadata() or exchangeMetadata(), is on the disk.
 Result<void> syncMetadata(const sys::RootDir& session);
 
 /// Extends the session's time after a request: it ends `ttl_seconds` from now, or later. Stored beside the metadata,

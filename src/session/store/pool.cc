@@ -89,7 +89,7 @@ void Pool::completeHandedOut(std::unique_lock<std::mutex>& held) {
     incomplete_.pop_front();
     held.unlock();
     recordGitBases(handed.context->directory(), handed.workspace, handed.began);
-    (void)syncMetadata(handed.context->directory());  // it may have been destroyed already
+    store_->makeDurable(handed.context->id(), handed.name);
     held.lock();
   }
 }
@@ -159,7 +159,7 @@ Result<std::shared_ptr<SessionContext>> Pool::take(const std::string& name, doub
     return fail(handed.error());
   }
   const std::lock_guard held(mutex_);
-  incomplete_.push_back({handle, handle->metadata().workspace, handle->metadata().began});
+  incomplete_.push_back({handle, name, handle->metadata().workspace, handle->metadata().began});
   changed_.notify_all();
   return handle;
 }

@@ -33,7 +33,7 @@ class Pool {
   /// pool's thread reads.
   struct HandedOut {
     std::shared_ptr<SessionContext> context;
-    std::string workspace;
+    std::string name, workspace;
     Moment began;
   };
 

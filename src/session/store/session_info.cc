@@ -49,12 +49,10 @@ SessionInfo infoOf(const SessionPaths& paths, const RootDir& directory, const Me
   return info;
 }
 
-SessionInfo infoOf(const SessionPaths& paths, const RootDir& directory, const std::string& id) {
-  const auto metadata = readMetadata(directory);
-  if (metadata) return infoOf(paths, directory, *metadata);
+SessionInfo infoOf(const std::string& id, const Error& problem) {
   SessionInfo info;
   info.id = id;
-  info.problem = metadata.error().message();
+  info.problem = problem.message();
   return info;
 }
 

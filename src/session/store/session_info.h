@@ -9,8 +9,8 @@ namespace caisson::session {
 
 /// Describes a session by its metadata. `directory`: of the session.
 SessionInfo infoOf(const SessionPaths& paths, const sys::RootDir& directory, const Metadata& metadata);
-/// The same for a session whose metadata may be damaged: then only its id and the problem are set.
-SessionInfo infoOf(const SessionPaths& paths, const sys::RootDir& directory, const std::string& id);
+/// The same for a session whose metadata cannot be read.
+SessionInfo infoOf(const std::string& id, const Error& problem);
 
 /// Keeps the warnings of the sandbox that is being started, for infoOf().
 void keepWarnings(const sys::RootDir& directory, const std::vector<std::string>& warnings);

@@ -179,7 +179,7 @@ Result<Store::Found> Store::find(std::string_view call, std::string_view id_or_n
   if (!id) return fail(id.error());
   auto directory = paths_.sessions().enter(*id);
   if (!directory) return fail(directory.error().sys_errno == ENOENT ? unknown(call, id_or_name) : directory.error());
-  auto metadata = readMetadata(*directory);
+  auto metadata = cache_->read(*directory);
   if (!metadata) return fail(metadata.error());
   if (metadata->id != *id || (metadata->name != id_or_name && !metadata->id.starts_with(id_or_name)))
     return fail(unknown(call, id_or_name));
@@ -198,9 +198,9 @@ Result<std::vector<SessionInfo>> Store::list() const {
     if (!isId(entry.name)) continue;
     auto directory = paths_.sessions().enter(entry.name);
     if (!directory) continue;  // destroyed meanwhile
-    if (const auto metadata = readMetadata(*directory); metadata && metadata->pooled)
-      continue;  // pooled, not in use yet
-    infos.push_back(infoOf(paths_, *directory, entry.name));
+    const auto metadata = cache_->read(*directory);
+    if (metadata && metadata->pooled) continue;  // not in use yet
+    infos.push_back(metadata ? infoOf(paths_, *directory, *metadata) : infoOf(entry.name, metadata.error()));
   }
   std::stable_sort(infos.begin(), infos.end(),
                    [](const SessionInfo& a, const SessionInfo& b) { return a.created < b.created; });
@@ -211,10 +211,10 @@ Result<void> Store::claimName(const std::string& name, const std::string& id) {
   if (name.empty()) return {};
   auto all = paths_.lockAll();
   if (!all) return fail(all.error());
-  return claimNameLocked(name, id);
+  return claimNameLocked(name, id, false);
 }
 
-Result<void> Store::claimNameLocked(const std::string& name, const std::string& id) {
+Result<void> Store::claimNameLocked(const std::string& name, const std::string& id, bool durable) {
   if (name.empty()) return {};
   if (const auto holder = find("session create", name)) {
     const bool expired = holder->metadata.secondsLeft(Moment::now()) <= 0;
@@ -225,7 +225,9 @@ Result<void> Store::claimNameLocked(const std::string& name, const std::string& 
                 : "choose another name, or destroy it first"));
   }
   if (auto made = paths_.sessions().makeDirs(kNames, 0700); !made) return made;
-  return paths_.sessions().writeFileAtomic(std::string(kNames) + "/" + name, id, 0600);
+  const std::string file = std::string(kNames) + "/" + name;
+  const RootDir& sessions = paths_.sessions();
+  return durable ? sessions.writeFileAtomic(file, id, 0600) : sessions.replaceFile(file, id, 0600);
 }
 
 Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
@@ -266,7 +268,7 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   metadata.family = metadata.id;
   metadata.upper = newLayerName();
   metadata.payload_id = facts.payload_id;
-  auto found = add(std::move(metadata));
+  auto found = add(std::move(metadata), options.wait_for_disk && !pooled);
   if (!found || !tier) return found;
   if (auto filled = fillTierSession(paths_, *found, facts); !filled) {
     (void)destroy(found->metadata.id);
@@ -275,7 +277,17 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   return found;
 }
 
-Result<Store::Found> Store::add(Metadata metadata) {
+void Store::makeDurable(const std::string& id, const std::string& name) const {
+  // Either may fail: the session may have been destroyed already.
+  if (auto directory = paths_.sessions().enter(id)) (void)syncMetadata(*directory);
+  if (!name.empty()) (void)paths_.sessions().makeDurable(std::string(kNames) + "/" + name);
+}
+
+void Store::makeDurableLater(const std::string& id, const std::string& name) {
+  later_->add([this, id, name] { makeDurable(id, name); });
+}
+
+Result<Store::Found> Store::add(Metadata metadata, bool durable) {
   auto all = paths_.lockAll();
   if (!all) return fail(all.error());
   const std::string hidden = std::string(kNew) + metadata.id;
@@ -288,9 +300,10 @@ Result<Store::Found> Store::add(Metadata metadata) {
     }
     step("create: directories");
     makeReserve(*directory);
-    if (auto written = writeMetadata(*directory, metadata); !written) return fail(written.error());
+    auto written = durable ? writeMetadata(*directory, metadata) : replaceMetadata(*directory, metadata);
+    if (!written) return fail(written.error());
     step("create: metadata");
-    if (auto claimed = claimNameLocked(metadata.name, metadata.id); !claimed) return fail(claimed.error());
+    if (auto claimed = claimNameLocked(metadata.name, metadata.id, durable); !claimed) return fail(claimed.error());
     step("create: name");
     if (auto shown = paths_.sessions().rename(hidden, metadata.id, false); !shown) return fail(shown.error());
     return paths_.sessions().enter(metadata.id);
@@ -300,6 +313,7 @@ Result<Store::Found> Store::add(Metadata metadata) {
     (void)paths_.sessions().removeTree(hidden);
     return fail(directory.error());
   }
+  cache_->remember(*directory, metadata);
   return Found{std::move(*directory), std::move(metadata)};
 }
 
@@ -316,7 +330,7 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
     if (!isId(entry.name) && !entry.name.starts_with(kNew)) continue;
     auto directory = paths_.sessions().enter(entry.name);
     if (!directory) continue;
-    const auto metadata = readMetadata(*directory);
+    const auto metadata = cache_->read(*directory);
     if (!metadata) return;  // its layers are unknown
     if (metadata->family != family) continue;
     used.insert(metadata->upper);
@@ -343,7 +357,7 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
     if (!isId(entry.name) || entry.name == id) continue;
     auto other = paths_.sessions().enter(entry.name);
     if (!other) continue;
-    auto metadata = readMetadata(*other);
+    auto metadata = cache_->read(*other);
     if (!metadata || metadata->family == family) {  // still used, or unknown
       dropUnusedLayersLocked(family);
       return {};
@@ -388,18 +402,18 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   if (!lock) return fail(lock.error());
   if (!isCurrent(paths_, id, *directory)) return fail(unknown("destroy", id));
   if (only_expired) {
-    const auto current = readMetadata(*directory);
+    const auto current = cache_->read(*directory);
     if (current && current->secondsLeft(Moment::now()) > 0) return fail(unknown("destroy", id));  // renewed meanwhile
   }
   releaseReserve(*directory);
   if (isCommitPending(*directory)) {
-    if (const auto found = readMetadata(*directory)) (void)recoverCommit(*directory, found->workspace);
+    if (const auto found = cache_->read(*directory)) (void)recoverCommit(*directory, found->workspace);
   }
   if (auto ended = endSandbox(*directory); !ended) return ended;
   step("destroy: ended");
   auto all = paths_.lockAll();
   if (!all) return fail(all.error());
-  const auto metadata = readMetadata(*directory);
+  const auto metadata = cache_->read(*directory);
   // From here on it is destroyed for all callers; after a crash the next clean-up removes the rest.
   const std::string gone = std::string(kGone) + id;
   if (auto renamed = paths_.sessions().rename(id, gone, false); !renamed) return renamed;
@@ -412,6 +426,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   }
   if (auto removed = removeStore(metadata ? metadata->family : id, id); !removed) return removed;
   step("destroy: layers removed");
+  cache_->forget(*directory);
   return paths_.sessions().removeTree(gone);
 }
 
@@ -426,12 +441,12 @@ Result<std::vector<std::string>> Store::clean(bool all) {
     if (isId(entry.name)) {
       auto directory = paths_.sessions().enter(entry.name);
       if (!directory) continue;
-      const auto metadata = readMetadata(*directory);
+      const auto metadata = cache_->read(*directory);
       removeDiscarded(*directory);
       if (!all && (!metadata || metadata->secondsLeft(now) > 0 || isKept(*directory, *metadata))) continue;
       if (auto destroyed = destroy(entry.name, !all)) {
         removed.push_back(entry.name);
-      } else if (const auto left = readMetadata(*directory);
+      } else if (const auto left = cache_->read(*directory);
                  !first && paths_.sessions().enter(entry.name) && (all || (left && left->secondsLeft(now) <= 0))) {
         first = destroyed.error();
       }
@@ -442,7 +457,7 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       const std::string id = entry.name.substr(entry.name.find('-') + 1);
       if (entry.name.starts_with(kGone)) {
         auto left = paths_.sessions().enter(entry.name);
-        auto metadata = left ? readMetadata(*left) : Result<Metadata>(fail(unknown("clean", id)));
+        auto metadata = left ? cache_->read(*left) : Result<Metadata>(fail(unknown("clean", id)));
         (void)removeStore(metadata ? metadata->family : id, id);
       }
       (void)paths_.sessions().removeTree(entry.name);

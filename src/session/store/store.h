@@ -1,19 +1,28 @@
 // All sessions of a user, behind the public SessionStore.
 #pragma once
 
+#include <memory>
 #include <set>
 
 #include "caisson/session.h"
-#include "session/store/metadata.h"
+#include "session/store/later_queue.h"
+#include "session/store/metadata_cache.h"
 #include "session/store/session_paths.h"
 
 namespace caisson::session {
 
 class Store {
  public:
-  explicit Store(SessionPaths paths) : paths_(std::move(paths)) {}
+  explicit Store(SessionPaths paths)
+      : paths_(std::move(paths)), cache_(std::make_unique<MetadataCache>()), later_(std::make_unique<LaterQueue>()) {}
 
   [[nodiscard]] const SessionPaths& paths() const { return paths_; }
+  /// The current metadata of a session.
+  [[nodiscard]] Result<Metadata> readMetadata(const sys::RootDir& session) const { return cache_->read(session); }
+  /// Replaces the metadata after setTtl(); call makeDurable() soon.
+  [[nodiscard]] Result<void> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata) const {
+    return cache_->exchange(session, metadata);
+  }
 
   /// A random id that cannot be guessed.
   static std::string newId();
@@ -33,10 +42,15 @@ class Store {
   Result<Found> make(const SessionOptions& options, bool pooled = false);
 
   /// Creates the files of a session with these metadata and claims its name: under a hidden name first, so that a crash
-  /// leaves no partial session.
-  Result<Found> add(Metadata metadata);
+  /// leaves no partial session. Waits for the disk unless `durable` is false; then call makeDurable().
+  Result<Found> add(Metadata metadata, bool durable = true);
+  /// Waits until the metadata and the name of a session are on the disk.
+  void makeDurable(const std::string& id, const std::string& name) const;
+  /// makeDurable() a moment later, in a thread. Waits for the disk here if too many sessions are waiting already.
+  void makeDurableLater(const std::string& id, const std::string& name);
 
-  /// Binds a name to the session; an error if a session of that name exists. Nothing for "".
+  /// Binds a name to the session, without waiting for the disk; an error if a session of that name exists. Nothing for
+  /// "".
   Result<void> claimName(const std::string& name, const std::string& id);
 
   /// Ends and removes a session, even if its files are damaged. Waits for the session's lock, and first finishes a
@@ -73,7 +87,7 @@ class Store {
   Result<void> destroy(const std::string& id, bool only_expired);
   // The caller of these three holds the lock of all sessions.
   /// Gives the name to a session; an error if another one has it. Nothing for an empty name.
-  Result<void> claimNameLocked(const std::string& name, const std::string& id);
+  Result<void> claimNameLocked(const std::string& name, const std::string& id, bool durable);
   /// Removes the store of a family, or if sessions other than `id` use it only the layers that none of them uses.
   Result<void> removeStore(const std::string& family, const std::string& id);
   /// Moves the layers that no session, checkpoint or running sandbox of the family uses to the trash. Does nothing if
@@ -81,6 +95,8 @@ class Store {
   void dropUnusedLayersLocked(const std::string& family);
 
   SessionPaths paths_;
+  std::unique_ptr<MetadataCache> cache_;
+  std::unique_ptr<LaterQueue> later_;  ///< last: its thread uses the others
 };
 
 /// Whether the directory is still the session with this id, and was not destroyed meanwhile.
