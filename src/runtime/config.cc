@@ -21,13 +21,30 @@ void writeMount(JsonWriter& json, std::string_view destination, std::string_view
   json.key("source").string(source).key("options").strings(options).end();
 }
 
+/// Where the plan mounts below /dev.
+std::vector<std::string> deviceMounts(const plan::Plan& plan) {
+  std::vector<std::string> targets;
+  for (const plan::Step& step : plan.steps) {
+    std::string target;
+    if (const auto* bind = std::get_if<plan::Bind>(&step)) target = bind->target;
+    if (const auto* tmpfs = std::get_if<plan::MountTmpfs>(&step)) target = tmpfs->target;
+    if (const auto* pts = std::get_if<plan::MountDevpts>(&step)) target = pts->target;
+    if (target.starts_with("/dev/")) targets.push_back(target);
+  }
+  return targets;
+}
+
 void writeMounts(JsonWriter& json, const plan::Plan& plan) {
   json.key("mounts").beginArray();
   Options proc{"nosuid", "nodev", "noexec"};
   if (plan.runtime->hasInit()) proc.emplace_back("hidepid=2");
   writeMount(json, "/proc", "proc", "proc", proc);
-  // The sandbox's, complete: runtimes add devices of their own unless they find this mount.
+  // The sandbox's, complete: runtimes add devices of their own unless they find this mount. In a user namespace crun
+  // 1.8 leaves out the mounts below it, so they follow.
   writeMount(json, "/dev", "bind", "/dev", {"rbind"});
+  if (plan.runtime->kind == policy::Runtime::crun) {
+    for (const std::string& target : deviceMounts(plan)) writeMount(json, target, "bind", target, {"bind"});
+  }
   for (const plan::CoverFile& file : coveredProc(plan)) {
     writeMount(json, file.target, "bind", std::string(kBundle) + file.target,
                {"bind", "ro", "nosuid", "nodev", "noexec"});
