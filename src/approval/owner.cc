@@ -95,6 +95,16 @@ class Section {
     }
   }
 
+  void names(std::string_view key, std::string_view expected, bool (*known)(const std::string&),
+             std::optional<std::vector<std::string>>& place) {
+    std::vector<std::string> listed;
+    const Node* node = table_.find(key);
+    texts(key, listed);
+    if (node == nullptr || error_) return;
+    if (!std::ranges::all_of(listed, known)) return refuse(key, *node, expected);
+    place = std::move(listed);
+  }
+
   void command(std::string_view key, std::vector<std::string>& place) {
     const Node* node = take(key);
     if (node == nullptr) return;
@@ -155,7 +165,7 @@ class Section {
         policy::place(document_.name, node.line, shown), reason,
         "known are ceilings (cpus, memory, swap, processes, open_files, wall_seconds, output), "
         "defaults.profile, filesystem.always_denied, network.private_hosts, images (quota, mirrors, plain_http, "
-        "signatures) and alerts (command, webhook)");
+        "signatures), runtimes (allowed, paths) and alerts (command, webhook)");
   }
   template <class Parse>
   void quantity(std::string_view key, std::optional<std::uint64_t>& place, Parse parse, std::string_view expected) {
@@ -209,6 +219,17 @@ void decodeImages(Section& section, const std::string& file, ImageSettings& imag
                 });
 }
 
+bool isRuntime(const std::string& name) { return name == "runc" || name == "crun" || name == "runsc"; }
+
+void decodeRuntimes(Section& section, RuntimeSettings& runtimes) {
+  section.names("allowed", "expected a list of runc, crun and runsc", isRuntime, runtimes.allowed);
+  section.pairs("paths", "expected a list such as [\"crun=/opt/crun/bin/crun\"]",
+                [&](const std::string& name, const std::string& path) {
+                  runtimes.paths.emplace_back(name, path);
+                  return isRuntime(name) && path.starts_with('/');
+                });
+}
+
 Result<void> decodeSection(const policy::Document& document, const std::string& name, const Node& table, Owner& owner) {
   Section section(document, table, name);
   if (name == "ceilings") {
@@ -227,6 +248,8 @@ Result<void> decodeSection(const policy::Document& document, const std::string& 
     section.hosts("private_hosts", owner.private_hosts);
   } else if (name == "images") {
     decodeImages(section, document.name, owner.images);
+  } else if (name == "runtimes") {
+    decodeRuntimes(section, owner.runtimes);
   } else if (name == "alerts") {
     Alert& alert = owner.alerts.emplace_back();
     section.command("command", alert.command);
@@ -330,6 +353,14 @@ policy::Ceilings Owner::ceilingsFor(const policy::Policy& policy) const {
 }
 
 Result<void> Owner::check(policy::Policy& policy) const {
+  if (policy.isolation.runtime != policy::Runtime::caisson && runtimes.allowed) {
+    constexpr std::string_view kNames[] = {"caisson", "runc", "crun", "runsc"};
+    const std::string_view name = kNames[static_cast<std::size_t>(policy.isolation.runtime)];
+    if (std::ranges::find(*runtimes.allowed, name) == runtimes.allowed->end()) {
+      return fail(configError("isolation.runtime", "the owner's configuration does not allow " + std::string(name),
+                              "leave out --runtime, or have runtimes.allowed changed"));
+    }
+  }
   const policy::Ceilings most = ceilingsFor(policy);
   if (policy.resources.ceilings == policy::CeilingSet::dev) lowerDefaults(most, policy);
   // A policy that sets no value has the default of its level, which may exceed what the owner allows.
@@ -362,11 +393,11 @@ Result<Owner> decodeOwner(const policy::Document& document) {
   Owner owner;
   owner.files.push_back(document.name);
   for (const auto& [name, table] : document.root.members) {
-    constexpr std::string_view kTables[] = {"ceilings", "defaults", "filesystem", "network", "images", "alerts"};
+    constexpr std::string_view kTables[] = {"ceilings", "defaults", "filesystem", "network", "images", "runtimes", "alerts"};
     const bool known = std::ranges::find(kTables, name) != std::end(kTables);
     if (!known || table.type != Node::Type::table) {
       return fail(configError(policy::place(document.name, table.line, name),
-                              "expected one of the tables ceilings, defaults, filesystem, network, images and alerts"));
+                              "expected one of the tables ceilings, defaults, filesystem, network, images, runtimes and alerts"));
     }
     if (auto done = decodeSection(document, name, table, owner); !done) return fail(done.error());
   }
@@ -395,6 +426,16 @@ Result<Owner> mergeOwners(const Owner& system, const Owner& user) {
   images.mirrors.insert(images.mirrors.end(), system.images.mirrors.begin(), system.images.mirrors.end());
   images.plain_http.insert(images.plain_http.end(), system.images.plain_http.begin(), system.images.plain_http.end());
   images.signatures.insert(images.signatures.end(), system.images.signatures.begin(), system.images.signatures.end());
+  // A runtime must be allowed by both files. The system's path wins.
+  if (system.runtimes.allowed && merged.runtimes.allowed) {
+    std::erase_if(*merged.runtimes.allowed, [&](const std::string& name) {
+      return std::ranges::find(*system.runtimes.allowed, name) == system.runtimes.allowed->end();
+    });
+  } else if (system.runtimes.allowed) {
+    merged.runtimes.allowed = system.runtimes.allowed;
+  }
+  merged.runtimes.paths.insert(merged.runtimes.paths.begin(), system.runtimes.paths.begin(),
+                               system.runtimes.paths.end());
   // Neither file may disable the other's alerts.
   merged.alerts.insert(merged.alerts.begin(), system.alerts.begin(), system.alerts.end());
   merged.files.insert(merged.files.begin(), system.files.begin(), system.files.end());

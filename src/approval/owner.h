@@ -16,6 +16,9 @@
 //   mirrors = ["docker.io=https://mirror.local:5000"]
 //   plain_http = ["registry.local:5000"]
 //   signatures = ["docker.io/library/*=/etc/caisson/keys/team.pem"]
+//   [runtimes]                 # docs/runtimes.md
+//   allowed = ["crun"]         # OCI runtimes that a policy may name; default: all
+//   paths = ["crun=/opt/crun/bin/crun"]  # where one is, instead of the system's directories
 //   [alerts]                   # what to run after an escape attempt (docs/audit.md)
 //   command = ["/usr/local/bin/page-me"]     # gets the event as JSON on standard input
 //   webhook = "http://127.0.0.1:8080/alert"  # gets the same by POST
@@ -63,8 +66,15 @@ struct ImageSettings {
   std::vector<SignatureRule> signatures;
 };
 
+/// Which OCI runtimes a policy may name, and where they are.
+struct RuntimeSettings {
+  std::optional<std::vector<std::string>> allowed;         ///< names; unset: all
+  std::vector<std::pair<std::string, std::string>> paths;  ///< name -> absolute path of its program
+};
+
 struct Owner {
   CeilingOverrides ceilings;
+  RuntimeSettings runtimes;
   ImageSettings images;
   std::optional<std::string> profile;      ///< defaults.profile
   std::vector<std::string> always_denied;  ///< host paths, normalized

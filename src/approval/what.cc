@@ -46,6 +46,8 @@ constexpr Rung kRungs[] = {
     {policy::OptionalLayer::landlock, "landlock",
      "where the host refuses user namespaces, the command runs without namespaces: it sees the host's processes and "
      "the names of its files"},
+    {policy::OptionalLayer::runtime, "runtime",
+     "an OCI runtime isolates the command, without the layers that it does not know"},
 };
 
 const Rung* findRung(std::string_view name) {

@@ -18,6 +18,7 @@
 #include "host/executables.h"
 #include "host/root_ids.h"
 #include "host/root_image.h"
+#include "host/runtimes.h"
 #include "host/state_disk.h"
 #include "host/subordinate_ids.h"
 #include "host/toolchains.h"
@@ -423,6 +424,7 @@ plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope, sys::
   if (!plan::hasOtherRoot(policy)) facts.executables = observeExecutables(policy, facts.toolchains);
   observeEnvironment(policy, facts);
   observeExtras(policy, facts);
+  if (policy.isolation.runtime != policy::Runtime::caisson) facts.runtime = observeRuntime(policy.isolation.runtime);
   return facts;
 }
 

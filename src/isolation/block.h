@@ -27,6 +27,7 @@ enum class StepKind : std::uint8_t {
   root_layer,
   mount_root,
   read_only_root,
+  move_root,
   kernel_quota,
 };
 

@@ -78,8 +78,9 @@ struct Flatten {
     out.kind = StepKind::make_file;
     out.flags = ours ? kOurs : 0U;
     out.target = relative(arena, step.target);
-    out.source = arena.text(step.content);
-    out.length = static_cast<std::uint32_t>(step.content.size());
+    const std::string content = step.marked ? withLaunchValues(step.content, own_time) : step.content;
+    out.source = arena.text(content);
+    out.length = static_cast<std::uint32_t>(content.size());
     out.mode = step.mode;
   }
   void operator()(const plan::Bind& step) {
@@ -170,6 +171,10 @@ struct Flatten {
     out.target = "";
     out.size_text = arena.text(std::to_string(step.value));
   }
+  void operator()(const plan::MoveRoot& step) {
+    out.kind = StepKind::move_root;
+    out.target = relative(arena, step.target);
+  }
   void operator()(const plan::ReadOnlyRoot&) { out.kind = StepKind::read_only_root; }
 };
 
@@ -191,7 +196,7 @@ bool isBelow(const plan::Step& step, const std::vector<std::string>& directories
 
 std::size_t stepBytes(const plan::Step& step) {
   std::size_t bytes = sizeof(FlatStep) + 128;
-  if (const auto* file = std::get_if<plan::MakeFile>(&step)) bytes += file->content.size();
+  if (const auto* file = std::get_if<plan::MakeFile>(&step)) bytes += file->content.size() + kMarkedBytes;
   if (const auto* file = std::get_if<plan::CoverFile>(&step)) bytes += file->content.size() + kMarkedBytes;
   if (const auto* proc = std::get_if<plan::MountProc>(&step)) bytes += textBytes(proc->shown);
   if (const auto* root = std::get_if<plan::MountRoot>(&step)) bytes += textBytes(root->hidden) + kLowerNames;

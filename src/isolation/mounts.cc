@@ -351,6 +351,7 @@ void TreeBuilder::apply(const FlatStep& step) {
     case StepKind::kernel_quota: return setKernelQuota(step);
     case StepKind::root_layer: return rootLayer(step);
     case StepKind::mount_root: return mountRoot(step);
+    case StepKind::move_root: return moveRoot(step);
     case StepKind::read_only_root: {
       Attributes attributes{MOUNT_ATTR_RDONLY, 0, 0, 0};
       must("mount_setattr", "/", raw(SYS_mount_setattr, root_, "", kAtEmptyPath, &attributes, sizeof(attributes)));

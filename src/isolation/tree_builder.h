@@ -1,5 +1,6 @@
 // Builds the sandbox's tree from the steps of a block. One file per kind of step: files and mounts (mounts.cc), the
-// overlay (overlay.cc), a layered root (layered_root.cc), the sandbox's proc (proc.cc), masks (masks.cc).
+// overlay (overlay.cc), a layered root (layered_root.cc), a root around it (outer_root.cc), the sandbox's proc
+// (proc.cc), masks (masks.cc).
 //
 // Nothing below the new root is named by a string that a link could redirect (runc CVE-2021-30465,
 // CVE-2025-31133): sources that a person named were resolved by us and are opened again without following
@@ -90,6 +91,8 @@ class TreeBuilder {
   void rootLayer(const FlatStep& step);
   /// Stacks an overlay of our files, of what hides names, and of the layers on the store; it becomes the new root.
   void mountRoot(const FlatStep& step);
+  /// Puts the tree that was built so far into a new root, a tmpfs (outer_root.cc).
+  void moveRoot(const FlatStep& step);
   /// Covers the target with an empty, unreadable file or directory. MaskPath says what happens if it is absent or a
   /// link.
   void mask(const FlatStep& step);

@@ -19,6 +19,7 @@
 #include "plan/optional_layers.h"
 #include "plan/plan.h"
 #include "plan/quota.h"
+#include "plan/runtime.h"
 #include "plan/syscalls.h"
 #include "plan/workspace.h"
 #include "policy/decode/validate.h"
@@ -364,6 +365,7 @@ Result<void> planTree(const Policy& policy, const HostFacts& host, Plan& plan) {
     planNamespaces(policy, host, plan);
   }
   if (auto planned = planRootUser(policy, plan); !planned) return planned;
+  if (policy.isolation.runtime != policy::Runtime::caisson) becomeRuntimeUser(policy, plan);
   if (plan.tier == Tier::landlock) return planLandlockTier(policy, host, plan);
   if (plan.level != Level::full) return planHostRoot(policy, host, plan);
   return hasOtherRoot(policy) ? planImageRoot(policy, host, plan) : planOwnRoot(policy, host, plan);
@@ -396,6 +398,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   Plan plan;
   if (auto checked = checkExecutableLists(policy, host); !checked) return fail(checked.error());
   if (auto checked = checkOtherRoot(policy, host); !checked) return fail(checked.error());
+  if (auto checked = checkRuntime(policy, host, learn); !checked) return fail(checked.error());
   plan.level = policy.isolation.level;
   plan.tier = policy.isolation.tier;
   plan.hostname = policy.isolation.hostname;
@@ -438,6 +441,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   plan.layers["level"] = plan.tier == Tier::landlock ? "landlock tier" : plan.level == Level::full ? "full" : "process";
   plan.layers["self_test"] = plan.self_test ? "on" : "off";
   if (!plan.self_test) plan.warnings.push_back("the self-test before the payload starts is switched off");
+  if (policy.isolation.runtime != policy::Runtime::caisson) planRuntime(policy, host, plan);
   return plan;
 }
 

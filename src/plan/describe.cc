@@ -49,6 +49,7 @@ struct Line {
   std::string operator()(const MountRoot& s) const {
     return format("root       / from these layers, {}", s.writable ? "writable: changes are kept apart" : "read-only");
   }
+  std::string operator()(const MoveRoot& s) const { return format("moved      / to {}", s.target); }
   std::string operator()(const ReadOnlyRoot&) const { return "read-only  / from here on"; }
   std::string operator()(const SetKernelQuota& s) const { return format("quota      {} = {}", s.name, s.value); }
 };

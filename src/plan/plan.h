@@ -110,6 +110,13 @@ struct StateDisk {
   std::string why_no_overlay;  ///< not empty: it cannot hold the changes of an overlay
 };
 
+/// The OCI runtime that the policy names, as found.
+struct RuntimeFacts {
+  std::string path;                       ///< empty: not usable
+  std::string why_not, hint;              ///< then
+  std::vector<std::string> proc_entries;  ///< top-level names of /proc that are not processes
+};
+
 struct HostFacts {
   int kernel_major = 0;
   int kernel_minor = 0;
@@ -142,6 +149,7 @@ struct HostFacts {
   /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
   std::map<std::string, std::string> system_directories;
   RootFacts root;                                ///< only with a root other than the host's
+  RuntimeFacts runtime;                          ///< only if the policy names one other than caisson
   std::map<std::string, std::string> etc_links;  ///< "/etc/localtime" -> "/usr/share/zoneinfo/..."
   std::map<std::string, std::string> caller_environment;
   ExecutableFacts executables;  ///< only with executable lists
@@ -174,6 +182,7 @@ struct MakeFile {
   std::string target;
   std::string content;
   mode_t mode = 0644;
+  bool marked = false;  ///< the launch replaces marks in the content, as in a CoverFile
 };
 enum class SourceType : std::uint8_t { unknown, directory, file };
 
@@ -278,6 +287,11 @@ struct MaskPath {
 };
 /// Makes the new root itself read-only; mounts in it keep their own attributes.
 struct ReadOnlyRoot {};
+/// Moves the tree that was built so far to a directory of a new root, a tmpfs. Later steps build that root, in which an
+/// OCI runtime runs (runtime/outer_plan.h); no plan of build() has this step.
+struct MoveRoot {
+  std::string target;
+};
 /// A limit of the sandbox's user namespace, set in /proc/sys/user of the host's proc while that is still reachable.
 struct SetKernelQuota {
   std::string name;  ///< "max_inotify_instances"
@@ -285,7 +299,7 @@ struct SetKernelQuota {
 };
 
 using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs, MountProc, MountDevpts, MountOverlay,
-                          MaskPath, CoverFile, RootLayer, MountRoot, ReadOnlyRoot, SetKernelQuota>;
+                          MaskPath, CoverFile, RootLayer, MountRoot, ReadOnlyRoot, MoveRoot, SetKernelQuota>;
 
 /// A workspace that is written directly, with protection of files that the host would execute.
 struct GuardedWorkspace {
@@ -394,12 +408,24 @@ struct Identity {
   [[nodiscard]] bool subordinate() const { return !uid_helper.empty(); }
 };
 
+/// The OCI runtime that carries the plan out instead of caisson (docs/runtimes.md).
+struct RuntimePlan {
+  policy::Runtime kind = policy::Runtime::runc;
+  std::string path;                           ///< of its program
+  std::vector<std::string> masked_proc;       ///< paths of /proc that the payload must not see
+  std::map<std::string, std::string> system;  ///< HostFacts::system_directories, for the runtime itself
+  /// Whether caisson's pid 1 runs in the container and applies the last layers. gVisor has no Landlock and passes no
+  /// sockets of the host on.
+  [[nodiscard]] bool hasInit() const { return kind != policy::Runtime::runsc; }
+};
+
 struct Plan {
   policy::Level level = policy::Level::full;
   policy::Tier tier = policy::Tier::namespaces;
   Namespaces namespaces;
   Identity identity;
   Hardening hardening;
+  std::optional<RuntimePlan> runtime;
   std::string hostname;
   bool may_keep_hostname = false;  ///< where setting it is refused, keep the caller's, and report it
   bool own_root = false;           ///< pivot_root into a private root

@@ -16,10 +16,11 @@ constexpr std::string_view kSyscallModes[] = {"allowlist", "denylist"};
 constexpr std::string_view kQuotaClasses[] = {"any", "hard"};
 constexpr std::string_view kOverlayStores[] = {"automatic", "memory", "disk", "prefer_disk"};
 constexpr std::string_view kInsideUsers[] = {"sandbox", "root"};
+constexpr std::string_view kRuntimes[] = {"caisson", "runc", "crun", "runsc"};
 constexpr std::string_view kToolchains[] = {"none", "auto"};
 constexpr std::string_view kCeilingSets[] = {"standard", "dev"};
 constexpr std::string_view kOptionalLayers[] = {"landlock", "landlock_scoping", "time_namespace", "cgroup",
-                                                "hostname", "proc_subset",      "proc_bound"};
+                                                "hostname", "proc_subset",      "proc_bound",     "runtime"};
 
 template <class E>
 constexpr std::span<const std::string_view> kChoicesOf;
@@ -41,6 +42,8 @@ template <>
 constexpr std::span<const std::string_view> kChoicesOf<OverlayStore> = kOverlayStores;
 template <>
 constexpr std::span<const std::string_view> kChoicesOf<InsideUser> = kInsideUsers;
+template <>
+constexpr std::span<const std::string_view> kChoicesOf<Runtime> = kRuntimes;
 template <>
 constexpr std::span<const std::string_view> kChoicesOf<Toolchains> = kToolchains;
 template <>

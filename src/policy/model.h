@@ -39,6 +39,9 @@ enum class QuotaClass : std::uint8_t { any, hard };
 enum class OverlayStore : std::uint8_t { automatic, memory, disk, prefer_disk };
 /// Who the payload is inside. root: uid 0 of the sandbox's user namespace, without capabilities.
 enum class InsideUser : std::uint8_t { sandbox, root };
+/// Who creates the namespaces and mounts the root. Others than caisson are OCI runtimes, started with a bundle that is
+/// made from the same plan.
+enum class Runtime : std::uint8_t { caisson, runc, crun, runsc };
 /// automatic: "auto" in files.
 enum class Toolchains : std::uint8_t { none, automatic };
 
@@ -59,6 +62,7 @@ enum class OptionalLayer : std::uint8_t {
   hostname,     ///< the caller's host name is kept
   proc_subset,  ///< a fresh /proc with processes only (subset=pid)
   proc_bound,   ///< the caller's own /proc, read-only
+  runtime,      ///< what Isolation::runtime cannot enforce (docs/runtimes.md)
 };
 
 struct Isolation {
@@ -71,6 +75,7 @@ struct Isolation {
   std::string selinux_label;     ///< applied if set
   bool self_test = true;         ///< the check from inside before the payload starts
   InsideUser user = InsideUser::sandbox;
+  Runtime runtime = Runtime::caisson;
   bool separate_user = false;  ///< an ordinary caller's payload gets a subordinate id where the host can give one
 };
 

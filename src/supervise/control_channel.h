@@ -14,6 +14,7 @@ struct Arrival {
 
   isolation::Message message{};
   sys::Fd descriptors[kMost];  ///< received with it, in order
+  pid_t sender = -1;           ///< on the control socket of a container: the pid of its pid 1
 };
 
 /// What receive() found: a message, none now (or one of a wrong size, or an error), or the end of the connection.

@@ -14,6 +14,7 @@
 #include "host/subordinate_ids.h"
 #include "isolation/child.h"
 #include "isolation/compile.h"
+#include "runtime/init_descriptors.h"
 #include "supervise/clone_error.h"
 #include "supervise/control_channel.h"
 #include "supervise/disk/owned_mounts.h"
@@ -236,6 +237,29 @@ Result<void> prepareStreams(const plan::Plan& plan, const LaunchOptions& options
   return {};
 }
 
+/// Gives the streams to the container of an OCI runtime, with the other descriptors of its pid 1. The runtime's own
+/// output is an error message.
+Result<void> passToContainer(const ContainerEnds& ends, Block& block, Launched& launched, LaunchDescriptors& held) {
+  const auto pass = [&](int number, int source) { block.passed[block.passed_count++] = {number, source, 0}; };
+  auto null = openNull();
+  auto errors = makePipe();
+  if (!null || !errors) return fail(null ? errors.error() : null.error());
+  pass(runtime::kControlDescriptor, ends.control);
+  pass(runtime::kBlockDescriptor, ends.block);
+  for (int stream = 0; stream < 3; ++stream) {
+    // A terminal is opened in the container, but the range of descriptors may have no gap.
+    pass(runtime::kFirstStream + stream, block.terminal[stream] ? null->get() : block.stdio[stream]);
+    block.terminal[stream] = false;
+    block.stdio[stream] = stream == 0 ? null->get() : errors->write.get();
+  }
+  block.wants_terminal = false;
+  launched.runtime_errors = std::move(errors->read);
+  ::fcntl(launched.runtime_errors.get(), F_SETFL, O_NONBLOCK);
+  held.passed.push_back(*std::move(null));
+  held.passed.push_back(std::move(errors->write));
+  return {};
+}
+
 void prepareInitProgram(const InitProgramOptions& program, Block& block, LaunchDescriptors& held) {
   for (const std::string& word : program.arguments) held.init_arguments.push_back(word.c_str());
   held.init_arguments.push_back(nullptr);
@@ -287,6 +311,9 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
   block.wants_terminal = options.terminal.any();
   block.rows = options.terminal.rows;
   block.columns = options.terminal.columns;
+  if (options.container != nullptr) {
+    if (auto done = passToContainer(*options.container, block, launched, held); !done) return fail(done.error());
+  }
 
   if (auto cloned = cloneInit(plan, cgroup, block, launched); !cloned) return fail(cloned.error());
   if (!block.parent_writes_maps) return launched;

@@ -33,6 +33,13 @@ struct Launched {
   bool pid_namespace = false;         ///< its exit kills every process of the sandbox
   bool in_cgroup = false;             ///< cloned into the cgroup
   std::vector<std::string> unmapped;  ///< of a root caller: shown paths whose files keep their owner
+  sys::Fd container;                  ///< with an OCI runtime: control socket of its container's pid 1
+  sys::Fd runtime_errors;             ///< ... and what the runtime itself prints; non-blocking
+};
+
+/// Descriptors for pid 1 of an OCI runtime's container.
+struct ContainerEnds {
+  int control = -1, block = -1;
 };
 
 /// A program that becomes pid 1 and outlives its first command; see isolation::InitProgram. No payload is started then,
@@ -51,6 +58,8 @@ struct LaunchOptions {
   std::vector<std::string> directories;  ///< of the plan's size-limited directories on disk, in its order
   int egress_link = -1;                  ///< where pid 1 hands the sandbox's sockets over, when the plan has an egress
   const InitProgramOptions* init_program = nullptr;
+  /// The plan starts an OCI runtime: its container gets these and the streams, the runtime itself neither.
+  const ContainerEnds* container = nullptr;
 };
 
 /// Starts pid 1 and returns while it builds the sandbox; pid 1 then waits for release(). `cgroup`: clone into it (v2),

@@ -17,6 +17,7 @@
 namespace caisson::supervise {
 namespace {
 
+constexpr auto kRuntimeStart = std::chrono::seconds(30);
 constexpr auto kTooShortForMemory = std::chrono::milliseconds(5);
 constexpr const char* kInFlightHint =
     "other programs of this user keep too many descriptors in flight; raise the hard limit on open files: ulimit -Hn";
@@ -63,9 +64,14 @@ bool SandboxRun::streamsBusy() const { return !abandoned_ && sandbox_.pid_namesp
 void SandboxRun::watch() {
   loop_.on(sandbox_.pidfd.get(), POLLIN, [this](short) {
     onMessage();  // the last message may have arrived together with the exit
+    if (sandbox_.container) onContainerMessage();
     sandboxEmpty();
   });
   loop_.on(sandbox_.control.get(), POLLIN, [this](short) { onMessage(); });
+  if (sandbox_.container) {
+    loop_.on(sandbox_.container.get(), POLLIN, [this](short) { onContainerMessage(); });
+    limitRuntime(kRuntimeStart);
+  }
   signals_.attach(loop_, {.forward = [this](int signal) { forwardSignal(signal); },
                           .kill = [this] { sandbox_empty_ ? void(abandoned_ = true) : runner_.end(EndedBy::itself); },
                           .resize = [this] { streams_.resizeTerminal(); }});
@@ -135,8 +141,10 @@ void SandboxRun::onMessage() {
         break;
       }
       case MessageKind::started: onStarted(message, std::move(arrival.descriptors[0])); [[fallthrough]];
-      case MessageKind::running: onRunning(); break;
-      case MessageKind::finished: onFinished(message); break;
+      case MessageKind::running:
+        if (!inContainer()) onRunning();  // else this was the runtime
+        break;
+      case MessageKind::finished: inContainer() ? onRuntimeExit(message) : onFinished(message); break;
       default: break;
     }
   }
@@ -159,7 +167,7 @@ void SandboxRun::onPrepared(Arrival& arrival) {
 }
 
 void SandboxRun::onRunning() {
-  limits_->begin(sandbox_.init, Clock::now());
+  limits_->begin(payloadInit(), Clock::now());
   armLimits();
   if (cgroup_.enforced().memory) {
     loop_.at(Clock::now() + kTooShortForMemory, [this] { listenForMemory(); });
@@ -184,7 +192,7 @@ void SandboxRun::watchSecrets() {
     return !changes_ || !layerHides(changes_.get(), path);
   };
   options.mask = [this](const std::string& path) {
-    return LiveMask::start(sandbox_.init, {.directory = plan_.watched->target,
+    return LiveMask::start(payloadInit(), {.directory = plan_.watched->target,
                                            .path = path,
                                            .uid = plan_.identity.inside_uid,
                                            .gid = plan_.identity.inside_gid});
@@ -224,7 +232,7 @@ void SandboxRun::onStarted(const Message& message, Fd listener) {
       record_.note(result_.sandbox_id, type, std::move(fields));
     });
   }
-  if (plan_.task_limits) monitor->limitTasks(sandbox_.init);
+  if (plan_.task_limits) monitor->limitTasks(payloadInit());
   if (attributes_) monitor->changeAttributes(*attributes_);
   if (connector_) {
     monitor->makeConnections(
@@ -265,7 +273,8 @@ void SandboxRun::send(MessageKind kind, int signal) {
   Message message{};
   message.kind = kind;
   message.signal = signal;
-  ::send(sandbox_.control.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+  const sys::Fd& pid1 = inContainer() ? sandbox_.container : sandbox_.control;
+  ::send(pid1.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void SandboxRun::forwardSignal(int signal) {

@@ -108,6 +108,16 @@ class SandboxRun {
   void onRunning();
   /// Starts to hide secrets that the host creates in the workspace meanwhile.
   void watchSecrets();
+  /// Messages of the pid 1 of an OCI runtime's container; container_run.cc.
+  void onContainerMessage();
+  /// The runtime itself exited: an error if the program was never started.
+  void onRuntimeExit(const Message& message);
+  /// With a runtime: it must start the program in time, and exit in time after the program's end.
+  void limitRuntime(std::chrono::seconds most);
+  /// pid 1 of the payload's pid namespace, on the host.
+  [[nodiscard]] pid_t payloadInit() const { return container_init_ > 0 ? container_init_ : sandbox_.init; }
+  /// Whether another pid 1 than the one that was launched starts the payload.
+  [[nodiscard]] bool inContainer() const { return plan_.runtime && plan_.runtime->hasInit(); }
   /// pid 1 reaped the payload. If no other process is left, the sandbox counts as empty now.
   void onFinished(const Message& message);
   /// Requests a socket from pid 1; the answer goes to RunPorts::onSocket(). False: pid 1 cannot be reached.
@@ -176,7 +186,9 @@ class SandboxRun {
   std::optional<QuestionWatch> question_watch_;
   bool sandbox_empty_ = false;  // no process is left in it, although pid 1 may still be exiting
   bool usage_known_ = false;    // reported by pid 1; otherwise from wait4
-  bool abandoned_ = false;      // stop requested while only output was left
+  pid_t container_init_ = -1;   // with an OCI runtime: pid 1 of its container
+  sys::EventLoop::TimerId runtime_deadline_ = 0;
+  bool abandoned_ = false;  // stop requested while only output was left
 };
 
 }  // namespace caisson::supervise

@@ -14,6 +14,7 @@
 #include "supervise/escape.h"
 #include "supervise/limits/cgroup.h"
 #include "supervise/network/credentials.h"
+#include "supervise/runtime_launch.h"
 #include "supervise/sandbox_id.h"
 #include "supervise/sandbox_run.h"
 #include "supervise/streams/terminal.h"
@@ -134,13 +135,15 @@ Result<void> SandboxRun::launchHeld() {
     if (!started) return fail(started.error());
     broker_.emplace(std::move(*started));
   }
-  auto launched = launch(completed_ ? *completed_ : plan_, cgroup_,
-                         {.terminal = terminal_streams_,
-                          .handed = handed_,
-                          .feed_input = hasInput(request_.relay_stdin, request_.input),
-                          .store = store_ ? store_->layers() : std::string(),
-                          .directories = diskDirectories() ? diskDirectories()->paths : std::vector<std::string>(),
-                          .egress_link = link_.sandbox.get()});
+  const plan::Plan& plan = completed_ ? *completed_ : plan_;
+  const LaunchOptions options{
+      .terminal = terminal_streams_,
+      .handed = handed_,
+      .feed_input = hasInput(request_.relay_stdin, request_.input),
+      .store = store_ ? store_->layers() : std::string(),
+      .directories = diskDirectories() ? diskDirectories()->paths : std::vector<std::string>(),
+      .egress_link = link_.sandbox.get()};
+  auto launched = plan.runtime ? launchRuntime(plan, cgroup_, options) : launch(plan, cgroup_, options);
   link_.sandbox.reset();
   if (!launched) return fail(launched.error());
   sandbox_ = std::move(*launched);

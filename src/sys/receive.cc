@@ -8,23 +8,31 @@
 
 namespace caisson::sys {
 
-ssize_t receiveMessage(int socket, std::span<std::byte> into, std::span<Fd> descriptors, int flags) {
+ssize_t receiveMessage(int socket, std::span<std::byte> into, std::span<Fd> descriptors, int flags,
+                       pid_t* sender) {
   iovec io{into.data(), into.size()};
-  alignas(cmsghdr) char room[CMSG_SPACE(kMaxReceived * sizeof(int))];
+  alignas(cmsghdr) char room[CMSG_SPACE(kMaxReceived * sizeof(int)) + CMSG_SPACE(sizeof(ucred))];
   const std::size_t most = std::min(descriptors.size(), kMaxReceived);
+  const std::size_t space =
+      (most > 0 ? CMSG_SPACE(most * sizeof(int)) : 0) + (sender != nullptr ? CMSG_SPACE(sizeof(ucred)) : 0);
   ssize_t got;
   msghdr header;
   do {
     header = {};
     header.msg_iov = &io;
     header.msg_iovlen = 1;
-    header.msg_control = most > 0 ? room : nullptr;
-    header.msg_controllen = most > 0 ? CMSG_SPACE(most * sizeof(int)) : 0;
+    header.msg_control = space > 0 ? room : nullptr;
+    header.msg_controllen = space;
     got = ::recvmsg(socket, &header, flags | MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0) return -errno;
   std::size_t next = 0;
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
+    if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS && sender != nullptr) {
+      ucred credentials;
+      std::memcpy(&credentials, CMSG_DATA(part), sizeof(credentials));
+      *sender = credentials.pid;
+    }
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
     for (std::size_t i = 0; i < count; ++i) {

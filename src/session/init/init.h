@@ -14,6 +14,7 @@
 
 #include "isolation/block.h"
 #include "isolation/child.h"
+#include "isolation/freestanding.h"
 #include "session/init/init_protocol.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
@@ -64,10 +65,6 @@ int sendReply(const InitReply& reply, int descriptor = -1);
 /// negative errno on failure.
 long mapBlock(const InitRequest& request, int descriptor);
 
-/// clone(2) for a child that starts at `entry` on a separate stack (runtime.cc). A negative errno on failure.
-extern "C" long cloneOnStack(unsigned long flags, void* stack_top, std::int32_t* child_tid, void (*entry)());
-/// The same by clone3(2); the arguments name the stack.
-extern "C" long clone3OnStack(const sys::CloneArgs* arguments, unsigned long size, void (*entry)());
 
 // spawn.cc
 /// Starts the request's command and replies `spawned`, or queues it behind a newborn; if one is queued already, the

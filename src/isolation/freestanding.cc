@@ -1,4 +1,4 @@
-// The runtime of a program without a C library: an entry point, and functions that compilers call implicitly.
+// The base of a program without a C library: an entry point, and functions that compilers call implicitly.
 #include <cstddef>
 
 extern "C" {
