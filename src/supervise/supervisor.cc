@@ -152,6 +152,7 @@ Result<void> SandboxRun::launchHeld() {
     }
   }
   limits_.emplace(plan_, cgroup_, [this](const std::string& what) { record_.limitNear(result_.sandbox_id, what); });
+  if (sandbox_.user_namespace) limits_->useNamespace(Fd(::fcntl(sandbox_.user_namespace.get(), F_DUPFD_CLOEXEC, 3)));
   if (diskDirectories() != nullptr) limits_->addDirectories(diskDirectories()->descriptors);
   limits_->countCpu(sandbox_.init);
   return {};

@@ -25,6 +25,7 @@
 #include "session/store/session_info.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
+#include "supervise/disk/foreign_files.h"
 #include "supervise/sandbox_id.h"
 #include "sys/raw_syscall.h"
 
@@ -297,7 +298,7 @@ Result<Store::Found> Store::add(Metadata metadata) {
   };
   auto directory = build();
   if (!directory) {
-    (void)paths_.sessions().removeTree(hidden);
+    (void)supervise::removeForeignTree(paths_.sessions(), hidden);
     return fail(directory.error());
   }
   return Found{std::move(*directory), std::move(metadata)};
@@ -331,7 +332,7 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
     const std::string layer = entry.name.substr(0, entry.name.find('.'));
     if (used.contains(layer)) continue;
     const std::string from = family + "/" + entry.name;
-    (void)paths_.stores().rename(from, std::string(kTrash) + family + "." + entry.name, false);
+    (void)supervise::renameForeign(paths_.stores(), from, std::string(kTrash) + family + "." + entry.name);
   }
 }
 
@@ -349,7 +350,7 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
       return {};
     }
   }
-  return paths_.stores().removeTree(family);
+  return supervise::removeForeignTree(paths_.stores(), family);
 }
 
 bool Store::hasUncommittedChanges(const Metadata& metadata) const {
@@ -412,7 +413,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   }
   if (auto removed = removeStore(metadata ? metadata->family : id, id); !removed) return removed;
   step("destroy: layers removed");
-  return paths_.sessions().removeTree(gone);
+  return supervise::removeForeignTree(paths_.sessions(), gone);
 }
 
 Result<std::vector<std::string>> Store::clean(bool all) {
@@ -445,7 +446,7 @@ Result<std::vector<std::string>> Store::clean(bool all) {
         auto metadata = left ? readMetadata(*left) : Result<Metadata>(fail(unknown("clean", id)));
         (void)removeStore(metadata ? metadata->family : id, id);
       }
-      (void)paths_.sessions().removeTree(entry.name);
+      (void)supervise::removeForeignTree(paths_.sessions(), entry.name);
     }
   }
   emptyTrash();
@@ -458,7 +459,7 @@ void Store::emptyTrash() {
   const auto entries = paths_.stores().list("");
   if (!entries) return;
   for (const sys::DirectoryEntry& entry : *entries) {
-    if (entry.name.starts_with(kTrash)) (void)paths_.stores().removeTree(entry.name);
+    if (entry.name.starts_with(kTrash)) (void)supervise::removeForeignTree(paths_.stores(), entry.name);
   }
 }
 
