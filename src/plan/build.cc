@@ -154,6 +154,9 @@ void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
         "root without CAP_SYS_ADMIN: the program has another user id and files keep their owner: it reads what "
         "everyone may read, and changes no file of root's");
   }
+}
+
+void warnOfGroups(const HostFacts& host, Plan& plan) {
   const bool keeps_groups = !host.may_map_other_ids && !plan.identity.usesHelpers();
   if (keeps_groups && host.supplementary_groups > 0) {
     plan.warnings.push_back(std::to_string(host.supplementary_groups) +
@@ -390,6 +393,7 @@ Result<void> planTree(const Policy& policy, const HostFacts& host, Plan& plan) {
   }
   if (auto planned = planRootUser(policy, host, plan); !planned) return planned;
   if (plan.tier == Tier::landlock) return planLandlockTier(policy, host, plan);
+  warnOfGroups(host, plan);
   if (plan.level != Level::full) return planHostRoot(policy, host, plan);
   return hasOtherRoot(policy) ? planImageRoot(policy, host, plan) : planOwnRoot(policy, host, plan);
 }

@@ -268,22 +268,24 @@ def foreign(directory):
 
 def stores(state):
     """What sessions and runs keep in CAISSON_HOME."""
-    return [path for name in ("stores", "runs", "sessions") for path in (state / name).glob("*") if path.name != "names"]
+    kept = ("names", ".lock", ".cleaned")
+    return [path for name in ("stores", "runs", "sessions") for path in (state / name).glob("*") if path.name not in kept]
 
 
 def check_end(session):
     """After destroy nothing is left, whoever owned it."""
     session.destroy()
+    session.call("clean")  # removes layers of the destroyed fork
     left = stores(session.state) + foreign(session.state)
     expect(not left, "nothing is left", "\n".join(map(str, left)))
 
 
 def check_kill(session, root):
     """kill -9 of a run leaves files of other ids, and the next clean-up removes them."""
-    command = [*session.caisson, "run", "--image", str(root), "--user", "root", "--", "sh", "-c",
+    command = [*session.caisson, "run", "--workspace", ":none", "--image", str(root), "--user", "root", "--", "sh", "-c",
                "mkdir -p /closed/a; touch /closed/a/b; chown -R 77 /closed; chmod 700 /closed /closed/a; "
                "echo ready; exec sleep 600"]
-    with subprocess.Popen(command, env=session.environment, cwd=session.state, stdin=subprocess.DEVNULL,
+    with subprocess.Popen(command, env=session.environment, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, text=True) as running:
         expect(running.stdout.readline() == "ready\n", "the run is ready")
         running.kill()
@@ -291,6 +293,19 @@ def check_kill(session, root):
     session.call("clean")
     left = list((session.state / "runs").glob("*"))
     expect(not left, "nothing is left", "\n".join(map(str, left)))
+
+
+def check_quota(session, root):
+    """What another id writes to a closed directory counts: the supervisor cannot enter it."""
+    policy = session.state.parent / "quota.toml"
+    policy.write_text(f'extends = "dev"\nisolation.user = "root"\nfilesystem.root = "{root}"\n'
+                      'filesystem.workspace.mode = "none"\n'
+                      'filesystem.tmpfs = [{ path = "/tmp", size = "16M", store = "disk" }]\n')
+    done = session.call("run", "--json", "--policy", str(policy), "--", "sh", "-c",
+                        "mkdir -p /tmp/x/y; chown -R 77 /tmp/x; chmod 700 /tmp/x /tmp/x/y; head -c 64M /dev/zero >/tmp/x/y/z; "
+                        "exec sleep 60", check=False)
+    result = json.loads(done.stdout)
+    expect(result["outcome"] == "limit" and result["limit"] == "disk", "the run ends at its disk limit", done.stdout)
 
 
 class Tally:
@@ -335,6 +350,7 @@ def main():
                 tally.run(check, session, where=where)
             tally.run(check_end, session, where=where)
             tally.run(check_kill, session, root, where=where)
+            tally.run(check_quota, session, root, where=where)
         expect(not (root / "usr/bin/new").exists(), "the root itself is unchanged")
     print(f"image use as {os.environ.get('USER') or os.geteuid()}: {tally.passed} passed, {tally.failed} failed, "
           f"{tally.skipped} skipped")
