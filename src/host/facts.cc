@@ -269,7 +269,8 @@ void observeIdentity(const policy::Policy& policy, HostFacts& facts) {
     }
   }
   observeRoot(readRootFacts(), facts);
-  if (policy.isolation.separate_user && !facts.may_map_other_ids) {
+  const bool root_inside = plan::hasOtherRoot(policy) && policy.isolation.user == policy::InsideUser::root;
+  if ((policy.isolation.separate_user || root_inside) && !facts.may_map_other_ids) {
     facts.subordinate = observeSubordinateIds(facts.uid, facts.gid);
   }
 }

@@ -4,6 +4,8 @@
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <array>
@@ -29,7 +31,7 @@ constexpr const char* kDirectories[] = {"/usr/bin/", "/bin/", "/usr/local/bin/",
 std::string findHelper(const char* name) {
   for (const char* directory : kDirectories) {
     std::string path = std::string(directory) + name;
-    if (::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0) return path;
+    if (whyNotHelper(path).empty()) return path;
   }
   return {};
 }
@@ -76,24 +78,41 @@ std::string readMessage(int pipe, int pidfd) {
   return text;
 }
 
-Result<void> runHelper(const std::string& program, pid_t pid, unsigned inside, unsigned outside) {
+/// Maps `inside` to `outside`, and the ids from 1 on to those of `more`.
+Result<void> runHelper(const std::string& program, pid_t pid, unsigned inside, unsigned outside, const IdRange& more) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return fail(sysError(Stage::launch, "pipe2", program, errno));
   const Fd messages(ends[0]);
   Fd theirs(ends[1]);
-  auto helper = sys::HostProgram::start(
-      {.arguments = {program, std::to_string(pid), std::to_string(inside), std::to_string(outside), "1"},
-       .descriptors = {{theirs.get(), STDERR_FILENO}}});
+  std::vector<std::string> arguments{program, std::to_string(pid), std::to_string(inside), std::to_string(outside),
+                                     "1"};
+  if (more.count > 0) {
+    arguments.insert(arguments.end(), {"1", std::to_string(more.first), std::to_string(more.count)});
+  }
+  auto helper =
+      sys::HostProgram::start({.arguments = std::move(arguments), .descriptors = {{theirs.get(), STDERR_FILENO}}});
   theirs.reset();
   if (!helper) return fail(helper.error());
   const std::string message = readMessage(messages.get(), helper->pidfd());
   if (helper->wait(std::chrono::milliseconds(0)) == 0) return {};
   return fail(plainError(Stage::namespaces, program, std::to_string(outside),
                          message.empty() ? "it failed without a message" : message,
-                         "see /etc/subuid and /etc/subgid, or set isolation.separate_user to false"));
+                         more.count > 0 ? "see /etc/subuid and /etc/subgid"
+                                        : "see /etc/subuid and /etc/subgid, or set isolation.separate_user to false"));
 }
 
 }  // namespace
+
+std::string whyNotHelper(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return path + " is missing";
+  if (!S_ISREG(status.st_mode) || status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return path + " is not root's alone";
+  const bool privileged =
+      (status.st_mode & S_ISUID) != 0 || ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+  if (!privileged) return path + " has neither a setuid bit nor file capabilities";
+  return ::faccessat(AT_FDCWD, path.c_str(), X_OK, AT_EACCESS) == 0 ? "" : path + " cannot be executed";
+}
 
 std::optional<IdRange> parseIdRange(std::string_view text, std::string_view name, uid_t uid) {
   std::optional<IdRange> best;
@@ -141,15 +160,19 @@ SubordinateIds observeSubordinateIds(uid_t uid, gid_t gid) {
     return without(std::string("no ids for ") + account->name + " in " + (users ? "/etc/subgid" : "/etc/subuid") +
                    ": usermod --add-subuids 100000-165535 --add-subgids 100000-165535 " + account->name);
   }
+  ids.uids = *users;
+  ids.gids = *groups;
   ids.uid = drawFrom(*users);
   ids.gid = drawFrom(*groups);
   return ids;
 }
 
 Result<void> mapSubordinateIds(const plan::Identity& identity, pid_t pid) {
-  if (auto mapped = runHelper(identity.uid_helper, pid, identity.inside_uid, identity.outside_uid); !mapped)
+  if (auto mapped = runHelper(identity.uid_helper, pid, identity.inside_uid, identity.outside_uid, identity.more_uids);
+      !mapped) {
     return mapped;
-  return runHelper(identity.gid_helper, pid, identity.inside_gid, identity.outside_gid);
+  }
+  return runHelper(identity.gid_helper, pid, identity.inside_gid, identity.outside_gid, identity.more_gids);
 }
 
 }  // namespace caisson::host

@@ -12,17 +12,20 @@
 
 namespace caisson::host {
 
-/// Draws a subordinate uid and gid for a payload and finds the programs that map them; `why_not` says what is missing.
+/// Finds the caller's subordinate ids, draws a uid and gid for a separate user, and finds the programs that map them;
+/// `why_not` says what is missing.
 plan::SubordinateIds observeSubordinateIds(uid_t uid, gid_t gid);
 
 /// Has newuidmap and newgidmap write the id maps of `pid`, a child of ours in a new user namespace. An error, with its
 /// message, if one of them fails or neither prints anything nor exits for ten seconds.
 Result<void> mapSubordinateIds(const plan::Identity& identity, pid_t pid);
 
+/// Why a program at this path is not one that can map ids: not root's, writable by others, without privileges. Empty if
+/// it is one.
+std::string whyNotHelper(const std::string& path);
+
 // Pure parsers.
-struct IdRange {
-  std::uint32_t first = 0, count = 0;
-};
+using plan::IdRange;
 /// The largest range of a user in the text of /etc/subuid, by name or number; nullopt: there is none.
 std::optional<IdRange> parseIdRange(std::string_view text, std::string_view name, uid_t uid);
 struct Account {

@@ -39,6 +39,12 @@ TEST(SubordinateIds, AccountIsFoundByNumber) {
   EXPECT_FALSE(parseAccount(passwd, 1001));
 }
 
+TEST(SubordinateIds, OnlyAPrivilegedProgramOfRootIsAHelper) {
+  EXPECT_NE(whyNotHelper("/nonexistent/newuidmap").find("missing"), std::string::npos);
+  EXPECT_NE(whyNotHelper("/bin/sh").find("neither a setuid bit nor file capabilities"), std::string::npos);
+  EXPECT_NE(whyNotHelper("/tmp").find("not root's alone"), std::string::npos);
+}
+
 TEST(SubordinateIds, HelperThatRefusesIsAnErrorWithItsMessage) {
   plan::Identity identity;
   identity.uid_helper = identity.gid_helper = "/bin/false";

@@ -178,8 +178,9 @@ struct Block {
   bool affinity_required;        ///< use exactly these
 
   bool no_new_privileges, drop_capabilities, self_test, network_none;
-  bool root_writable;         ///< the self-test writes elsewhere
-  bool landlock_is_the_wall;  ///< the root is a view of the host's: the self-test checks whether it can be listed
+  std::uint64_t kept_capabilities;  ///< bit mask of those that are not dropped
+  bool root_writable;               ///< the self-test writes elsewhere
+  bool landlock_is_the_wall;        ///< the root is a view of the host's: the self-test checks whether it can be listed
   sock_fprog filter;
   bool has_filter;
   bool listen;  ///< the supervisor answers the denials that the filter marks, so it sees them

@@ -1,6 +1,7 @@
 #include "isolation/child.h"
 
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <linux/mount.h>
 #include <linux/prctl.h>
@@ -377,7 +378,8 @@ void runChild(Block& block) {
   closeAllBut(own, 2);
   if (block.drop_capabilities) {
     raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    dropOwnCapabilities(block);
+    // Signals for a payload that has changed its user need this one.
+    dropOwnCapabilities(block, block.kept_capabilities & 1U << CAP_KILL);
   }
   becomeInit(block, payload, signals);
 }

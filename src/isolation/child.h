@@ -90,13 +90,15 @@ bool enterTimeNamespace(const Block& block);
 int openTerminal(const Block& block, int* master);
 /// Enters the Landlock domain of the block, if it has one.
 void restrictWithLandlock(const Block& block);
-/// Empties all capability sets, for a process that calls exec; dropOwnCapabilities() is for one that never does.
+/// Empties all capability sets, but for Block::kept_capabilities, for a process that calls exec; dropOwnCapabilities()
+/// is for one that never does.
 /// Without CAP_SETPCAP the bounding set stays as it is, which no_new_privs makes harmless.
 void dropCapabilities(const Block& block);
-/// Empties the effective, permitted and inheritable sets.
-void dropOwnCapabilities(const Block& block);
-/// Whether the effective, permitted or inheritable set has any. True also if they cannot be read.
-bool hasAnyCapability();
+/// Empties the effective, permitted and inheritable sets, but for the bits of `kept` in the first two.
+void dropOwnCapabilities(const Block& block, std::uint64_t kept);
+/// Whether the effective or permitted set has others than `kept`, or the inheritable one any. True also if they cannot
+/// be read.
+bool hasOtherCapabilities(std::uint64_t kept);
 /// How the filter was installed, in memory that the payload's process shares with pid 1 until its exec.
 struct Listening {
   int descriptor = -1;  ///< of the filter's notifications; valid in pid 1 too, since they share descriptors

@@ -97,8 +97,8 @@ void fillNamespaces(const plan::Plan& plan, Arena& arena, Block& block) {
   block.may_keep_hostname = plan.may_keep_hostname;
   block.loopback = plan.loopback;
   block.subreaper = !plan.namespaces.pid;
-  block.parent_writes_maps = plan.namespaces.user && (plan.identity.parent_writes_maps || plan.identity.subordinate());
-  block.change_user = plan.identity.change_user || plan.identity.subordinate();
+  block.parent_writes_maps = plan.namespaces.user && (plan.identity.parent_writes_maps || plan.identity.usesHelpers());
+  block.change_user = plan.identity.change_user || plan.identity.usesHelpers();
   block.open_sources_first = plan.identity.change_user && !plan.identity.maps_files;
   block.inside_uid = plan.namespaces.user ? plan.identity.inside_uid : plan.identity.outside_uid;
   block.inside_gid = plan.namespaces.user ? plan.identity.inside_gid : plan.identity.outside_gid;
@@ -161,6 +161,7 @@ void fillLimits(const plan::Plan& plan, Arena& arena, Block& block) {
 void fillFilter(const plan::Plan& plan, const PreparedBlock& prepared, Arena& arena, Block& block) {
   block.no_new_privileges = plan.no_new_privileges;
   block.drop_capabilities = plan.drop_capabilities;
+  block.kept_capabilities = plan.kept_capabilities;
   block.self_test = plan.self_test;
   block.network_none = plan.namespaces.network && !plan.egress;
   block.root_writable = plan.root_writable;

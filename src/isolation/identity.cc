@@ -48,33 +48,39 @@ void becomeInsideUser(const Block& block) {
   raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
 }
 
-void dropOwnCapabilities(const Block& block) {
+void dropOwnCapabilities(const Block& block, std::uint64_t kept) {
   CapabilityHeader header{sys::kCapabilityVersion3, 0};
-  const CapabilityData none[2] = {};
-  must(block, Stage::identity, "capset", "all sets empty", raw(SYS_capset, &header, none));
+  const auto low = static_cast<std::uint32_t>(kept), high = static_cast<std::uint32_t>(kept >> 32);
+  const CapabilityData sets[2] = {{low, low, 0}, {high, high, 0}};
+  must(block, Stage::identity, "capset", "all other sets empty", raw(SYS_capset, &header, sets));
 }
 
 void dropCapabilities(const Block& block) {
   // Bounding and ambient first: both need a capability that the last step takes away.
   for (int capability = 0; capability < 64; ++capability) {
+    if ((block.kept_capabilities >> capability & 1U) != 0) continue;
     const long result = raw(SYS_prctl, PR_CAPBSET_DROP, capability, 0, 0, 0);
     if (result == -EINVAL) break;  // past the last capability this kernel knows
     if (result == -EPERM) break;   // nothing left to drop with; the permitted set below decides
   }
   raw(SYS_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+  // Root that keeps some keeps them over exec, and loses them with its id: the kernel's usual rules, within
+  // no_new_privs.
+  const int rules = block.kept_capabilities != 0 ? 0 : SECBIT_NOROOT | SECBIT_NO_SETUID_FIXUP;
   raw(SYS_prctl, PR_SET_SECUREBITS,
-      SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP | SECBIT_NO_SETUID_FIXUP_LOCKED |
-          SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+      rules | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+          SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
       0, 0, 0);
-  dropOwnCapabilities(block);
+  dropOwnCapabilities(block, block.kept_capabilities);
 }
 
-bool hasAnyCapability() {
+bool hasOtherCapabilities(std::uint64_t kept) {
   CapabilityHeader header{sys::kCapabilityVersion3, 0};
   CapabilityData data[2] = {};
   if (raw(SYS_capget, &header, data) < 0) return true;
-  return (data[0].effective | data[1].effective | data[0].permitted | data[1].permitted | data[0].inheritable |
-          data[1].inheritable) != 0;
+  const std::uint32_t low = data[0].effective | data[0].permitted, high = data[1].effective | data[1].permitted;
+  const std::uint64_t held = std::uint64_t{high} << 32 | low;
+  return (held & ~kept) != 0 || (data[0].inheritable | data[1].inheritable) != 0;
 }
 
 }  // namespace caisson::isolation

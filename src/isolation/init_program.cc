@@ -35,7 +35,8 @@ void becomeInitProgram(const Block& block) {
   // The program applies Landlock itself: it enters a domain before the first command, and a new one when the workspace
   // is remounted, since rules refer to the mounts of that moment.
   dropCapabilities(block);
-  if (hasAnyCapability()) reportAndExit(block, Stage::identity, "capset", "a capability is left", EPERM);
+  if (hasOtherCapabilities(block.kept_capabilities))
+    reportAndExit(block, Stage::identity, "capset", "a capability is left", EPERM);
   const char* const environment[] = {nullptr};
   const long error = raw(SYS_execveat, program, "", block.init_program.argv, environment, AT_EMPTY_PATH);
   reportAndExit(block, Stage::launch, "execveat", "pid 1 of the session", -error);

@@ -32,7 +32,7 @@ bool isProcBound() {
 
 void selfTest(const Block& block) {
   if (!block.self_test) return;
-  if (hasAnyCapability()) notProtected(block, "a capability is left");
+  if (hasOtherCapabilities(block.kept_capabilities)) notProtected(block, "a capability is left");
   if (raw(SYS_prctl, PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) notProtected(block, "no_new_privs is off");
   const long file = block.root_writable
                         ? raw(SYS_openat, AT_FDCWD, kForbiddenSetting, O_WRONLY | O_CLOEXEC, 0)

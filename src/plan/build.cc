@@ -69,8 +69,34 @@ void planIdentity(const HostFacts& host, Plan& plan) {
   plan.identity.outside_gid = root ? host.payload_id : host.gid;
 }
 
+/// Why root inside has a single id although the host may have given the caller more; "" if nothing prevents them.
+std::string obstacleToMoreIds(const Policy& policy, const HostFacts& host, const Plan& plan) {
+  if (policy.isolation.runtime != policy::Runtime::caisson) return "an OCI runtime has one";
+  if (!hasOtherRoot(policy)) return "only another root than the host's has files of other ids";
+  if (host.may_map_other_ids) return "the caller is root";
+  if (plan.identity.usesHelpers()) return "isolation.separate_user";
+  // The host's own files must stay the caller's: it could neither change nor remove those of other ids.
+  if (policy.filesystem.workspace.mode == policy::WorkspaceMode::rw) return "the workspace is written directly";
+  if (!policy.filesystem.read_write.empty()) return "filesystem.read_write";
+  return host.subordinate.why_not;
+}
+
+/// Maps the caller's subordinate ids, with which owners and ids really change.
+void planMoreIds(const Policy& policy, const HostFacts& host, Plan& plan) {
+  if (const std::string obstacle = obstacleToMoreIds(policy, host, plan); !obstacle.empty()) {
+    plan.layers["user"] = "root inside, a single id, without capabilities (" + obstacle + ")";
+    return;
+  }
+  plan.identity.more_uids = host.subordinate.uids;
+  plan.identity.more_gids = host.subordinate.gids;
+  plan.identity.uid_helper = host.subordinate.uid_helper;
+  plan.identity.gid_helper = host.subordinate.gid_helper;
+  plan.kept_capabilities = kIdCapabilities;
+  plan.layers["user"] = "root inside, with " + std::to_string(host.subordinate.uids.count) + " subordinate ids";
+}
+
 /// Makes the payload uid 0 of its user namespace. On the host it is who it would be otherwise.
-Result<void> planRootUser(const Policy& policy, Plan& plan) {
+Result<void> planRootUser(const Policy& policy, const HostFacts& host, Plan& plan) {
   if (policy.isolation.user != policy::InsideUser::root) return {};
   if (!plan.namespaces.user) {
     return fail(plainError(Stage::plan, "plan", "isolation.user",
@@ -78,7 +104,7 @@ Result<void> planRootUser(const Policy& policy, Plan& plan) {
                            "use --level full"));
   }
   plan.identity.inside_uid = plan.identity.inside_gid = 0;
-  plan.layers["user"] = "root inside, without capabilities";
+  planMoreIds(policy, host, plan);
   plan.warnings.emplace_back("the program is root inside the sandbox (isolation.user)");
   return {};
 }
@@ -130,7 +156,11 @@ void planNamespaces(const Policy& policy, const HostFacts& host, Plan& plan) {
         "root without CAP_SYS_ADMIN: the program has another user id and files keep their owner: it reads what "
         "everyone may read, and changes no file of root's");
   }
-  if (!host.may_map_other_ids && !plan.identity.subordinate() && host.supplementary_groups > 0) {
+}
+
+void warnOfGroups(const HostFacts& host, Plan& plan) {
+  const bool keeps_groups = !host.may_map_other_ids && !plan.identity.usesHelpers();
+  if (keeps_groups && host.supplementary_groups > 0) {
     plan.warnings.push_back(std::to_string(host.supplementary_groups) +
                             " supplementary groups of the caller cannot be dropped without privilege; files that only "
                             "such a group may read stay readable where the sandbox shows them");
@@ -284,6 +314,7 @@ Result<void> planSyscalls(const Policy& policy, const HostFacts& host, bool lear
     auto filter = filterFor(policy, plan);
     if (!filter) return fail(filter.error());
     plan.syscalls = std::move(*filter);
+    if (plan.identity.hasMoreIds()) makeIdCalls(*plan.syscalls);
     allowed = plan.syscalls->allowed();
   }
   const bool denylist = plan.syscalls && plan.syscalls->unlisted == kAllow;
@@ -364,9 +395,10 @@ Result<void> planTree(const Policy& policy, const HostFacts& host, Plan& plan) {
   } else {
     planNamespaces(policy, host, plan);
   }
-  if (auto planned = planRootUser(policy, plan); !planned) return planned;
+  if (auto planned = planRootUser(policy, host, plan); !planned) return planned;
   if (policy.isolation.runtime != policy::Runtime::caisson) becomeRuntimeUser(policy, plan);
   if (plan.tier == Tier::landlock) return planLandlockTier(policy, host, plan);
+  warnOfGroups(host, plan);
   if (plan.level != Level::full) return planHostRoot(policy, host, plan);
   return hasOtherRoot(policy) ? planImageRoot(policy, host, plan) : planOwnRoot(policy, host, plan);
 }
@@ -436,7 +468,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   if (auto quota = planQuota(policy, host, plan); !quota) return fail(quota.error());
   plan.environment = planEnvironment(policy, host, plan, interactive);
   plan.layers["no_new_privs"] = "on";
-  plan.layers["capabilities"] = "none";
+  plan.layers["capabilities"] = plan.kept_capabilities == 0 ? "none" : std::string(kIdCapabilityNames);
   plan.layers["identity"] = plan.identity.outside_uid == host.uid ? "shared with caller" : "separate user id";
   plan.layers["level"] = plan.tier == Tier::landlock ? "landlock tier" : plan.level == Level::full ? "full" : "process";
   plan.layers["self_test"] = plan.self_test ? "on" : "off";

@@ -102,6 +102,10 @@ std::string describe(const Plan& plan) {
   head("identity");
   text += format("  uid {} and gid {} inside are {} and {} on the host\n", plan.identity.inside_uid,
                  plan.identity.inside_gid, plan.identity.outside_uid, plan.identity.outside_gid);
+  if (plan.identity.hasMoreIds()) {
+    text += format("  uids 1 to {} inside are {} and up, gids 1 to {} are {} and up\n", plan.identity.more_uids.count,
+                   plan.identity.more_uids.first, plan.identity.more_gids.count, plan.identity.more_gids.first);
+  }
   head("file tree");
   for (const Step& step : plan.steps) text += "  " + std::visit(Line{}, step) + "\n";
   head("landlock");
@@ -172,7 +176,9 @@ std::string describeJson(const Plan& plan) {
   const Identity& identity = plan.identity;
   json.key("identity").beginObject();
   json.key("inside_uid").number(identity.inside_uid).key("inside_gid").number(identity.inside_gid);
-  json.key("outside_uid").number(identity.outside_uid).key("outside_gid").number(identity.outside_gid).end();
+  json.key("outside_uid").number(identity.outside_uid).key("outside_gid").number(identity.outside_gid);
+  json.key("subordinate_uids").number(identity.more_uids.count);
+  json.key("subordinate_gids").number(identity.more_gids.count).end();
   json.key("tree").beginArray();
   for (const Step& step : plan.steps) json.string(std::visit(Line{}, step));
   json.end().key("landlock").beginArray();

@@ -62,10 +62,12 @@ void addImageEtc(const policy::Policy& policy, const HostFacts& host, Plan& plan
   addResolver(policy, plan);
   // As with the host's root: files have other inode numbers than git remembers.
   if (!host.root.has_git_config) plan.steps.push_back(MakeFile{"/etc/gitconfig", "[core]\n\tcheckStat = minimal\n"});
-  // apt would change to the user _apt for downloads, which a sandbox with a single id cannot.
   if (host.root.has_apt && plan.identity.inside_uid == 0) {
-    plan.steps.push_back(MakeDirectory{"/etc/apt/apt.conf.d"});
-    plan.steps.push_back(MakeFile{"/etc/apt/apt.conf.d/zz-caisson", "APT::Sandbox::User \"root\";\n"});
+    // apt would change to the user _apt for downloads, which a sandbox with a single id cannot.
+    if (!plan.identity.hasMoreIds()) {
+      plan.steps.push_back(MakeDirectory{"/etc/apt/apt.conf.d"});
+      plan.steps.push_back(MakeFile{"/etc/apt/apt.conf.d/zz-caisson", "APT::Sandbox::User \"root\";\n"});
+    }
     // The changes need not survive a crash of the host: without this, most of an installation waits for the disk.
     plan.steps.push_back(MakeDirectory{"/etc/dpkg/dpkg.cfg.d"});
     plan.steps.push_back(MakeFile{"/etc/dpkg/dpkg.cfg.d/zz-caisson", "force-unsafe-io\n"});

@@ -54,6 +54,63 @@ TEST(ImageRoot, EveryMountPointIsMadeBeforeTheRootAndMountedAfterIt) {
   EXPECT_EQ(stepAt<Bind>(plan, "/usr"), nullptr) << "nothing of the host's system is shown";
 }
 
+HostFacts hostWithMoreIds() {
+  HostFacts host = hostWithRoot();
+  host.supplementary_groups = 2;
+  host.root.has_apt = true;
+  host.subordinate = {.uids = {100000, 65536},
+                      .gids = {200000, 65536},
+                      .uid_helper = "/usr/bin/newuidmap",
+                      .gid_helper = "/usr/bin/newgidmap"};
+  return host;
+}
+
+TEST(RootInside, HasSubordinateIdsAndTheirCapabilitiesWhereTheHostGivesThem) {
+  const Plan plan = planned(withRoot(true), hostWithMoreIds());
+  EXPECT_EQ(plan.identity.inside_uid, 0U);
+  EXPECT_EQ(plan.identity.outside_uid, 1234U) << "files of the caller stay the caller's";
+  EXPECT_EQ(plan.identity.more_uids.first, 100000U);
+  EXPECT_EQ(plan.identity.more_gids.first, 200000U);
+  EXPECT_FALSE(plan.identity.subordinate());
+  EXPECT_EQ(plan.kept_capabilities, 0xebU);
+  EXPECT_TRUE(plan.no_new_privileges);
+  EXPECT_EQ(plan.layers.at("user"), "root inside, with 65536 subordinate ids");
+  EXPECT_NE(plan.layers.at("capabilities"), "none");
+  EXPECT_FALSE(anyContains(plan.warnings, "supplementary")) << "they are dropped";
+  EXPECT_EQ(stepAt<MakeFile>(plan, "/etc/apt/apt.conf.d/zz-caisson"), nullptr) << "apt can become _apt";
+}
+
+TEST(RootInside, HasASingleIdWhereFilesOfOthersWouldBeLeftOnTheHost) {
+  const auto expectSingle = [](const policy::Policy& policy, const HostFacts& host, const std::string& reason) {
+    const Plan plan = planned(policy, host);
+    EXPECT_FALSE(plan.identity.hasMoreIds()) << reason;
+    EXPECT_EQ(plan.kept_capabilities, 0U) << reason;
+    EXPECT_EQ(plan.layers.at("capabilities"), "none") << reason;
+    EXPECT_NE(plan.layers.at("user").find(reason), std::string::npos) << plan.layers.at("user");
+  };
+  policy::Policy direct = withRoot(true);
+  direct.filesystem.workspace.mode = policy::WorkspaceMode::rw;
+  expectSingle(direct, hostWithMoreIds(), "written directly");
+  policy::Policy writes = withRoot(true);
+  writes.filesystem.read_write = {"/srv/data"};
+  HostFacts with_path = hostWithMoreIds();
+  with_path.read_write = {directory("/srv/data")};
+  expectSingle(writes, with_path, "read_write");
+  HostFacts without = hostWithMoreIds();
+  without.subordinate.why_not = "newuidmap is missing";
+  expectSingle(withRoot(true), without, "newuidmap is missing");
+  HostFacts root = hostWithMoreIds();
+  root.may_map_other_ids = root.may_map_mounts = true;
+  expectSingle(withRoot(true), root, "the caller is root");
+  policy::Policy host_root = profile();
+  host_root.isolation.user = policy::InsideUser::root;
+  expectSingle(host_root, hostWithMoreIds(), "another root");
+}
+
+TEST(RootInside, OtherUsersGetNoSubordinateIds) {
+  EXPECT_FALSE(planned(withRoot(), hostWithMoreIds()).identity.usesHelpers());
+}
+
 TEST(ImageRoot, IsReadOnlyUnlessTheUserIsRoot) {
   const Plan plan = planned(withRoot(), hostWithRoot());
   const auto* root = std::get_if<MountRoot>(&plan.steps[static_cast<std::size_t>(firstOf<MountRoot>(plan))]);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "plan/identity.h"
 #include "plan/root_facts.h"
 #include "plan/syscall_filter.h"
 #include "policy/model.h"
@@ -89,14 +90,6 @@ struct WorkspaceScan {
   std::size_t unscanned_count = 0;         ///< all of them
 };
 
-/// Ids that the host gives an ordinary caller beside its own.
-struct SubordinateIds {
-  uid_t uid = 0;
-  gid_t gid = 0;
-  std::string uid_helper, gid_helper;  ///< the programs that map them
-  std::string why_not;                 ///< not empty: there are none
-};
-
 /// A toolchain in the caller's home.
 struct Toolchain {
   std::string manager;             ///< "nvm"
@@ -139,11 +132,11 @@ struct HostFacts {
   std::vector<std::string> denied_matches;         ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                            ///< the host uid of a root caller's payload, used by no other user
   uid_t broker_offset = 0x10000;                   ///< from the payload's uid to that of its broker
-  SubordinateIds subordinate;                      ///< looked for only when the policy asks for a separate user
-  std::vector<Toolchain> toolchains;               ///< in the order of the caller's PATH; only if the policy shows them
-  HostPath current_directory;                      ///< only `path` is set
-  HostPath workspace;                              ///< as the policy names it, or the current directory
-  WorkspaceScan scan;                              ///< of the workspace
+  SubordinateIds subordinate;         ///< looked for only with a separate user, or root inside another root
+  std::vector<Toolchain> toolchains;  ///< in the order of the caller's PATH; only if the policy shows them
+  HostPath current_directory;         ///< only `path` is set
+  HostPath workspace;                 ///< as the policy names it, or the current directory
+  WorkspaceScan scan;                 ///< of the workspace
   bool mounts_below = false;  ///< mode `ro`: file systems are mounted below the workspace, so no overlay can show it
   std::vector<HostPath> read_only, read_write;
   /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
@@ -396,18 +389,6 @@ struct Hardening {
   bool report_violations = true;  ///< the supervisor is notified of blocked calls
 };
 
-struct Identity {
-  uid_t inside_uid = 1000, outside_uid = 0;
-  gid_t inside_gid = 1000, outside_gid = 0;
-  uid_t broker_uid = 0;             ///< of a root caller: not the payload's, which a process that escapes would have
-  bool parent_writes_maps = false;  ///< a root caller maps to another id
-  bool change_user = false;         ///< the payload's process starts as another user than the sandbox's
-  bool maps_files = false;          ///< the parent prepares mounts that show the caller's files as the payload's
-  /// Programs that write the maps, for an ordinary caller whose payload gets a subordinate id. Empty: none are needed.
-  std::string uid_helper, gid_helper;
-  [[nodiscard]] bool subordinate() const { return !uid_helper.empty(); }
-};
-
 /// The OCI runtime that carries the plan out instead of caisson (docs/runtimes.md).
 struct RuntimePlan {
   policy::Runtime kind = policy::Runtime::runc;
@@ -458,6 +439,7 @@ struct Plan {
   std::uint32_t cpu_count = 0;              ///< how many of them the payload gets, if the policy does not name them
   bool affinity_required = false;  ///< the policy names the processors; otherwise they only make `nproc` correct
   bool drop_capabilities = true;
+  std::uint64_t kept_capabilities = 0;  ///< bit mask of those that are not dropped
   bool no_new_privileges = true;
   bool self_test = true;
   bool single_exec = false;       ///< allow_exec = false: only the payload's first exec

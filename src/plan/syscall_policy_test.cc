@@ -68,6 +68,27 @@ TEST(RootRules, OwnersAndIdsAreSaidToChangeAndSetIdBitsAreLeftToTheSupervisor) {
   EXPECT_EQ(ask(programFor(policy), "fchown"), seen(EPERM)) << "not in the list";
 }
 
+TEST(RootRules, WithMoreIdsOwnersAndIdsReallyChange) {
+  Policy policy;
+  policy.isolation.user = policy::InsideUser::root;
+  auto filter = filterForFull(policy, {});
+  ASSERT_TRUE(filter);
+  makeIdCalls(*filter);
+  const auto program = compile(*filter);
+  ASSERT_TRUE(program);
+  for (const std::string_view name : {"fchown", "fchownat", "setuid", "setresgid", "setgroups"})
+    EXPECT_EQ(ask(*program, name), kLet) << name;
+  EXPECT_EQ(ask(*program, "fchmod", {{3, 04755}}), SECCOMP_RET_USER_NOTIF | kServe.error) << "never a setuid bit";
+  EXPECT_EQ(ask(*program, "mknodat", {{3, 0, S_IFCHR | 0600, 0x103}}), std::uint32_t{SECCOMP_RET_ERRNO});
+  for (const std::string_view name : {"mount", "unshare", "setns", "pivot_root", "chroot", "ptrace", "bpf"})
+    EXPECT_EQ(ask(*program, name), ask(programFor(Policy{}), name)) << name;
+  policy.syscalls.names = {"read", "write", "exit_group"};
+  auto narrow = filterForFull(policy, {});
+  ASSERT_TRUE(narrow);
+  makeIdCalls(*narrow);
+  EXPECT_EQ(ask(*compile(*narrow), "fchown"), seen(EPERM)) << "not in the list";
+}
+
 TEST(PolicyLists, ANarrowListLeavesOnlyItsNames) {
   CONFORMS("R-SYSCALL-1");
   Policy policy;

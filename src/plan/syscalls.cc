@@ -36,14 +36,14 @@ void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token
   }
 }
 
+constexpr std::string_view kIdCalls[] = {"chown",    "fchown",   "lchown",    "fchownat",  "setuid",   "setgid",
+                                         "setreuid", "setregid", "setresuid", "setresgid", "setgroups"};
+
 /// Lets programs that expect to be root do their work with a single id and no capabilities, as package managers do:
 /// owners and ids cannot change, and are said to. Devices are said to exist. A mode with a setuid or setgid bit is set
 /// without it, by the supervisor: a filter cannot change an argument.
 void addRootRules(Rules& rules) {
-  for (const std::string_view name : {"chown", "fchown", "lchown", "fchownat", "setuid", "setgid", "setreuid",
-                                      "setregid", "setresuid", "setresgid", "setgroups"}) {
-    rules.set(name, kPretend);
-  }
+  for (const std::string_view name : kIdCalls) rules.set(name, kPretend);
   const std::pair<std::string_view, std::uint8_t> modes[] = {
       {"chmod", 1}, {"fchmod", 1}, {"fchmodat", 2}, {"fchmodat2", 2}};
   for (const auto& [name, mode] : modes) rules.set(name, kAllow, {{{anyBit(mode, kSetIdBits)}, kServe}});
@@ -244,6 +244,13 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   filter.rules = rules.take();
   if (policy.isolation.user == policy::InsideUser::root) denyAuditSockets(filter.rules);
   return filter;
+}
+
+void makeIdCalls(SyscallFilter& filter) {
+  for (SyscallRule& rule : filter.rules) {
+    const bool about_ids = std::ranges::find(kIdCalls, syscallName(rule.number)) != std::end(kIdCalls);
+    if (about_ids && rule.otherwise == kPretend) rule.otherwise = kAllow;
+  }
 }
 
 Result<SyscallFilter> filterForProcess(const policy::Policy& policy) {

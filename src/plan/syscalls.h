@@ -30,6 +30,9 @@ struct ExecToken {
 
 /// The filter for `policy` at level `full`. `token` is used only when the policy forbids further execs.
 Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token);
+/// Makes the calls that change owners and ids, where such a filter would only answer them: for root inside with more
+/// than one id.
+void makeIdCalls(SyscallFilter& filter);
 
 /// Whether the filter of `policy` at level `full` is the built-in one, unchanged. Ignores whether calls are to be
 /// reported (plan/observation.h).

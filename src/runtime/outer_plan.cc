@@ -28,7 +28,8 @@ bool isRuntimes(const Step& step) {
   return false;
 }
 
-/// The sandbox's tree, up to /proc. Mount points for the runtime come right after the root itself, while it is writable.
+/// The sandbox's tree, up to /proc. Mount points for the runtime come right after the root itself, while it is
+/// writable.
 void addTree(const plan::Plan& plan, std::vector<Step>& steps) {
   bool first = true;
   for (const Step& step : plan.steps) {
@@ -53,8 +54,8 @@ void addSystem(const plan::RuntimePlan& runtime, std::vector<Step>& steps) {
   }
   const auto shows = [&](const auto& entry) { return below(runtime.path, entry.first); };
   if (std::ranges::none_of(runtime.system, shows)) {
-    steps.push_back(Bind{
-        .source = runtime.path, .target = runtime.path, .canonical = true, .type = plan::SourceType::file});
+    steps.push_back(
+        Bind{.source = runtime.path, .target = runtime.path, .canonical = true, .type = plan::SourceType::file});
   }
   for (const char* directory : {"/etc", "/dev", "/run", "/tmp", "/sys/fs/cgroup"})
     steps.push_back(MakeDirectory{directory});

@@ -27,7 +27,7 @@
 namespace caisson::session {
 
 /// Changes with every incompatible change of the messages below.
-inline constexpr std::uint32_t kProtocol = 0x43540005;
+inline constexpr std::uint32_t kProtocol = 0x43540006;
 
 enum class MessageType : std::uint32_t {
   // from the client
@@ -51,6 +51,7 @@ enum class MessageType : std::uint32_t {
   remount,    ///< OverlayOptions, pidfd of pid 1, a layer -> done or failed
   mask,       ///< MaskTarget, pidfd of pid 1, a pipe that gets the answer: one byte, 0 or an errno
   measure,    ///< MeasureOptions, a directory, a pipe that gets a ClosedReport
+  set_mode,   ///< the mode, an object, the sandbox's user namespace -> done with the errno
   alert,      ///< a text for the owner's alert programs -> done with what did not work
   squash,     ///< SquashRequest; no answer
   keep_port,  ///< PortOptions, its lock and its listener, for the next supervisor; no answer

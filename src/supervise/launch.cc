@@ -97,14 +97,29 @@ bool sendGo(int control) {
   return ::send(control, &go, sizeof(go), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(go));
 }
 
-Result<void> mapChild(const plan::Identity& identity, const Block& block, pid_t pid, int control) {
-  if (identity.subordinate()) {
+/// The user namespace of a child that waits for its `go`: later it is not dumpable, and cannot be inspected.
+Result<Fd> openUserNamespace(pid_t pid) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+  Fd names(::open(path, O_RDONLY | O_CLOEXEC));
+  if (!names) return fail(sysError(Stage::launch, "open", path, errno));
+  return names;
+}
+
+Result<void> mapChild(const plan::Identity& identity, const Block& block, Launched& launched) {
+  const pid_t pid = launched.init;
+  if (identity.hasMoreIds()) {
+    auto names = openUserNamespace(pid);
+    if (!names) return fail(names.error());
+    launched.user_namespace = std::move(*names);
+  }
+  if (identity.usesHelpers()) {
     if (auto mapped = host::mapSubordinateIds(identity, pid); !mapped) return mapped;
   } else {
     if (auto written = writeMap(pid, "uid_map", block.uid_map); !written) return written;
     if (auto written = writeMap(pid, "gid_map", block.gid_map); !written) return written;
   }
-  if (!sendGo(control)) return fail(sysError(Stage::launch, "send", "control socket", errno));
+  if (!sendGo(launched.control.get())) return fail(sysError(Stage::launch, "send", "control socket", errno));
   return {};
 }
 
@@ -317,7 +332,7 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
 
   if (auto cloned = cloneInit(plan, cgroup, block, launched); !cloned) return fail(cloned.error());
   if (!block.parent_writes_maps) return launched;
-  if (auto mapped = mapChild(plan.identity, block, launched.init, launched.control.get()); !mapped) {
+  if (auto mapped = mapChild(plan.identity, block, launched); !mapped) {
     ::kill(launched.init, SIGKILL);
     ::waitpid(launched.init, nullptr, __WALL);
     return fail(causeOf(mapped.error(), launched.control.get()));

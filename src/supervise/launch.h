@@ -30,6 +30,7 @@ struct Launched {
   sys::Fd input;                      ///< write end of standard input, or invalid; non-blocking, like the next two
   sys::Fd output;                     ///< read end of standard output; invalid if that is the pty or the caller's
   sys::Fd errors;                     ///< read end of standard error; invalid if that is the pty or the caller's
+  sys::Fd user_namespace;             ///< if the plan maps subordinate ids beside the payload's
   bool pid_namespace = false;         ///< its exit kills every process of the sandbox
   bool in_cgroup = false;             ///< cloned into the cgroup
   std::vector<std::string> unmapped;  ///< of a root caller: shown paths whose files keep their owner

@@ -234,6 +234,10 @@ void SandboxRun::onStarted(const Message& message, Fd listener) {
   }
   if (plan_.task_limits) monitor->limitTasks(payloadInit());
   if (attributes_) monitor->changeAttributes(*attributes_);
+  if (sandbox_.user_namespace) {
+    monitor->changeForeignModes(
+        [this](int object, mode_t mode) { return changeModeInside(sandbox_.user_namespace.get(), object, mode); });
+  }
   if (connector_) {
     monitor->makeConnections(
         [this](const Attempt& attempt, const Listener& caller) { return connector_->connect(attempt, caller); });

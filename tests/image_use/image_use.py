@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 """image_use.py CAISSON CACHE: package managers in sessions whose root is Debian minbase, as the user who runs it.
 
-CACHE is a directory that keeps the root's archive; mmdebstrap makes it once, from this machine's own apt sources. The
-last line says how many checks passed. A check whose tools or registry are missing is skipped.
+CACHE is a directory that keeps the root's archive; mmdebstrap makes it once, from this machine's own apt sources. An
+ordinary user with subordinate ids runs them twice: with these ids, and with a single one. The last line says how many
+checks passed. A check whose tools or registry are missing is skipped.
 """
+import json
 import os
 import pathlib
+import pwd
 import re
 import shutil
 import socket
@@ -85,8 +88,10 @@ def archive(cache):
 class Session:
     """A session that is root inside, with the Debian root."""
 
-    def __init__(self, caisson, home, root):
-        self.caisson = caisson
+    def __init__(self, caisson, home, root, single_id=False):
+        # newuidmap is a setuid program: without new privileges there are no subordinate ids.
+        self.caisson = ["setpriv", "--no-new-privs", caisson] if single_id else [caisson]
+        self.state = home / "state"
         self.environment = dict(os.environ, CAISSON_HOME=str(home / "state"), XDG_CONFIG_HOME=str(home / "config"),
                                 HOME=str(home))
         hosts = apt_hosts() + [urllib.parse.urlsplit(url).netloc for url in (npm_registry(), pip_index()) if url]
@@ -118,7 +123,7 @@ class Session:
             file.write(f'filesystem.read_only = ["{shown}"]\nenvironment.set = {{ {values} }}\n')
 
     def call(self, *arguments, check=True):
-        done = subprocess.run([self.caisson, *arguments], env=self.environment, stdin=subprocess.DEVNULL,
+        done = subprocess.run([*self.caisson, *arguments], env=self.environment, stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, timeout=SECONDS)
         if check:
             expect(done.returncode == 0, "caisson " + " ".join(arguments), done.stdout[-3000:] + done.stderr[-3000:])
@@ -126,6 +131,11 @@ class Session:
 
     def run(self, script, check=True):
         return self.call("session", "exec", self.id, "--", "sh", "-ec", script, check=check).stdout
+
+    def layer(self, name):
+        """What `--json` says about a layer of a command's sandbox."""
+        result = self.call("session", "exec", "--json", self.id, "--", "true").stdout
+        return json.loads(result)["layers"][name]
 
     def destroy(self):
         self.call("session", "destroy", self.id)
@@ -195,13 +205,133 @@ def check_npm(session):
     expect(session.run("semver 1.2.3").strip() == "1.2.3", "semver runs")
 
 
-CHECKS = [check_shell, check_apt, check_accounts_and_set_ids, check_removal, check_pip, check_npm]
+def check_single_id(session):
+    """Owners and ids do not change, and programs are told that they do."""
+    expect(session.layer("user").startswith("root inside, a single id"), "the layer user", session.layer("user"))
+    expect(session.layer("capabilities") == "none", "no capabilities")
+    out = session.run("touch /single; chown 33:33 /single; stat -c %u:%g /single")
+    expect(out == "0:0\n", "chown changes nothing", out)
+    expect("root" in session.run("apt-config dump APT::Sandbox::User"), "apt downloads as root")
+
+
+def check_real_owners(session):
+    """Owners, ids and groups really change; nothing is gained by setuid bits."""
+    expect("subordinate ids" in session.layer("user"), "the layer user", session.layer("user"))
+    expect("_apt" in session.run("apt-config dump APT::Sandbox::User"), "apt downloads as _apt")
+    out = session.run("stat -c %U:%G /var/spool/cron/crontabs /usr/bin/crontab")
+    expect(out == "root:crontab\nroot:crontab\n", "owners of packaged files", out)
+    out = session.run("touch /real; chown www-data:mail /real; chmod 6755 /real; stat -c '%U:%G %a' /real")
+    expect(out == "www-data:mail 755\n", "chown and chmod of another user's file", out)
+    out = session.run("su -s /bin/sh www-data -c 'id -un; id -Gn; touch /tmp/mine; ! touch /etc/mine 2>/dev/null; "
+                      "! chmod 4777 /etc/passwd 2>/dev/null; ! kill -0 1 2>/dev/null; stat -c %U /tmp/mine'")
+    expect(out == "www-data\nwww-data\nwww-data\n", "another user inside", out)
+    out = session.run("cp /usr/bin/id /tmp/id; chmod 4755 /tmp/id; su -s /bin/sh www-data -c '/tmp/id -u'")
+    expect(out == "33\n", "a setuid bit gives nothing", out)
+    out = session.run("grep NoNewPrivs /proc/self/status; mount -t tmpfs none /mnt 2>&1 || true")
+    expect("NoNewPrivs:\t1" in out and ("denied" in out or "permitted" in out), "no other rights", out)
+
+
+def check_closed_directories(session):
+    """A checkpoint, a diff and a fork of a session whose workspace and root have closed directories of other ids."""
+    session.run("cd /workspace; mkdir -p closed/deep; echo secret >closed/deep/file; chown -R www-data closed; chmod -R go= closed; "
+                "mkdir /closed; cp /etc/passwd /closed; chown -R 77:78 /closed; chmod 700 /closed")
+    expect("closed/deep/file" in session.call("session", "diff", session.id).stdout, "diff lists them")
+    session.call("session", "checkpoint", session.id, "closed")
+    fork = session.call("session", "fork", session.id).stdout.strip()
+    out = session.call("session", "exec", fork, "--", "cat", "/workspace/closed/deep/file").stdout
+    expect(out == "secret\n", "the fork has them", out)
+    session.call("session", "destroy", fork)
+
+
+ALL = [check_shell, check_apt, check_accounts_and_set_ids]
+REST = [check_removal, check_pip, check_npm]
+WITH_ONE_ID = [*ALL, check_single_id, *REST]
+WITH_MORE_IDS = [*ALL, check_real_owners, check_closed_directories, *REST]
+BRIEFLY_WITH_ONE_ID = [*ALL, check_single_id, check_removal]
+
+
+def has_more_ids():
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    ranges = [pathlib.Path(name) for name in ("/etc/subuid", "/etc/subgid")]
+    return (os.geteuid() != 0 and shutil.which("newuidmap") is not None and
+            all(path.exists() and re.search(f"^{user}:", path.read_text(), re.M) for path in ranges))
+
+
+def foreign(directory):
+    """Files below a directory that belong to another user, or that cannot be looked at."""
+    problems = []
+    for top, directories, files in os.walk(directory, onerror=lambda error: problems.append(str(error))):
+        problems += [name for name in (os.path.join(top, one) for one in directories + files)
+                     if os.lstat(name).st_uid != os.geteuid()]
+    return problems
+
+
+def stores(state):
+    """What sessions and runs keep in CAISSON_HOME."""
+    kept = ("names", ".lock", ".cleaned")
+    return [path for name in ("stores", "runs", "sessions") for path in (state / name).glob("*") if path.name not in kept]
+
+
+def check_end(session):
+    """After destroy nothing is left, whoever owned it."""
+    session.destroy()
+    session.call("clean")  # removes layers of the destroyed fork
+    left = stores(session.state) + foreign(session.state)
+    expect(not left, "nothing is left", "\n".join(map(str, left)))
+
+
+def check_kill(session, root):
+    """kill -9 of a run leaves files of other ids, and the next clean-up removes them."""
+    command = [*session.caisson, "run", "--workspace", ":none", "--image", str(root), "--user", "root", "--", "sh", "-c",
+               "mkdir -p /closed/a; touch /closed/a/b; chown -R 77 /closed; chmod 700 /closed /closed/a; "
+               "echo ready; exec sleep 600"]
+    with subprocess.Popen(command, env=session.environment, stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, text=True) as running:
+        expect(running.stdout.readline() == "ready\n", "the run is ready")
+        running.kill()
+    expect(list((session.state / "runs").glob("*")), "the killed run left its store")
+    session.call("clean")
+    left = list((session.state / "runs").glob("*"))
+    expect(not left, "nothing is left", "\n".join(map(str, left)))
+
+
+def check_quota(session, root):
+    """What another id writes to a closed directory counts: the supervisor cannot enter it."""
+    policy = session.state.parent / "quota.toml"
+    policy.write_text(f'extends = "dev"\nisolation.user = "root"\nfilesystem.root = "{root}"\n'
+                      'filesystem.workspace.mode = "none"\n'
+                      'filesystem.tmpfs = [{ path = "/tmp", size = "16M", store = "disk" }]\n')
+    done = session.call("run", "--json", "--policy", str(policy), "--", "sh", "-c",
+                        "mkdir -p /tmp/x/y; chown -R 77 /tmp/x; chmod 700 /tmp/x /tmp/x/y; head -c 64M /dev/zero >/tmp/x/y/z; "
+                        "exec sleep 60", check=False)
+    result = json.loads(done.stdout)
+    expect(result["outcome"] == "limit" and result["limit"] == "disk", "the run ends at its disk limit", done.stdout)
+
+
+class Tally:
+    def __init__(self, wanted):
+        self.wanted, self.passed, self.failed, self.skipped = wanted, 0, 0, 0
+
+    def run(self, check, *arguments, where=""):
+        name = check.__name__.removeprefix("check_")
+        if self.wanted and name not in self.wanted:
+            return
+        title = name.replace("_", " ") + where
+        try:
+            check(*arguments)
+            self.passed += 1
+            print(f"passed   {title}", flush=True)
+        except Skipped as reason:
+            self.skipped += 1
+            print(f"skipped  {title}: {reason}", flush=True)
+        except (Failed, subprocess.TimeoutExpired) as reason:
+            self.failed += 1
+            print(f"FAILED   {title}: {reason}", flush=True)
 
 
 def main():
     caisson, cache = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).absolute()
-    wanted = sys.argv[3:]
-    passed = failed = skipped = 0
+    tally = Tally(sys.argv[3:])
     with tempfile.TemporaryDirectory(prefix="caisson-image-use-") as name:
         home = pathlib.Path(name)
         try:
@@ -209,28 +339,22 @@ def main():
             root.mkdir()
             subprocess.run(["tar", "-xf", str(archive(cache)), "-C", str(root), "--no-same-owner", "--exclude=./dev/*"],
                            check=True)
-            session = Session(caisson, home, root)
         except Skipped as reason:
             print(f"skipped: {reason}")
             return 0
-        for check in CHECKS:
-            title = check.__name__.removeprefix("check_").replace("_", " ")
-            if wanted and check.__name__.removeprefix("check_") not in wanted:
-                continue
-            try:
-                check(session)
-                passed += 1
-                print(f"passed   {title}", flush=True)
-            except Skipped as reason:
-                skipped += 1
-                print(f"skipped  {title}: {reason}", flush=True)
-            except (Failed, subprocess.TimeoutExpired) as reason:
-                failed += 1
-                print(f"FAILED   {title}: {reason}", flush=True)
-        session.destroy()
+        more = has_more_ids()
+        modes = [(True, " with subordinate ids", WITH_MORE_IDS), (False, " with a single id", BRIEFLY_WITH_ONE_ID)]
+        for subordinate, where, checks in modes if more else [(False, "", WITH_ONE_ID)]:
+            session = Session(caisson, home, root, single_id=more and not subordinate)
+            for check in checks:
+                tally.run(check, session, where=where)
+            tally.run(check_end, session, where=where)
+            tally.run(check_kill, session, root, where=where)
+            tally.run(check_quota, session, root, where=where)
         expect(not (root / "usr/bin/new").exists(), "the root itself is unchanged")
-    print(f"image use as {os.environ.get('USER') or os.geteuid()}: {passed} passed, {failed} failed, {skipped} skipped")
-    return 1 if failed else 0
+    print(f"image use as {os.environ.get('USER') or os.geteuid()}: {tally.passed} passed, {tally.failed} failed, "
+          f"{tally.skipped} skipped")
+    return 1 if tally.failed else 0
 
 
 if __name__ == "__main__":

@@ -9,7 +9,9 @@
 #include <cstring>
 #include <set>
 
+#include "plan/image_root.h"
 #include "session/tier/tier_files.h"
+#include "supervise/disk/foreign_files.h"
 
 namespace caisson::session {
 namespace {
@@ -192,8 +194,16 @@ class Comparison {
 
 }  // namespace
 
+Result<void> claimLayers(const SessionPaths& paths, const Metadata& metadata) {
+  if (metadata.policy.isolation.user != policy::InsideUser::root || !plan::hasOtherRoot(metadata.policy)) return {};
+  auto store = paths.stores().openFile(metadata.family, {.flags = O_PATH, .types = {FileType::directory}});
+  if (!store) return store.error().sys_errno == ENOENT ? Result<void>() : fail(store.error());
+  return supervise::claimTree(store->get());
+}
+
 Result<LayerRoots> LayerRoots::open(const SessionPaths& paths, const Metadata& metadata) {
   LayerRoots roots;
+  if (auto claimed = claimLayers(paths, metadata); !claimed) return fail(claimed.error());
   roots.copied_ = inLandlockTier(metadata.policy);
   auto store = roots.copied_ ? openTierFiles(paths, metadata) : paths.stores().enter(metadata.family);
   if (!store && store.error().sys_errno != ENOENT) return fail(store.error());

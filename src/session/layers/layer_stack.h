@@ -86,6 +86,10 @@ class LayerRoots {
   std::map<std::string, std::unique_ptr<sys::RootDir>> layers_;
 };
 
+/// Makes the caller the owner of files in the layers that belong to its subordinate ids, if the session's commands can
+/// make such files. For their owner alone they could be neither compared nor merged.
+Result<void> claimLayers(const SessionPaths& paths, const Metadata& metadata);
+
 /// A path that differs, with what it is on both sides.
 struct StackChange {
   std::string path;

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "session/client/session_context.h"
+#include "session/layers/layer_stack.h"
 #include "session/layers/steps.h"
 #include "session/store/rollback.h"
 #include "supervise/limits/closed_tree.h"
@@ -58,6 +59,7 @@ Result<void> squashLayers(SessionContext& handle, std::size_t least) {
   const SessionPaths& paths = handle.store().paths();
   auto store = paths.stores().enter(family);
   if (!store) return fail(store.error());
+  if (auto claimed = claimLayers(paths, handle.metadata()); !claimed) return claimed;
   if (const long entered = supervise::enterOwnersNamespace(); entered < 0) {
     return fail(sysError(Stage::state, "unshare", "user namespace", static_cast<int>(-entered)));
   }

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "session/sandbox.h"
+#include "supervise/disk/foreign_files.h"
 
 namespace caisson::session {
 namespace {
@@ -75,7 +76,7 @@ void removeDiscarded(const RootDir& session) {
   const auto entries = session.list("");
   if (!entries) return;
   for (const sys::DirectoryEntry& entry : *entries) {
-    if (entry.name.starts_with(kDiscarded)) (void)session.removeTree(entry.name);
+    if (entry.name.starts_with(kDiscarded)) (void)supervise::removeForeignTree(session, entry.name);
   }
 }
 

@@ -25,6 +25,7 @@
 #include "session/store/session_info.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
+#include "supervise/disk/foreign_files.h"
 #include "supervise/sandbox_id.h"
 #include "sys/raw_syscall.h"
 
@@ -310,7 +311,7 @@ Result<Store::Found> Store::add(Metadata metadata, bool durable) {
   };
   auto directory = build();
   if (!directory) {
-    (void)paths_.sessions().removeTree(hidden);
+    (void)supervise::removeForeignTree(paths_.sessions(), hidden);
     return fail(directory.error());
   }
   cache_->remember(*directory, metadata);
@@ -345,7 +346,7 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
     const std::string layer = entry.name.substr(0, entry.name.find('.'));
     if (used.contains(layer)) continue;
     const std::string from = family + "/" + entry.name;
-    (void)paths_.stores().rename(from, std::string(kTrash) + family + "." + entry.name, false);
+    (void)supervise::renameForeign(paths_.stores(), from, std::string(kTrash) + family + "." + entry.name);
   }
 }
 
@@ -363,7 +364,7 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
       return {};
     }
   }
-  return paths_.stores().removeTree(family);
+  return supervise::removeForeignTree(paths_.stores(), family);
 }
 
 bool Store::hasUncommittedChanges(const Metadata& metadata) const {
@@ -427,7 +428,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   if (auto removed = removeStore(metadata ? metadata->family : id, id); !removed) return removed;
   step("destroy: layers removed");
   cache_->forget(*directory);
-  return paths_.sessions().removeTree(gone);
+  return supervise::removeForeignTree(paths_.sessions(), gone);
 }
 
 Result<std::vector<std::string>> Store::clean(bool all) {
@@ -460,7 +461,7 @@ Result<std::vector<std::string>> Store::clean(bool all) {
         auto metadata = left ? cache_->read(*left) : Result<Metadata>(fail(unknown("clean", id)));
         (void)removeStore(metadata ? metadata->family : id, id);
       }
-      (void)paths_.sessions().removeTree(entry.name);
+      (void)supervise::removeForeignTree(paths_.sessions(), entry.name);
     }
   }
   emptyTrash();
@@ -473,7 +474,7 @@ void Store::emptyTrash() {
   const auto entries = paths_.stores().list("");
   if (!entries) return;
   for (const sys::DirectoryEntry& entry : *entries) {
-    if (entry.name.starts_with(kTrash)) (void)paths_.stores().removeTree(entry.name);
+    if (entry.name.starts_with(kTrash)) (void)supervise::removeForeignTree(paths_.stores(), entry.name);
   }
 }
 

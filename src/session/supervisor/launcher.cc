@@ -15,6 +15,7 @@
 #include "session/client/worker.h"
 #include "session/supervisor/supervisor.h"
 #include "supervise/alert.h"
+#include "supervise/syscalls/set_id_bits.h"
 #include "sys/deadline.h"
 #include "sys/descriptor_limit.h"
 
@@ -38,6 +39,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto kRemountTimeout = std::chrono::seconds(12);
+constexpr auto kModeTimeout = std::chrono::seconds(2);
 constexpr auto kAlertTimeout = std::chrono::seconds(60);
 constexpr int kReapPauseMs = 100;
 
@@ -51,6 +53,15 @@ struct MeasureOptions {
 template <class A, Of<MeasureOptions> T>
 void fields(A& archive, T& v) {
   archive(v.bytes, v.inodes, v.timeout_ms, v.has_since, v.since_seconds, v.since_nanoseconds);
+}
+
+/// A mode, and in the reply an errno.
+struct ModeNumber {
+  std::uint32_t number = 0;
+};
+template <class A, Of<ModeNumber> T>
+void fields(A& archive, T& v) {
+  archive(v.number);
 }
 
 struct Problems {
@@ -127,6 +138,7 @@ class LauncherProcess {
       case MessageType::remount: return remount(packet);
       case MessageType::mask: return mask(packet);
       case MessageType::measure: return measure(packet);
+      case MessageType::set_mode: return setMode(packet);
       case MessageType::alert: {
         const pid_t child = ::fork();
         if (child > 0) ++children_;
@@ -174,15 +186,26 @@ class LauncherProcess {
 
   void measure(const Packet& packet) {
     const auto options = codec::decode<MeasureOptions>(packet.value);
-    if (!options || packet.descriptors.size() != 2) return;
+    if (!options || packet.descriptors.size() < 2) return;
+    const int sandbox = packet.descriptors.size() > 2 ? packet.descriptors[2].get() : -1;
     supervise::TreeBounds bounds{.bytes = options->bytes, .inodes = options->inodes};
     if (options->has_since) {
       bounds.since = timespec{.tv_sec = static_cast<time_t>(options->since_seconds),
                               .tv_nsec = static_cast<long>(options->since_nanoseconds)};
     }
     bounds.deadline = Clock::now() + std::chrono::milliseconds(options->timeout_ms);
-    const long helper = supervise::startMeasureHelper(packet.descriptors[0].get(), bounds, packet.descriptors[1].get());
+    const long helper =
+        supervise::startMeasureHelper(packet.descriptors[0].get(), bounds, packet.descriptors[1].get(), sandbox);
     if (helper > 0) ++children_;  // otherwise the closed pipe reports it
+  }
+
+  static void setMode(const Packet& packet) {
+    const auto mode = codec::decode<ModeNumber>(packet.value);
+    if (!mode || packet.descriptors.size() != 3) return;
+    const int error =
+        supervise::changeModeInside(packet.descriptors[0].get(), packet.descriptors[1].get(), mode->number);
+    (void)sendPacket(packet.descriptors[2].get(), MessageType::done,
+                     codec::encode(ModeNumber{static_cast<std::uint32_t>(error)}));
   }
 
   static void sendAlert(const Packet& packet) {
@@ -241,7 +264,8 @@ Result<supervise::LiveMask> Launcher::mask(int init_pidfd, const supervise::Mask
   return supervise::LiveMask(std::move(ours));
 }
 
-std::optional<supervise::ClosedMeasure> Launcher::measure(int directory, const supervise::TreeBounds& bounds) {
+std::optional<supervise::ClosedMeasure> Launcher::measure(int directory, const supervise::TreeBounds& bounds,
+                                                          int sandbox) {
   int ends[2];
   if (!socket_ || !bounds.deadline || ::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
   sys::Fd ours(ends[0]);
@@ -252,10 +276,18 @@ std::optional<supervise::ClosedMeasure> Launcher::measure(int directory, const s
     options.since_seconds = bounds.since->tv_sec;
     options.since_nanoseconds = bounds.since->tv_nsec;
   }
-  if (sendPacket(socket_.get(), MessageType::measure, codec::encode(options), {directory, theirs.get()}, false) != 0) {
+  std::vector<int> descriptors{directory, theirs.get()};
+  if (sandbox >= 0) descriptors.push_back(sandbox);
+  if (sendPacket(socket_.get(), MessageType::measure, codec::encode(options), std::move(descriptors), false) != 0) {
     return std::nullopt;
   }
   return supervise::ClosedMeasure(std::move(ours));
+}
+
+int Launcher::setMode(int sandbox, int object, mode_t mode) {
+  auto answer = request(MessageType::set_mode, codec::encode(ModeNumber{mode}), {sandbox, object}, kModeTimeout);
+  const auto error = answer ? codec::decode<ModeNumber>(answer->value) : std::nullopt;
+  return error ? static_cast<int>(error->number) : EPERM;
 }
 
 std::vector<std::string> Launcher::sendAlert(const std::string& text) {

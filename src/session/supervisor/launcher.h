@@ -39,7 +39,10 @@ class Launcher {
   Result<supervise::LiveMask> mask(int init_pidfd, const supervise::MaskTarget& target);
   /// Measures a tree that the supervisor cannot read completely (supervise/closed_tree.h). Does not wait. nullopt
   /// without a deadline in `bounds`, or if the launcher is gone or busy.
-  std::optional<supervise::ClosedMeasure> measure(int directory, const supervise::TreeBounds& bounds);
+  /// `sandbox`: the sandbox's user namespace, if it has subordinate ids, else -1.
+  std::optional<supervise::ClosedMeasure> measure(int directory, const supervise::TreeBounds& bounds, int sandbox);
+  /// supervise::changeModeInside() in the launcher; waits at most two seconds. Returns an errno, 0 after success.
+  int setMode(int sandbox, int object, mode_t mode);
   /// Sends a text to the owner's alert programs and webhooks; returns the failures. Waits at most a minute.
   std::vector<std::string> sendAlert(const std::string& text);
   /// Starts a worker that merges the session's layers: deep histories, or with `reclaim` whenever there are two.

@@ -16,7 +16,7 @@ TEST(Launcher, UnansweredMeasurementBlocksNoOtherRequest) {
   const sys::Fd other(ends[1]);
   const sys::Fd directory(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const auto now = std::chrono::steady_clock::now();
-  auto measure = launcher.measure(directory.get(), {.bytes = 7, .deadline = now + std::chrono::seconds(5)});
+  auto measure = launcher.measure(directory.get(), {.bytes = 7, .deadline = now + std::chrono::seconds(5)}, -1);
   ASSERT_TRUE(measure);
   EXPECT_FALSE(measure->wait(std::chrono::milliseconds(0)));
   launcher.squash(false);

@@ -43,6 +43,8 @@ class LiveSandbox {
 
   [[nodiscard]] pid_t init() const { return launched_.init; }
   [[nodiscard]] const plan::Plan& plan() const { return plan_; }
+  /// Its user namespace, if the plan maps subordinate ids beside the payload's; else -1.
+  [[nodiscard]] int userNamespace() const { return launched_.user_namespace.get(); }
   [[nodiscard]] const sys::Cgroup& cgroup() const { return cgroup_; }
   [[nodiscard]] CommandCgroups& commandCgroups() { return *command_cgroups_; }
   /// The overlay's upper directory; -1 if the workspace is not an overlay.
@@ -159,8 +161,10 @@ class LiveSandbox {
   std::vector<sys::Fd> sized_;  ///< one per bit of the mask
   supervise::DiskDirectories disk_directories_;
   std::unique_ptr<supervise::DiskWatch::Pace> disk_pace_ = std::make_unique<supervise::DiskWatch::Pace>();
-  std::unique_ptr<supervise::ClosedSizes> closed_sizes_ = std::make_unique<supervise::ClosedSizes>(
-      [this](int directory, const supervise::TreeBounds& bounds) { return launcher_.measure(directory, bounds); });
+  std::unique_ptr<supervise::ClosedSizes> closed_sizes_ =
+      std::make_unique<supervise::ClosedSizes>([this](int directory, const supervise::TreeBounds& bounds) {
+        return launcher_.measure(directory, bounds, launched_.user_namespace.get());
+      });
   isolation::Message prepared_{};
   bool reaped_ = false;  ///< pid 1 was reaped, or left to the caller of killPaused()
 };

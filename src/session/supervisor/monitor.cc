@@ -44,6 +44,10 @@ void Supervisor::listenTo(Command& command, sys::Fd listener) {
     calls->logProcesses(
         [this](audit::EventType type, audit::Fields fields) { record_.note(metadata_.id, type, std::move(fields)); });
   }
+  calls->changeForeignModes([this](int object, mode_t mode) {
+    const int names = sandbox_ ? sandbox_->userNamespace() : -1;
+    return names < 0 ? EPERM : launcher_.setMode(names, object, mode);
+  });
   if (command.plan->task_limits && sandbox_) calls->limitTasks(sandbox_->init());
   monitors_[key] = {command.plan, calls};
   calls->listen(std::move(listener));

@@ -10,6 +10,7 @@
 #include <ctime>
 #include <utility>
 
+#include "supervise/disk/foreign_files.h"
 #include "sys/descriptor_path.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
@@ -106,7 +107,7 @@ Result<Fd> openData(const RootDir& cache) {
 /// Removes a directory that an earlier use set aside, if there is one.
 void removeOld(const RootDir& cache, const char* name) {
   struct stat status{};
-  if (::fstatat(cache.descriptor(), name, &status, AT_SYMLINK_NOFOLLOW) == 0) (void)cache.removeTree(name);
+  if (::fstatat(cache.descriptor(), name, &status, AT_SYMLINK_NOFOLLOW) == 0) (void)removeForeignTree(cache, name);
 }
 
 Result<CacheDirectory> tryOpen(const plan::MountTmpfs& step) {
@@ -138,7 +139,7 @@ Result<CacheDirectory> tryOpen(const plan::MountTmpfs& step) {
 
 /// Removes one, unless a sandbox uses it or used it a short time ago.
 bool removeUnused(const RootDir& key, const std::string& name, std::chrono::seconds unused) {
-  if (name.starts_with(kRemoved)) return key.removeTree(name).has_value();  // a clean-up was interrupted
+  if (name.starts_with(kRemoved)) return removeForeignTree(key, name).has_value();  // a clean-up was interrupted
   auto cache = key.enter(name);
   auto lock = cache ? openLock(*cache) : fail(cache.error());
   struct stat status{};
@@ -148,7 +149,7 @@ bool removeUnused(const RootDir& key, const std::string& name, std::chrono::seco
   const std::string removed = kRemoved + name;
   if (!key.rename(name, removed, false)) return false;
   lock->reset();  // who waits for it finds another directory
-  return key.removeTree(removed).has_value();
+  return removeForeignTree(key, removed).has_value();
 }
 
 }  // namespace
@@ -184,7 +185,7 @@ Result<std::string> discardCache(const plan::MountTmpfs& step) {
   const bool earlier = cache->rename(kEvidence, kOldEvidence, false).has_value();
   if (auto set_aside = cache->rename(kData, kEvidence, false); !set_aside) return fail(set_aside.error());
   (void)cache->remove(kSize);
-  if (earlier) (void)cache->removeTree(kOldEvidence);
+  if (earlier) (void)removeForeignTree(*cache, kOldEvidence);
   return path;
 }
 

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "supervise/disk/caches.h"
+#include "supervise/disk/foreign_files.h"
 
 namespace caisson::supervise {
 namespace {
@@ -24,7 +25,10 @@ Result<sys::Fd> makeOne(const sys::RootDir& store, const std::string& name, mode
       return fail(sysError(Stage::state, "mkdir", store.knownAs() + "/" + name, errno,
                            "set CAISSON_HOME to a directory you can write"));
     }
-    // The payload of an earlier sandbox may have closed it to its owner, who may be us.
+    // The payload of an earlier sandbox may have closed it to its owner, who may be us, or given it away.
+    auto existing = store.openFile(name, {.flags = O_PATH, .types = {sys::FileType::directory}});
+    if (!existing) return fail(existing.error());
+    if (auto claimed = claimDirectory(existing->get()); !claimed) return fail(claimed.error());
     if (auto opened = store.openToOwner(name); !opened) return fail(opened.error());
   }
   sys::Fd directory(::openat(store.descriptor(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <variant>
 
+#include "supervise/disk/foreign_files.h"
 #include "sys/descriptor_path.h"
 #include "sys/state_home.h"
 
@@ -88,7 +89,7 @@ std::vector<Abandoned> findAbandoned(const Runs& runs) {
 std::vector<std::string> removeStores(const RootDir& runs, const std::vector<Abandoned>& stores) {
   std::vector<std::string> removed;
   for (const Abandoned& one : stores) {
-    if (runs.removeTree(one.name)) removed.push_back(one.name);  // otherwise retried at the next start
+    if (removeForeignTree(runs, one.name)) removed.push_back(one.name);  // otherwise retried at the next start
   }
   return removed;
 }
@@ -116,7 +117,7 @@ RunStore::RunStore(RunStore&& other) noexcept
 
 RunStore::~RunStore() {
   if (name_.empty()) return;
-  (void)runs_->removeTree(name_);  // leftovers are removed by the next run: the lock is free
+  (void)removeForeignTree(*runs_, name_);  // leftovers are removed by the next run: the lock is free
 }
 
 bool RunStore::needed(const plan::Plan& plan) { return hasOverlayOnDisk(plan) || hasDiskDirectories(plan); }

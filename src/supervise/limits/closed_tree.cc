@@ -56,10 +56,6 @@ void closeAllBut(int one, int other) {
 /// In the helper, a copy of a process that may have threads: nothing allocates or locks.
 ClosedReport measureInHelper(int directory, const TreeBounds& bounds) {
   ClosedReport report;
-  if (enterOwnersNamespace() < 0) {
-    report.size.hidden = true;
-    return report;
-  }
   raw(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);  // new credentials cleared an earlier one
   report.size = measureTree(directory, bounds);
   timespec time{};
@@ -70,9 +66,10 @@ ClosedReport measureInHelper(int directory, const TreeBounds& bounds) {
 
 }  // namespace
 
-long enterOwnersNamespace() {
+long enterOwnersNamespace(int sandbox) {
   const auto uid = static_cast<std::uint32_t>(::geteuid()), gid = static_cast<std::uint32_t>(::getegid());
   if (uid == 0) return 0;
+  if (sandbox >= 0) return raw(SYS_setns, sandbox, CLONE_NEWUSER);
   raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);  // or the process may not write its own id maps
   if (const long made = raw(SYS_unshare, CLONE_NEWUSER); made < 0) return made;
   if (const long denied = writeFile("/proc/self/setgroups", "deny", 4); denied < 0) return denied;
@@ -80,26 +77,29 @@ long enterOwnersNamespace() {
   return writeIdMap("/proc/self/gid_map", gid);
 }
 
-long startMeasureHelper(int directory, const TreeBounds& bounds, int report) {
+long startMeasureHelper(int directory, const TreeBounds& bounds, int report, int sandbox) {
   // No exit signal: an application that embeds us must not see this child in its own handling of SIGCHLD.
   const long helper = raw(SYS_clone, 0, 0, 0, 0, 0);
   if (helper != 0) return helper;
   const std::uint64_t all = ~0ULL;
   raw(SYS_rt_sigprocmask, SIG_BLOCK, &all, nullptr, sizeof(all));  // handlers of the application must not run here
+  const bool entered = enterOwnersNamespace(sandbox) >= 0;
   closeAllBut(directory, report);
   TreeBounds own = bounds;
   own.reader = report;
-  const ClosedReport found = measureInHelper(directory, own);
+  ClosedReport found;
+  found.size.hidden = true;
+  if (entered) found = measureInHelper(directory, own);
   raw(SYS_write, report, &found, sizeof(found));
   for (;;) raw(SYS_exit_group, 0);
 }
 
-std::optional<ClosedMeasure> ClosedMeasure::start(int directory, const TreeBounds& bounds) {
+std::optional<ClosedMeasure> ClosedMeasure::start(int directory, const TreeBounds& bounds, int sandbox) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
   Fd ours(ends[0]);
   const Fd theirs(ends[1]);
-  const long helper = startMeasureHelper(directory, bounds, theirs.get());
+  const long helper = startMeasureHelper(directory, bounds, theirs.get(), sandbox);
   if (helper < 0) return std::nullopt;
   return ClosedMeasure(static_cast<pid_t>(helper), std::move(ours));
 }

@@ -25,18 +25,19 @@ struct ClosedReport {
 };
 
 /// Lets this process, which has to be single-threaded, read directories that a payload has closed. Returns 0 or a
-/// negative errno. Neither allocates nor locks.
-long enterOwnersNamespace();
+/// negative errno. Neither allocates nor locks. `sandbox`: the user namespace of a sandbox of this user, for files of
+/// its subordinate ids; -1: a new one, with this user only.
+long enterOwnersNamespace(int sandbox = -1);
 
 /// Starts a helper that measures `directory` and writes a ClosedReport to `report`. Returns its pid, or a negative
-/// errno. It sends no exit signal. Its bounds need a deadline.
-long startMeasureHelper(int directory, const TreeBounds& bounds, int report);
+/// errno. It sends no exit signal. Its bounds need a deadline. `sandbox`: as above.
+long startMeasureHelper(int directory, const TreeBounds& bounds, int report, int sandbox = -1);
 
 /// One measurement that is under way.
 class ClosedMeasure {
  public:
   /// Starts a helper as our child; nullopt if that fails.
-  static std::optional<ClosedMeasure> start(int directory, const TreeBounds& bounds);
+  static std::optional<ClosedMeasure> start(int directory, const TreeBounds& bounds, int sandbox);
   /// For a helper that is a child of another process.
   explicit ClosedMeasure(sys::Fd report) : report_(std::move(report)) {}
 
@@ -61,7 +62,16 @@ class ClosedMeasure {
 class ClosedSizes {
  public:
   using Start = std::function<std::optional<ClosedMeasure>(int directory, const TreeBounds& bounds)>;
-  explicit ClosedSizes(Start start = ClosedMeasure::start) : start_(std::move(start)) {}
+  explicit ClosedSizes(Start start) : start_(std::move(start)) {}
+  ClosedSizes()
+      : start_([this](int directory, const TreeBounds& bounds) {
+          return ClosedMeasure::start(directory, bounds, sandbox_.get());
+        }) {}
+  ClosedSizes(const ClosedSizes&) = delete;
+  ClosedSizes& operator=(const ClosedSizes&) = delete;
+
+  /// The user namespace of the sandbox that writes to the trees, if it has subordinate ids.
+  void useNamespace(sys::Fd sandbox) { sandbox_ = std::move(sandbox); }
 
   /// A size, and what the file system had free when its measurement began.
   struct Known {
@@ -94,6 +104,7 @@ class ClosedSizes {
   /// Stores the reports that have arrived; does not wait.
   void collect();
 
+  sys::Fd sandbox_;
   Start start_;
   std::map<Key, Tree> trees_;
 };

@@ -42,6 +42,8 @@ class DiskWatch {
   /// Shares what is known of trees that this process cannot read with the watches before and after this one. It must
   /// outlive this.
   void useClosedSizes(ClosedSizes& sizes) { closed_ = &sizes; }
+  /// As ClosedSizes::useNamespace, for what only this watch knows.
+  void useNamespace(sys::Fd sandbox) { own_closed_.useNamespace(std::move(sandbox)); }
 
   /// When the trees were last summed up, and what that cost.
   struct Pace {

@@ -125,6 +125,10 @@ int LimitWatch::sizedDirectory(std::string_view target) const {
   return found == sized_.end() ? -1 : found->fd.get();
 }
 
+void LimitWatch::useNamespace(sys::Fd sandbox) {
+  if (disk_) disk_->useNamespace(std::move(sandbox));
+}
+
 void LimitWatch::useClosedSizes(ClosedSizes& sizes) {
   if (disk_) disk_->useClosedSizes(sizes);
 }

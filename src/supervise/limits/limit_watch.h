@@ -59,6 +59,8 @@ class LimitWatch {
   void addDirectories(const std::vector<sys::Fd>& descriptors);
   /// As DiskWatch::usePace.
   void useDiskPace(DiskWatch::Pace& pace);
+  /// As DiskWatch::useNamespace.
+  void useNamespace(sys::Fd sandbox);
   /// As DiskWatch::useClosedSizes.
   void useClosedSizes(ClosedSizes& sizes);
   /// For a reused cgroup: the number of earlier OOM kills.

@@ -56,7 +56,7 @@ class TreeWalk {
   TreeSize measure(int top) {
     bool is_directory = false;
     add(top, "", true, &is_directory);
-    if (!is_directory) return size_;
+    if (!is_directory || bounds_.top_only) return size_;
     if (levels_ == nullptr) {
       size_.hidden = true;
       return size_;
@@ -106,12 +106,14 @@ class TreeWalk {
   void add(int parent, const char* name, bool top, bool* is_directory) {
     struct statx status{};
     const int flags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (*name == 0 ? AT_EMPTY_PATH : 0);
-    if (::statx(parent, name, flags, STATX_TYPE | STATX_NLINK | STATX_BLOCKS | STATX_CTIME | STATX_BTIME, &status) !=
-        0) {
+    if (::statx(parent, name, flags,
+                STATX_TYPE | STATX_NLINK | STATX_BLOCKS | STATX_CTIME | STATX_BTIME | STATX_UID | STATX_GID,
+                &status) != 0) {
       if (errno != ENOENT) size_.hidden = true;  // EACCES: a directory that can be listed but not searched
       return;
     }
     *is_directory = S_ISDIR(status.stx_mode);
+    if (bounds_.owner) noteOwner(parent, name, status);
     const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
     const auto& since = bounds_.since;
     if (!since || reached(status.stx_ctime, *since)) {
@@ -121,6 +123,16 @@ class TreeWalk {
       if (!since || !*is_directory) size_.bytes += status.stx_blocks * 512 / names;
     }
     if (!top && (!since || reached(has_birth ? status.stx_btime : status.stx_ctime, *since))) ++size_.inodes;
+  }
+
+  void noteOwner(int parent, const char* name, const struct statx& status) {
+    const bool foreign = status.stx_uid != *bounds_.owner;
+    size_.foreign = size_.foreign || foreign;
+    if (!bounds_.give_to_owner || (!foreign && status.stx_gid == *bounds_.owner)) return;
+    const int flags = *name == 0 ? AT_EMPTY_PATH : AT_SYMLINK_NOFOLLOW;
+    const bool given = ::fchownat(parent, name, *bounds_.owner, *bounds_.owner, flags) == 0 || errno == ENOENT;
+    // A group that is not one of the sandbox's stays: the owner can use its file anyway.
+    if (!given && foreign) size_.hidden = true;
   }
 
   /// Handles one entry. False: the walk is over.

@@ -89,7 +89,7 @@ void SyscallMonitor::serve(const Attempt& attempt) {
   } else if (attributes_ != nullptr) {
     error = attributes_->change(attempt, listener_);
   } else if (plan_.identity.inside_uid == 0) {
-    error = setModeWithoutSetIds(attempt, listener_, plan_.identity.outside_uid);
+    error = setModeWithoutSetIds(attempt, listener_, plan_.identity, change_foreign_);
   }
   listener_.finishCall(attempt, error);
 }

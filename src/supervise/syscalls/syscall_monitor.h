@@ -13,6 +13,7 @@
 #include "supervise/syscalls/observed_calls.h"
 #include "supervise/syscalls/observer.h"
 #include "supervise/syscalls/process_log.h"
+#include "supervise/syscalls/set_id_bits.h"
 #include "supervise/syscalls/violations.h"
 #include "sys/event_loop.h"
 
@@ -53,6 +54,8 @@ class SyscallMonitor {
   }
   /// Makes calls that change attributes of files for the payload (plan::kServe).
   void changeAttributes(const FileAttributes& attributes) { attributes_ = &attributes; }
+  /// Changes modes of files of subordinate ids (set_id_bits.h).
+  void changeForeignModes(ChangeForeignMode change) { change_foreign_ = std::move(change); }
   /// Makes connect() for the payload (plan::kServe): `connect` returns its errno.
   using Connect = std::function<int(const Attempt&, const Listener&)>;
   void makeConnections(Connect connect) { connect_ = std::move(connect); }
@@ -90,6 +93,7 @@ class SyscallMonitor {
   std::optional<TaskLimit> tasks_;
   const FileAttributes* attributes_ = nullptr;
   Connect connect_;
+  ChangeForeignMode change_foreign_;
   bool stopped_ = false;
   int watched_ = -1;                    ///< the descriptor in the loop
   sys::EventLoop::TimerId resume_ = 0;  ///< while a flood is slowed down
