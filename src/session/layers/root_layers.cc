@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "session/sandbox.h"
 #include "session/store/rollback.h"
 #include "sys/descriptor_path.h"
 
@@ -53,6 +54,21 @@ Result<void> useRootLayers(const SessionPaths& paths, const Metadata& metadata, 
     layers.emplace_back(plan::RootLayer{.source = roots->path + "/" + name + "/upper", .above = true});
   plan.steps.insert(first, layers.begin(), layers.end());
   return {};
+}
+
+Result<supervise::DiskDirectories> prepareDiskDirectories(const SessionPaths& paths, const sys::RootDir& session,
+                                                          const Metadata& metadata, const plan::Plan& plan) {
+  if (!supervise::hasDiskDirectories(plan)) return supervise::DiskDirectories();
+  if (auto made = session.makeDirs(kScratchDirectory, 0700); !made) return fail(made.error());
+  auto scratch = session.enter(kScratchDirectory);
+  if (!scratch) return fail(scratch.error());
+  auto path = sys::canonicalPath(scratch->descriptor());
+  if (!path) return fail(path.error());
+  if (!keepsRoot(plan)) return supervise::makeDiskDirectories(*scratch, *path, plan);
+  auto roots = openRoots(paths, metadata);
+  if (!roots) return fail(roots.error());
+  const supervise::KeptRoot kept{roots->store, roots->path, metadata.root_upper};
+  return supervise::makeDiskDirectories(*scratch, *path, plan, &kept);
 }
 
 }  // namespace caisson::session

@@ -37,4 +37,9 @@ struct OpenedRoots {
 };
 Result<OpenedRoots> openRoots(const SessionPaths& paths, const Metadata& metadata);
 
+/// Creates the size-limited directories on disk. They live as long as the session, so that `/tmp` and the home survive
+/// a checkpoint and a restart of the sandbox. `session`: its directory.
+Result<supervise::DiskDirectories> prepareDiskDirectories(const SessionPaths& paths, const sys::RootDir& session,
+                                                          const Metadata& metadata, const plan::Plan& plan);
+
 }  // namespace caisson::session

@@ -86,23 +86,6 @@ Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& meta
   return path;
 }
 
-/// Creates the size-limited directories on disk. They live as long as the session, so that `/tmp` and the home survive
-/// a checkpoint and a restart of the sandbox.
-Result<supervise::DiskDirectories> prepareDiskDirectories(const SessionPaths& paths, const sys::RootDir& session,
-                                                          const Metadata& metadata, const plan::Plan& plan) {
-  if (!supervise::hasDiskDirectories(plan)) return supervise::DiskDirectories();
-  if (auto made = session.makeDirs(kScratchDirectory, 0700); !made) return fail(made.error());
-  auto scratch = session.enter(kScratchDirectory);
-  if (!scratch) return fail(scratch.error());
-  auto path = sys::canonicalPath(scratch->descriptor());
-  if (!path) return fail(path.error());
-  if (!keepsRoot(plan)) return supervise::makeDiskDirectories(*scratch, *path, plan);
-  auto roots = openRoots(paths, metadata);
-  if (!roots) return fail(roots.error());
-  const supervise::KeptRoot kept{roots->store, roots->path, metadata.root_upper};
-  return supervise::makeDiskDirectories(*scratch, *path, plan, &kept);
-}
-
 template <class Plan>
 auto overlayOf(Plan& plan) -> decltype(std::get_if<plan::MountOverlay>(&plan.steps.front())) {
   for (auto& step : plan.steps) {
