@@ -61,6 +61,7 @@ struct Flatten {
   bool own_time;
   bool layered;       // the root will be replaced by an overlay
   std::size_t layer;  // of root layers so far
+  std::size_t above;  // of those, how many are over our files
 
   void operator()(const plan::MakeDirectory& step) {
     out.kind = StepKind::make_directory;
@@ -113,8 +114,12 @@ struct Flatten {
     out.flags = (step.writable ? kWritable : 0U) | (step.kept ? kKept : 0U) | (step.executable ? kExecutable : 0U);
     out.target = "";
     out.names = arena.texts(step.hidden);
-    std::string lower = "files:hidden";
-    for (std::size_t i = 0; i < layer; ++i) lower += ":" + layerName(i);
+    std::string lower;
+    for (std::size_t i = 0; i < layer; ++i) {
+      if (i == above) lower += "files:hidden:";
+      lower += layerName(i) + ":";
+    }
+    lower.pop_back();
     out.lower_names = arena.text(lower);
   }
   void operator()(const plan::MountProc& step) {
@@ -228,13 +233,16 @@ std::string lowerNames(const plan::MountOverlay& step) {
 void compileSteps(const plan::Plan& plan, Arena& arena, Block& block) {
   FlatStep* steps = arena.array<FlatStep>(plan.steps.size());
   std::vector<std::string> on_disk;
-  std::size_t layers = 0;
+  std::size_t layers = 0, above = 0;
   for (std::size_t i = 0; i < plan.steps.size(); ++i) {
     steps[i].mount_fd = -1;
     // An image may have a link at any path.
     const bool ours = plan.own_root && !plan.host_view && !plan.layered_root && !isBelow(plan.steps[i], on_disk);
-    std::visit(Flatten{arena, steps[i], ours, plan.namespaces.time, plan.layered_root, layers}, plan.steps[i]);
-    if (std::holds_alternative<plan::RootLayer>(plan.steps[i])) ++layers;
+    std::visit(Flatten{arena, steps[i], ours, plan.namespaces.time, plan.layered_root, layers, above}, plan.steps[i]);
+    if (const auto* layer = std::get_if<plan::RootLayer>(&plan.steps[i])) {
+      ++layers;
+      above += layer->above ? 1 : 0;
+    }
     const auto* directory = std::get_if<plan::MountTmpfs>(&plan.steps[i]);
     if (directory != nullptr && directory->on_disk) on_disk.push_back(directory->target + "/");
   }

@@ -45,7 +45,9 @@ struct Line {
   }
   std::string operator()(const MaskPath& s) const { return format("masked     {}", s.target); }
   std::string operator()(const CoverFile& s) const { return format("values     {} of the sandbox", s.target); }
-  std::string operator()(const RootLayer& s) const { return format("root layer {}", s.source); }
+  std::string operator()(const RootLayer& s) const {
+    return format("root layer {}{}", s.source, s.above ? ", changes of a session" : "");
+  }
   std::string operator()(const MountRoot& s) const {
     return format("root       / from these layers, {}", s.writable ? "writable: changes are kept apart" : "read-only");
   }

@@ -65,7 +65,7 @@ HostFacts hostWithMoreIds() {
   return host;
 }
 
-TEST(RootInside, HasSubordinateIdsAndTheirCapabilitiesWhereTheHostGivesThem) {
+TEST(RootIds, HasSubordinateIdsAndTheirCapabilitiesWhereTheHostGivesThem) {
   const Plan plan = planned(withRoot(true), hostWithMoreIds());
   EXPECT_EQ(plan.identity.inside_uid, 0U);
   EXPECT_EQ(plan.identity.outside_uid, 1234U) << "files of the caller stay the caller's";
@@ -80,7 +80,7 @@ TEST(RootInside, HasSubordinateIdsAndTheirCapabilitiesWhereTheHostGivesThem) {
   EXPECT_EQ(stepAt<MakeFile>(plan, "/etc/apt/apt.conf.d/zz-caisson"), nullptr) << "apt can become _apt";
 }
 
-TEST(RootInside, HasASingleIdWhereFilesOfOthersWouldBeLeftOnTheHost) {
+TEST(RootIds, HasASingleIdWhereFilesOfOthersWouldBeLeftOnTheHost) {
   const auto expectSingle = [](const policy::Policy& policy, const HostFacts& host, const std::string& reason) {
     const Plan plan = planned(policy, host);
     EXPECT_FALSE(plan.identity.hasMoreIds()) << reason;
@@ -107,7 +107,7 @@ TEST(RootInside, HasASingleIdWhereFilesOfOthersWouldBeLeftOnTheHost) {
   expectSingle(host_root, hostWithMoreIds(), "another root");
 }
 
-TEST(RootInside, OtherUsersGetNoSubordinateIds) {
+TEST(RootIds, OtherUsersGetNoSubordinateIds) {
   EXPECT_FALSE(planned(withRoot(), hostWithMoreIds()).identity.usesHelpers());
 }
 

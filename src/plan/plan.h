@@ -260,6 +260,7 @@ struct MountOverlay {
 struct RootLayer {
   std::string source;  ///< canonical host directory
   bool owned = false;  ///< as in Bind
+  bool above = false;  ///< over our files: changes that an earlier sandbox of a session made to the root
 };
 /// Replaces the root, so far a tmpfs of ours, by an overlay: what is in that tmpfs on top, the layers below it. Files
 /// of an image are hostile: a link in it must not redirect a mount, so later steps follow none.

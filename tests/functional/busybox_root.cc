@@ -9,7 +9,7 @@ namespace caisson::test {
 namespace {
 
 constexpr const char* kApplets[] = {"sh",    "cat",   "chmod", "chown", "cp",  "echo", "env",  "id",   "ln",   "ls",
-                                    "mkdir", "mknod", "mount", "mv",    "pwd", "rm",   "stat", "test", "touch"};
+                                    "mkdir", "mknod", "mount", "mv",    "pwd", "rm",   "stat", "tail", "test", "touch"};
 
 }  // namespace
 

@@ -34,6 +34,19 @@ class ImageRoot : public SandboxTest {
     options.insert(options.begin(), {"--policy", policy});
     return run(options, {"sh", "-c", text});
   }
+  /// The same with a single id on any host: what is written to the host must be the caller's.
+  [[nodiscard]] RunOutput asSingleId(const TempDir& root, const std::string& text) const {
+    const TempDir written;
+    written.openToAll();
+    return asRoot(root, text, {"--rw", written.path()});
+  }
+  /// A session that is root inside; returns its id.
+  [[nodiscard]] std::string makeSession(const TempDir& root, const RunOptions& how) const {
+    const std::string policy = workspace.write("root.toml", policyAsRoot(root));
+    const RunOutput made = runCaisson({"session", "create", "--policy", policy}, how);
+    EXPECT_EQ(made.exit_status, 0) << made.describe();
+    return made.out.substr(0, made.out.find('\n'));
+  }
 };
 
 TEST_F(ImageRoot, ProgramsOfTheDirectoryRunAndNothingOfTheHostIsThere) {
@@ -156,13 +169,93 @@ TEST_F(ImageRoot, RootInsideHasNoPowerOverTheKernel) {
   CONFORMS("R-ROOT-5");
   const TempDir root;
   installBusybox(root);
-  const RunOutput output = asRoot(root,
-                                  "id -u; mount -t tmpfs none /tmp || echo no mount; "
-                                  "echo x > /proc/sys/kernel/domainname || echo no setting; "
-                                  "cat /proc/self/status");
-  EXPECT_TRUE(output.out.starts_with("0\nno mount\nno setting\n")) << output.describe();
-  EXPECT_TRUE(contains(output.out, "CapEff:\t0000000000000000")) << output.describe();
-  EXPECT_TRUE(contains(output.out, "CapBnd:\t0000000000000000")) << output.describe();
+  const std::string attempts =
+      "id -u; mount -t tmpfs none /tmp || echo no mount; echo x > /proc/sys/kernel/domainname || echo no setting; "
+      "cat /proc/self/status";
+  const RunOutput single = asSingleId(root, attempts);
+  EXPECT_TRUE(single.out.starts_with("0\nno mount\nno setting\n")) << single.describe();
+  EXPECT_TRUE(contains(single.out, "CapEff:\t0000000000000000")) << single.describe();
+  EXPECT_TRUE(contains(single.out, "CapBnd:\t0000000000000000")) << single.describe();
+  const RunOutput any = asRoot(root, attempts);
+  EXPECT_TRUE(any.out.starts_with("0\nno mount\nno setting\n")) << any.describe();
+  EXPECT_TRUE(contains(any.out, "NoNewPrivs:\t1")) << any.describe();
+}
+
+TEST_F(ImageRoot, RootInsideWithSubordinateIdsHasPowerOverTheseOnly) {
+  CONFORMS("R-ROOT-6");
+  const TempDir root, home;
+  installBusybox(root);
+  const RunOutput output =
+      run({"--policy", workspace.write("root.toml", policyAsRoot(root)), "--json"},
+          {"sh", "-c",
+           "touch /f; chown 33:34 /f; chmod 6755 /f; stat -c '%u:%g %a' /f; chown 90000 /f 2>/dev/null "
+           "|| echo unmapped; chown 33 /etc/passwd; mkdir -p /closed/deep; chown -R 5 /closed; chmod "
+           "-R 700 /closed; mknod /n c 1 3; test -e /n || echo none; cat /proc/self/status"});
+  const std::string user = output.json()["layers"]["user"];
+  if (!contains(user, "subordinate ids")) GTEST_SKIP() << user;
+  const std::string out = output.json()["stdout"];
+  EXPECT_TRUE(out.starts_with("33:34 755\nunmapped\nnone\n")) << output.describe();
+  for (const char* set : {"CapPrm", "CapEff", "CapBnd"})
+    EXPECT_TRUE(contains(out, std::string(set) + ":\t00000000000000eb")) << output.describe();
+  EXPECT_TRUE(contains(out, "CapInh:\t0000000000000000")) << output.describe();
+  EXPECT_TRUE(contains(out, "NoNewPrivs:\t1")) << output.describe();
+}
+
+TEST_F(ImageRoot, FilesOfSubordinateIdsGoWithTheirSession) {
+  CONFORMS("R-ROOT-6");
+  const TempDir root, home;
+  installBusybox(root);
+  const RunOptions how{.env = {{"CAISSON_HOME", home / "state"}}, .cwd = workspace.path()};
+  const std::string id = makeSession(root, how);
+  const RunOutput made =
+      runCaisson({"session", "exec", id, "--", "sh", "-c",
+                  "for d in /closed /tmp/closed /workspace/closed; do mkdir -p $d/deep; echo x >$d/deep/f; "
+                  "chown -R 5:6 $d; chmod -R 700 $d; done; stat -c %u /closed"},
+                 how);
+  ASSERT_TRUE(made.out == "5\n" || made.out == "0\n") << made.describe();
+  const RunOutput diff = runCaisson({"session", "diff", id}, how);
+  EXPECT_TRUE(contains(diff.out, "closed/deep/f")) << diff.describe();
+  const auto record = nlohmann::json::parse(readFile(home / ("state/sessions/" + id + "/init.json")));
+  ASSERT_EQ(::kill(record["supervisor"]["pid"].get<pid_t>(), SIGKILL), 0);
+  const RunOutput destroyed = runCaisson({"session", "destroy", id}, how);
+  EXPECT_EQ(destroyed.exit_status, 0) << destroyed.describe();
+  EXPECT_EQ(runCaisson({"clean"}, how).exit_status, 0);
+  for (const char* name : {"state/stores", "state/runs"}) {
+    EXPECT_TRUE(!exists(home / name) || std::filesystem::is_empty(home / name)) << name;
+  }
+}
+
+TEST_F(ImageRoot, CheckpointsAndForksHoldTheRoot) {
+  CONFORMS("R-ROOT-6");
+  const TempDir root, home;
+  installBusybox(root);
+  root.write("usr/share/gone/file", "x");
+  const RunOptions how{.env = {{"CAISSON_HOME", home / "state"}}, .cwd = workspace.path()};
+  const std::string id = makeSession(root, how);
+  const auto in = [&](const std::string& session, const std::string& text) {
+    const RunOutput output = runCaisson({"session", "exec", session, "--", "sh", "-c", text}, how);
+    return output.out + output.err.substr(0, output.exit_status == 0 ? 0 : std::string::npos);
+  };
+  const std::string show = "cat /one; ls /usr/share/gone 2>/dev/null; cat /etc/hosts | tail -n 1";
+  (void)in(id, "echo one >/one; rm -r /usr/share/gone; echo 192.0.2.1 changed >>/etc/hosts; echo w >/workspace/w");
+  ASSERT_EQ(runCaisson({"session", "checkpoint", id, "first"}, how).exit_status, 0);
+  EXPECT_EQ(in(id, show), "one\n192.0.2.1 changed\n");
+  (void)in(id, "echo two >/one; mkdir -p /usr/share/gone; touch /usr/share/gone/again");
+  const RunOutput forked = runCaisson({"session", "fork", id}, how);
+  ASSERT_EQ(forked.exit_status, 0) << forked.describe();
+  const std::string fork = forked.out.substr(0, forked.out.find('\n'));
+  EXPECT_EQ(in(fork, show), "two\nagain\n192.0.2.1 changed\n");
+  (void)in(fork, "echo fork >/one");
+  EXPECT_EQ(in(id, "cat /one"), "two\n") << "a fork changes its own root";
+  ASSERT_EQ(runCaisson({"session", "restore", id, "first"}, how).exit_status, 0);
+  EXPECT_EQ(in(id, show), "one\n192.0.2.1 changed\n");
+  EXPECT_FALSE(contains(runCaisson({"session", "diff", id}, how).out, "one")) << "a diff is one of the workspace";
+  ASSERT_EQ(runCaisson({"session", "restore", id, "begin"}, how).exit_status, 0);
+  EXPECT_EQ(in(id, "ls /one 2>/dev/null; ls /usr/share/gone"), "file\n");
+  EXPECT_EQ(in(fork, "cat /one"), "fork\n") << "its layers stay";
+  EXPECT_EQ(runCaisson({"session", "destroy", id}, how).exit_status, 0);
+  EXPECT_EQ(in(fork, "cat /one"), "fork\n") << "its layers stay";
+  EXPECT_EQ(runCaisson({"session", "destroy", fork}, how).exit_status, 0);
 }
 
 /// F11 holds for root inside too: no file gets a setuid bit, in the root or in a directory of the host.
@@ -190,9 +283,10 @@ TEST_F(ImageRoot, RootInsideIsToldThatOwnersAndDevicesChange) {
   CONFORMS("R-ROOT-6");
   const TempDir root;
   installBusybox(root);
-  const RunOutput output = asRoot(root,
-                                  "touch /f; chown 33:33 /f && stat -c %u:%g /f; mknod /n c 1 3 && test -e /n || echo "
-                                  "none; mknod /p p && test -p /p && echo fifo");
+  const RunOutput output =
+      asSingleId(root,
+                 "touch /f; chown 33:33 /f && stat -c %u:%g /f; mknod /n c 1 3 && test -e /n || echo "
+                 "none; mknod /p p && test -p /p && echo fifo");
   EXPECT_EQ(output.out, "0:0\nnone\nfifo\n") << output.describe();
 }
 
@@ -201,11 +295,8 @@ TEST_F(ImageRoot, SessionKeepsChangesUntilItIsDestroyed) {
   const TempDir root, home;
   installBusybox(root);
   const auto before = treeState(root.path());
-  const std::string policy = workspace.write("root.toml", policyAsRoot(root));
   const RunOptions how{.env = {{"CAISSON_HOME", home / "state"}}, .cwd = workspace.path()};
-  const RunOutput made = runCaisson({"session", "create", "--policy", policy}, how);
-  ASSERT_EQ(made.exit_status, 0) << made.describe();
-  const std::string id = made.out.substr(0, made.out.find('\n'));
+  const std::string id = makeSession(root, how);
   const auto inside = [&](const std::string& text) {
     return runCaisson({"session", "exec", id, "--", "sh", "-c", text}, how).out;
   };

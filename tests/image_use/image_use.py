@@ -273,7 +273,7 @@ def stores(state):
 
 
 def check_end(session):
-    """After destroy nothing is left, whoever owned it."""
+    """After destroy nothing is left, files of other ids included."""
     session.destroy()
     session.call("clean")  # removes layers of the destroyed fork
     left = stores(session.state) + foreign(session.state)

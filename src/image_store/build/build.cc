@@ -393,16 +393,21 @@ Result<StoredName> commitSession(const Store& store, const std::string& session,
   const auto document = JsonValue::parse(*policy);
   const auto filesystem = document ? document->find("filesystem") : std::nullopt;
   const std::string root = filesystem ? filesystem->textAt("root").value_or("") : "";
-  const auto upper = rootChanges(opened->id());
-  if (!upper) return fail(upper.error());
+  const auto layers = rootChanges(opened->id());
+  if (!layers) return fail(layers.error());
   const auto index = store.names();
   if (!index) return fail(index.error());
   const auto base = findImage(store.root(), *index, root);
   if (!base) return fail(base.error());
   auto draft = draftOf(store, *base);
   if (!draft) return fail(draft.error());
+  for (std::size_t i = 0; i + 1 < layers->size(); ++i) {
+    const auto stored = addLayer(store, *draft, quota, "caisson image commit", std::nullopt, progress,
+                                 [&](LayerArchive& archive) { return archive.upperDirectory((*layers)[i]); });
+    if (!stored) return stored;
+  }
   return addLayer(store, *draft, quota, "caisson image commit", *full, progress,
-                  [&](LayerArchive& archive) { return archive.upperDirectory(*upper); });
+                  [&](LayerArchive& archive) { return archive.upperDirectory(layers->back()); });
 }
 
 }  // namespace caisson::image

@@ -2,7 +2,12 @@
 
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "base/text.h"
+#include "session/layers/root_layers.h"
+#include "session/store/metadata.h"
+#include "supervise/disk/foreign_files.h"
 #include "sys/state_home.h"
 
 namespace caisson::image {
@@ -42,18 +47,24 @@ struct DestroySession {
 
 }  // namespace
 
-Result<sys::RootDir> rootChanges(const std::string& session_id) {
-  const std::string path = sys::stateHome() + "/sessions/" + session_id;
-  const auto session = sys::RootDir::open(path, {.known_as = path});
-  if (!session) return fail(session.error());
-  const auto directories = session->list("scratch");
-  for (const sys::DirectoryEntry& one : directories ? *directories : std::vector<sys::DirectoryEntry>{}) {
-    const std::string upper = "scratch/" + one.name + "/upper";
-    const auto work = session->stat("scratch/" + one.name + "/work");
-    const auto info = session->stat(upper);
-    const bool both = work && info && info->type == sys::FileType::directory;
-    if (both) return session->enter(upper);
+Result<std::vector<sys::RootDir>> rootChanges(const std::string& session_id) {
+  const std::string home = sys::stateHome();
+  const auto directory = sys::RootDir::open(home + "/sessions/" + session_id);
+  if (!directory) return fail(directory.error());
+  const auto metadata = session::readMetadata(*directory);
+  if (!metadata) return fail(metadata.error());
+  std::vector<std::string> names = metadata->root_frozen;
+  names.insert(names.begin(), metadata->root_upper);
+  const auto roots = sys::RootDir::open(home + "/stores/" + session::rootsOf(metadata->family));
+  std::vector<sys::RootDir> layers;
+  for (auto name = names.rbegin(); roots && name != names.rend(); ++name) {
+    auto layer = roots->enter(*name + "/upper");
+    if (!layer && layer.error().sys_errno == ENOENT) continue;  // nothing was written since a checkpoint
+    if (!layer) return fail(layer.error());
+    if (auto claimed = supervise::claimTree(layer->descriptor()); !claimed) return fail(claimed.error());
+    layers.push_back(std::move(*layer));
   }
+  if (!layers.empty()) return layers;
   return fail(plainError(Stage::state, "image", session_id, "the session's root is not writable",
                          "create it with an image and isolation.user = \"root\", and run a command in it"));
 }
@@ -77,9 +88,9 @@ Result<void> runStep(const SandboxStep& step, const std::function<Result<void>(c
   if (auto done = checkResult(session->exec(request), step); !done) return done;
   // A process that is still running could change files while they are read.
   if (auto stopped = session->stopLeftBehind(); !stopped) return fail(stopped.error());
-  const auto upper = rootChanges(session->id());
-  if (!upper) return fail(upper.error());
-  return use(*upper);
+  const auto layers = rootChanges(session->id());
+  if (!layers) return fail(layers.error());
+  return use(layers->back());
 }
 
 }  // namespace caisson::image

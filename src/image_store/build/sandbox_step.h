@@ -25,7 +25,8 @@ struct SandboxStep {
 /// directory of the root's overlay, and removes the sandbox. An error if the command fails.
 Result<void> runStep(const SandboxStep& step, const std::function<Result<void>(const sys::RootDir& upper)>& use);
 
-/// The upper directory of a session's root; an error if its root is not writable.
-Result<sys::RootDir> rootChanges(const std::string& session_id);
+/// The layers of a session's root above its image, lowest first; an error if its root is not writable. The files of an
+/// image belong to root: so do those in these layers from now on.
+Result<std::vector<sys::RootDir>> rootChanges(const std::string& session_id);
 
 }  // namespace caisson::image

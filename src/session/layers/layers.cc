@@ -14,6 +14,7 @@
 #include "session/client/worker.h"
 #include "session/commit/git_base.h"
 #include "session/layers/layer_stack.h"
+#include "session/layers/root_layers.h"
 #include "session/layers/squash.h"
 #include "session/layers/steps.h"
 #include "session/network/network.h"
@@ -71,6 +72,18 @@ Result<void> freeze(const SessionPaths& paths, std::string_view call, Metadata& 
   metadata.frozen.insert(metadata.frozen.begin(), metadata.upper);
   metadata.upper = newLayerName();
   return {};
+}
+
+/// Gives the session the root of a checkpoint. Without one in the checkpoint, the root stays as it is.
+void restoreRoot(std::string_view checkpoint, Metadata& metadata) {
+  std::optional<std::vector<std::string>> root;
+  if (checkpoint == kBegin) root.emplace();
+  for (const Checkpoint& one : metadata.checkpoints) {
+    if (one.name == checkpoint) root = one.root;
+  }
+  if (!root) return;
+  metadata.root_frozen = std::move(*root);
+  metadata.root_upper = newLayerName();
 }
 
 Error noLayers(std::string_view call, const Metadata& metadata) {
@@ -134,7 +147,9 @@ Result<CheckpointInfo> SessionContext::checkpoint(std::string_view name, WhenBus
   if (auto frozen = freeze(store_->paths(), "session checkpoint", after, whyNotSquashed(directory_)); !frozen) {
     return fail(frozen.error());
   }
-  const Checkpoint made{name.empty() ? freeName(after) : std::string(name), std::time(nullptr), after.frozen};
+  if (auto frozen = freezeRoot(store_->paths(), "session checkpoint", after); !frozen) return fail(frozen.error());
+  const Checkpoint made{name.empty() ? freeName(after) : std::string(name), std::time(nullptr), after.frozen,
+                        after.root_frozen};
   after.checkpoints.push_back(made);
   if (auto noted = note("checkpointed", made.name); !noted) return fail(noted.error());
   if (auto written = writeMetadata(directory_, after); !written) return fail(written.error());
@@ -179,6 +194,7 @@ Result<void> SessionContext::restore(std::string_view checkpoint, WhenBusy when_
   if (auto noted = note("restored", checkpoint); !noted) return noted;
   after.frozen = std::move(*layers);
   after.upper = newLayerName();
+  restoreRoot(checkpoint, after);
   if (auto written = writeMetadata(directory_, after); !written) return written;
   metadata_ = std::move(after);
   step("restore: written");
@@ -205,7 +221,8 @@ Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
   if (auto frozen = freeze(store_->paths(), "session fork", after, whyNotSquashed(directory_)); !frozen) {
     return fail(frozen.error());
   }
-  if (after.upper != metadata_.upper) {
+  if (auto frozen = freezeRoot(store_->paths(), "session fork", after); !frozen) return fail(frozen.error());
+  if (after.upper != metadata_.upper || after.root_upper != metadata_.root_upper) {
     if (auto written = writeMetadata(directory_, after); !written) return fail(written.error());
     metadata_ = after;
   }
@@ -219,6 +236,7 @@ Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
   other.policy.network.published_ports.clear();  // the host's ports are taken by this session
   other.name = options.name;
   other.upper = newLayerName();
+  other.root_upper = newLayerName();
   other.setTtl(Moment::now(), options.ttl_seconds);
   auto added = store_->add(std::move(other));
   if (added) copyGitBases(directory_, added->directory);

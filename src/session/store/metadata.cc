@@ -131,6 +131,14 @@ class Reader {
 
 Moment Moment::now() { return {clockNs(CLOCK_REALTIME), clockNs(CLOCK_BOOTTIME), bootId()}; }
 
+std::vector<std::string> Metadata::mountedLayers() const {
+  std::vector<std::string> layers = frozen;
+  layers.push_back(upper);
+  layers.insert(layers.end(), root_frozen.begin(), root_frozen.end());
+  layers.push_back(root_upper);
+  return layers;
+}
+
 double Metadata::secondsLeft(const Moment& now) const {
   const std::int64_t left = leftNs(expires, now);
   return left <= 0 ? 0 : static_cast<double>(left) / 1e9;
@@ -167,10 +175,13 @@ std::string toJson(const Metadata& metadata) {
   add(json, "expires", metadata.expires);
   json.key("ttl_ms").number(static_cast<std::int64_t>(metadata.ttl_seconds * 1000));
   json.key("family").string(metadata.family).key("frozen").strings(metadata.frozen);
-  json.key("upper").string(metadata.upper).key("checkpoints").beginArray();
+  json.key("upper").string(metadata.upper).key("root_frozen").strings(metadata.root_frozen);
+  json.key("root_upper").string(metadata.root_upper).key("checkpoints").beginArray();
   for (const Checkpoint& one : metadata.checkpoints) {
     json.beginObject().key("name").string(one.name).key("created").number(one.created);
-    json.key("frozen").strings(one.frozen).end();
+    json.key("frozen").strings(one.frozen);
+    if (one.root) json.key("root").strings(*one.root);
+    json.end();
   }
   json.end().key("auto_checkpoint").boolean(metadata.auto_checkpoint).key("pooled").boolean(metadata.pooled);
   json.key("payload_id").number(metadata.payload_id).key("granted").strings(metadata.granted);
@@ -203,6 +214,12 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   metadata.family = reader.text("family");
   metadata.frozen = reader.texts("frozen");
   metadata.upper = reader.text("upper");
+  if (document->root.find("root_upper") != nullptr) {  // missing in older files
+    metadata.root_frozen = reader.texts("root_frozen");
+    metadata.root_upper = reader.text("root_upper");
+  } else {
+    metadata.root_upper = metadata.upper;
+  }
   metadata.auto_checkpoint = reader.flag("auto_checkpoint");
   metadata.pooled = reader.flag("pooled");
   if (document->root.find("granted") != nullptr) metadata.granted = reader.texts("granted");  // missing in older files
@@ -211,7 +228,8 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   if (const Node* checkpoints = reader.member("checkpoints", Node::Type::list)) {
     for (const Node& item : checkpoints->items) {
       Reader one(item, where);
-      metadata.checkpoints.push_back({one.text("name"), one.integer("created"), one.texts("frozen")});
+      metadata.checkpoints.push_back({one.text("name"), one.integer("created"), one.texts("frozen"), std::nullopt});
+      if (item.find("root") != nullptr) metadata.checkpoints.back().root = one.texts("root");
       reader.fold(one);
     }
   }

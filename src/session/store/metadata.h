@@ -21,6 +21,9 @@ struct Checkpoint {
   std::string name;
   std::int64_t created = 0;
   std::vector<std::string> frozen;  ///< its layers, uppermost first
+  /// Layers with the changes of a writable root, uppermost first. Unset: they are not part of it, as of automatic
+  /// checkpoints, which are made while the root is mounted.
+  std::optional<std::vector<std::string>> root;
 };
 
 /// A moment on both clocks, so that setting the wall clock is noticed.
@@ -50,10 +53,12 @@ struct Metadata {
   std::string workspace;  ///< the real directory, canonical; empty: none
   Moment began;
   Moment expires;
-  double ttl_seconds = 0;           ///< a request extends the session's time to this long from then
-  std::string family;               ///< whose store holds the layers
-  std::vector<std::string> frozen;  ///< names of the frozen layers, uppermost first
-  std::string upper;                ///< name of the upper layer
+  double ttl_seconds = 0;                ///< a request extends the session's time to this long from then
+  std::string family;                    ///< whose store holds the layers
+  std::vector<std::string> frozen;       ///< names of the frozen layers, uppermost first
+  std::string upper;                     ///< name of the upper layer
+  std::vector<std::string> root_frozen;  ///< the same for the changes of a writable root (root_layers.h)
+  std::string root_upper;
   std::vector<Checkpoint> checkpoints;
   bool auto_checkpoint = false;
   bool pooled = false;   ///< created in advance and not handed out yet
@@ -62,6 +67,8 @@ struct Metadata {
   std::vector<std::string> granted;  ///< permitted hosts that depend on an approval
   std::optional<ProcessId> creator;  ///< the sandbox ends with this process; nothing: the session is kept
 
+  /// The names of all layers that a sandbox of the session mounts.
+  [[nodiscard]] std::vector<std::string> mountedLayers() const;
   /// Time until the session expires; 0 if it has expired. Uses the boot clock during the same boot, else the wall
   /// clock.
   [[nodiscard]] double secondsLeft(const Moment& now) const;

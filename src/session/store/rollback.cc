@@ -45,8 +45,11 @@ Result<std::string> discardUpper(const RootDir& session, Metadata& metadata) {
   }
   std::vector<std::string> layers = after.frozen;
   layers.insert(layers.begin(), after.upper);
-  after.checkpoints.push_back({evidence, std::time(nullptr), std::move(layers)});
+  std::vector<std::string> root = after.root_frozen;
+  root.insert(root.begin(), after.root_upper);
+  after.checkpoints.push_back({evidence, std::time(nullptr), std::move(layers), std::move(root)});
   after.upper = newLayerName();
+  after.root_upper = newLayerName();
   // What the attacker left in /tmp and the home must not reach the next command. Removing it takes time: see clean().
   auto renamed = session.rename(kScratchDirectory, std::string(kDiscarded) + evidence, false);
   if (!renamed && renamed.error().sys_errno != ENOENT) return fail(renamed.error());

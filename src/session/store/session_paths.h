@@ -18,6 +18,7 @@
 //                                scratch/    size-limited directories on disk, such as /tmp
 //                                commit.*    a commit that is under way or was interrupted (commit/journal.h)
 //                                in-memory   its layers are in memory (below)
+//   CAISSON_HOME/stores/FAMILY.roots/  layers with the changes of their writable root (layers/root_layers.h)
 //   CAISSON_HOME/stores/FAMILY/  the layers of a session and of all its forks; in sys::memoryStores() if CAISSON_HOME
 //                                lies on an overlay, such as a container's root, which cannot hold them
 //

@@ -19,6 +19,7 @@
 #include "session/client/connection.h"
 #include "session/commit/recover.h"
 #include "session/layers/layer_stack.h"
+#include "session/layers/root_layers.h"
 #include "session/layers/steps.h"
 #include "session/sandbox.h"
 #include "session/store/rollback.h"
@@ -268,6 +269,7 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   metadata.setTtl(metadata.began, options.ttl_seconds);
   metadata.family = metadata.id;
   metadata.upper = newLayerName();
+  metadata.root_upper = newLayerName();
   metadata.payload_id = facts.payload_id;
   auto found = add(std::move(metadata), options.wait_for_disk && !pooled);
   if (!found || !tier) return found;
@@ -324,8 +326,7 @@ void Store::dropUnusedLayers(const std::string& family) {
 
 void Store::dropUnusedLayersLocked(const std::string& family) {
   auto sessions = paths_.sessions().list("");
-  auto store = paths_.stores().enter(family);
-  if (!sessions || !store) return;
+  if (!sessions) return;
   std::set<std::string> used{"lower", "mask"};
   for (const sys::DirectoryEntry& entry : *sessions) {
     if (!isId(entry.name) && !entry.name.starts_with(kNew)) continue;
@@ -334,19 +335,22 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
     const auto metadata = cache_->read(*directory);
     if (!metadata) return;  // its layers are unknown
     if (metadata->family != family) continue;
-    used.insert(metadata->upper);
-    used.insert(metadata->frozen.begin(), metadata->frozen.end());
-    for (const Checkpoint& one : metadata->checkpoints) used.insert(one.frozen.begin(), one.frozen.end());
+    for (std::string& layer : metadata->mountedLayers()) used.insert(std::move(layer));
+    for (const Checkpoint& one : metadata->checkpoints) {
+      used.insert(one.frozen.begin(), one.frozen.end());
+      if (one.root) used.insert(one.root->begin(), one.root->end());
+    }
     // A running sandbox still has its layers mounted, even if the list changed since.
     if (const auto init = readInitRecord(*directory)) used.insert(init->layers.begin(), init->layers.end());
   }
-  auto layers = store->list("");
-  if (!layers) return;
-  for (const sys::DirectoryEntry& entry : *layers) {
-    const std::string layer = entry.name.substr(0, entry.name.find('.'));
-    if (used.contains(layer)) continue;
-    const std::string from = family + "/" + entry.name;
-    (void)supervise::renameForeign(paths_.stores(), from, std::string(kTrash) + family + "." + entry.name);
+  for (const std::string& directory : {family, rootsOf(family)}) {
+    const auto layers = paths_.stores().list(directory);
+    for (const sys::DirectoryEntry& entry : layers ? *layers : std::vector<sys::DirectoryEntry>{}) {
+      const std::string layer = entry.name.substr(0, entry.name.find('.'));
+      if (used.contains(layer)) continue;
+      (void)supervise::renameForeign(paths_.stores(), directory + "/" + entry.name,
+                                     std::string(kTrash) + directory + "." + entry.name);
+    }
   }
 }
 
@@ -364,6 +368,7 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
       return {};
     }
   }
+  if (auto removed = supervise::removeForeignTree(paths_.stores(), rootsOf(family)); !removed) return removed;
   return supervise::removeForeignTree(paths_.stores(), family);
 }
 

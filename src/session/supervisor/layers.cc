@@ -146,8 +146,7 @@ Result<bool> Supervisor::freezeUpper(std::size_t commands) {
   auto paused = sandbox_->pause();
   if (!paused) return caisson::fail(paused.error());
   if (!*paused) return false;
-  InitRecord record{ProcessId::of(sandbox_->init()), ProcessId::of(::getpid()), after.frozen};
-  record.layers.push_back(after.upper);
+  InitRecord record{ProcessId::of(sandbox_->init()), ProcessId::of(::getpid()), after.mountedLayers()};
   record.layers.insert(record.layers.end(), metadata_.frozen.begin(), metadata_.frozen.end());
   auto written = writeInitRecord(directory_, record);
   if (written) written = replaceMetadata(directory_, after);

@@ -18,6 +18,7 @@
 #include "isolation/child.h"
 #include "isolation/compile.h"
 #include "plan/workspace.h"
+#include "session/layers/root_layers.h"
 #include "session/layers/steps.h"
 #include "session/network/network.h"
 #include "session/program.h"
@@ -85,18 +86,6 @@ Result<std::string> prepareStore(const SessionPaths& paths, const Metadata& meta
   return path;
 }
 
-/// Creates the size-limited directories on disk. They live as long as the session, so that `/tmp` and the home survive
-/// a checkpoint and a restart of the sandbox.
-Result<supervise::DiskDirectories> prepareDiskDirectories(const sys::RootDir& session, const plan::Plan& plan) {
-  if (!supervise::hasDiskDirectories(plan)) return supervise::DiskDirectories();
-  if (auto made = session.makeDirs(kScratchDirectory, 0700); !made) return fail(made.error());
-  auto scratch = session.enter(kScratchDirectory);
-  if (!scratch) return fail(scratch.error());
-  auto path = sys::canonicalPath(scratch->descriptor());
-  if (!path) return fail(path.error());
-  return supervise::makeDiskDirectories(*scratch, *path, plan);
-}
-
 template <class Plan>
 auto overlayOf(Plan& plan) -> decltype(std::get_if<plan::MountOverlay>(&plan.steps.front())) {
   for (auto& step : plan.steps) {
@@ -128,7 +117,7 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
   if (!program) return fail(program.error());
   auto store = prepareStore(paths, metadata, plan_);
   if (!store) return fail(store.error());
-  auto directories = prepareDiskDirectories(directory, plan_);
+  auto directories = prepareDiskDirectories(paths, directory, metadata, plan_);
   if (!directories) return fail(directories.error());
   disk_directories_ = std::move(*directories);
   step("start: prepared");
@@ -175,8 +164,7 @@ Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& d
     if (!started) return fail(started.error());
     egress_ = std::move(*started);
   }
-  InitRecord record{ProcessId::of(launched_.init), ProcessId::of(::getpid()), metadata.frozen};
-  record.layers.push_back(metadata.upper);
+  const InitRecord record{ProcessId::of(launched_.init), ProcessId::of(::getpid()), metadata.mountedLayers()};
   if (auto written = writeInitRecord(directory, record); !written) return written;
   step("start: recorded");
   return {};

@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "policy/rules/credential.h"
+#include "session/layers/root_layers.h"
 #include "session/store/background_files.h"
 #include "session/store/session_info.h"
 #include "session/store/store.h"
@@ -274,6 +275,7 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   planner_ = std::move(*planner);
   auto plan = planner_->planSandbox(metadata_);
   if (!plan) return caisson::fail(plan.error());
+  if (auto used = useRootLayers(paths_, metadata_, *plan); !used) return used;
   auto started = LiveSandbox::start(
       paths_, directory_, metadata_, *plan, loop_, launcher_,
       {.reply = [this](const InitReply& reply, sys::Fd descriptor) { onReply(reply, std::move(descriptor)); },

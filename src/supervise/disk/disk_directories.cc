@@ -51,7 +51,7 @@ bool hasDiskDirectories(const plan::Plan& plan) {
 }
 
 Result<DiskDirectories> makeDiskDirectories(const sys::RootDir& store, const std::string& store_path,
-                                            const plan::Plan& plan) {
+                                            const plan::Plan& plan, const KeptRoot* root) {
   DiskDirectories made;
   for (const plan::Step& step : plan.steps) {
     const auto* directory = std::get_if<plan::MountTmpfs>(&step);
@@ -64,10 +64,11 @@ Result<DiskDirectories> makeDiskDirectories(const sys::RootDir& store, const std
       made.cache_locks.push_back(std::move(cache->lock));
       continue;
     }
-    const std::string name = directoryName(made.paths.size());
-    auto one = makeOne(store, name, directory->mode, plan.identity);
+    const bool kept = root != nullptr && directory->target == plan::kRootChanges;
+    const std::string name = kept ? root->name : directoryName(made.paths.size());
+    auto one = makeOne(kept ? root->store : store, name, directory->mode, plan.identity);
     if (!one) return fail(one.error());
-    made.paths.push_back(store_path + "/" + name);
+    made.paths.push_back((kept ? root->path : store_path) + "/" + name);
     made.descriptors.push_back(std::move(*one));
   }
   return made;

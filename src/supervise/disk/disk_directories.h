@@ -20,10 +20,16 @@ struct DiskDirectories {
 /// Whether the plan has such directories.
 bool hasDiskDirectories(const plan::Plan& plan);
 
+/// Where the changes of a session's root are: a directory `name` of `store`, which has this canonical path.
+struct KeptRoot {
+  const sys::RootDir& store;
+  std::string path, name;
+};
+
 /// Makes them in `store`, a private directory that no payload can reach, owned by the sandbox's user. Existing ones
 /// keep their content, but get their mode back. Caches are opened where they are. `store_path`: the store's canonical
-/// path.
+/// path. `root`: for plan::kRootChanges, or null.
 Result<DiskDirectories> makeDiskDirectories(const sys::RootDir& store, const std::string& store_path,
-                                            const plan::Plan& plan);
+                                            const plan::Plan& plan, const KeptRoot* root = nullptr);
 
 }  // namespace caisson::supervise

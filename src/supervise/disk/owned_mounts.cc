@@ -109,10 +109,12 @@ Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block,
     const auto* overlay = std::get_if<plan::MountOverlay>(&plan.steps[i]);
     const auto* layer = std::get_if<plan::RootLayer>(&plan.steps[i]);
     if ((bind == nullptr || !bind->owned) && (overlay == nullptr || !overlay->owned) &&
-        (layer == nullptr || !layer->owned)) {
+        (layer == nullptr || !plan.identity.maps_files)) {
       continue;
     }
-    auto mount = ownedMount(steps[i].source, plan.identity, &unmapped);
+    auto mount = bind != nullptr || overlay != nullptr || layer->owned
+                     ? ownedMount(steps[i].source, plan.identity, &unmapped)
+                     : detachedMount(steps[i].source);
     if (!mount) return fail(mount.error());
     steps[i].mount_fd = mount->get();
     owned.push_back(std::move(*mount));
