@@ -306,6 +306,9 @@ class Session {
   Result<ExecInfo> wait(std::uint32_t exec, double timeout_seconds);
   /// Reads up to `max_bytes` of its output from `offset` on. Empty if there is nothing new.
   Result<LogPiece> logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset, std::size_t max_bytes);
+  /// Calls `use` with a descriptor of the directory that changes when logs() or status() would return more, to watch
+  /// it.
+  Result<void> useLogs(const std::function<void(int)>& use);
   /// Writes to its standard input (ExecRequest::keep_input), then closes it if `close` is set. ETIMEDOUT if the command
   /// has not read enough after 30 s; a part may be written by then.
   Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
@@ -336,7 +339,8 @@ class Session {
   /// Opens a regular file for reading and returns the descriptor, which the caller closes.
   Result<int> openFile(std::string_view path);
   /// The entries of a directory, sorted by name. More than a million are an error.
-  Result<std::vector<FileEntry>> listFiles(std::string_view path);
+  /// `opened` is called with a descriptor of the directory before it is read, for example to watch it for changes.
+  Result<std::vector<FileEntry>> listFiles(std::string_view path, const std::function<void(int)>& opened = nullptr);
   /// One file, directory or link itself.
   Result<FileEntry> statFile(std::string_view path);
   /// Creates a directory and its missing parents.

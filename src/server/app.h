@@ -13,6 +13,7 @@
 #include "http/workers.h"
 #include "server/preview.h"
 #include "server/route.h"
+#include "service/change_watcher.h"
 #include "service/events.h"
 #include "service/idempotency.h"
 #include "service/inbox.h"
@@ -42,6 +43,7 @@ class App final : public http::Handler {
 
   service::Sandboxes& sandboxes() { return *sandboxes_; }
   service::Events& events() { return events_; }
+  service::ChangeWatcher& watcher() { return watcher_; }
   service::Inbox& inbox() { return *inbox_; }
   const AppOptions& options() const { return options_; }
   /// Threads for work that outlives its request's thread: archives.
@@ -95,6 +97,7 @@ class App final : public http::Handler {
   AppOptions options_;
   service::Slots transfers_, commands_, lasting_[3];
   service::Events events_;
+  service::ChangeWatcher watcher_;
   service::Trail trail_;
   std::unique_ptr<service::TokenChecker> tokens_;
   std::unique_ptr<service::Sandboxes> sandboxes_;

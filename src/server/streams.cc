@@ -18,17 +18,20 @@ constexpr std::size_t kPiece = std::size_t{32} << 10U;
 constexpr milliseconds kShortestPause{5};
 constexpr milliseconds kLongestPause{250};
 constexpr std::chrono::seconds kHeartbeat{15};
+/// Besides watches: they may miss a change, for example after a restart of the sandbox.
+constexpr milliseconds kLookAgain{2000};
 
 /// Pauses that grow while nothing happens, and comments that keep idle connections open through proxies.
 class Pace {
  public:
-  http::Source::Next pause(std::string& piece) {
+  /// `watched`: a change wakes the reader.
+  http::Source::Next pause(std::string& piece, bool watched = false) {
     if (Clock::now() - last_ >= kHeartbeat) {
       piece += ": still here\n\n";
       last_ = Clock::now();
     }
     pause_ = std::min(pause_ * 2, kLongestPause);
-    return {http::Source::State::wait, pause_};
+    return {http::Source::State::wait, watched ? kLookAgain : pause_};
   }
   http::Source::Next data() {
     pause_ = kShortestPause;
@@ -63,11 +66,17 @@ class OutputSource final : public http::Source {
         slot_(std::move(options.slot)),
         follow_(follow),
         first_(std::move(first)) {}
+  ~OutputSource() override { app_.watcher().forget(this); }
+  OutputSource(const OutputSource&) = delete;
+  OutputSource& operator=(const OutputSource&) = delete;
 
+  void onStart(std::function<void()> wake) override { wake_ = std::move(wake); }
   Next next(std::string& piece) override {
     piece += std::exchange(first_, "");
-    bool ended = true;
+    bool ended = true, watched = false;
     const auto read = app_.sandboxes().with(*sandbox_, [&](Session& session) -> Result<void> {
+      // Before reading: what is written meanwhile wakes us.
+      if (follow_) (void)session.useLogs([&](int logs) { watched = app_.watcher().watch(this, logs, wake_); });
       for (const int stream : {0, 1}) {
         const auto kind = stream == 0 ? OutputStreamKind::out : OutputStreamKind::err;
         auto log = session.logs(command_, kind, offsets_[stream], kPiece);
@@ -88,7 +97,7 @@ class OutputSource final : public http::Source {
     }
     if (!piece.empty() && !ended) return pace_.data();
     if (!ended && !follow_) return {State::end};
-    if (!ended) return pace_.pause(piece);
+    if (!ended) return pace_.pause(piece, watched);
     const auto info = app_.sandboxes().with(*sandbox_, [&](Session& session) { return session.status(command_); });
     if (info) piece += sseEvent("exit", id(), describeCommand(*info));
     return {State::end};
@@ -104,6 +113,7 @@ class OutputSource final : public http::Source {
   std::shared_ptr<void> slot_;
   bool follow_;
   std::string first_;
+  std::function<void()> wake_;
   Pace pace_;
 };
 
@@ -180,37 +190,53 @@ class AuditSource final : public http::Source {
   Pace pace_;
 };
 
-/// Lists the tree again and again: what a payload does to links or mounts cannot mislead it, and it needs no watches,
-/// of which a payload of the same user can use up all.
+/// Compares the tree with what it was: what a payload does to links or mounts cannot mislead that. Watches only tell
+/// when to compare. A payload of the same user can use up all of them; then the tree is compared twice a second.
 class WatchSource final : public http::Source {
  public:
   WatchSource(App& app, service::SandboxPointer sandbox, std::string path, std::shared_ptr<void> slot)
       : app_(app), sandbox_(std::move(sandbox)), path_(std::move(path)), slot_(std::move(slot)) {}
+  ~WatchSource() override { app_.watcher().forget(this); }
+  WatchSource(const WatchSource&) = delete;
+  WatchSource& operator=(const WatchSource&) = delete;
 
+  void onStart(std::function<void()> wake) override { wake_ = std::move(wake); }
   Next next(std::string& piece) override {
+    // A change wakes this at once; a program that changes files in a loop must not make us list them all the time.
+    if (const auto left = listed_at_ + kShortestRound - Clock::now(); started_ && left > Clock::duration::zero())
+      return {State::wait, std::chrono::ceil<milliseconds>(left)};
     std::map<std::string, FileEntry> now;
+    directories_ = 0;
     const auto listed =
         app_.sandboxes().with(*sandbox_, [&](Session& session) { return list(session, path_, now, 0); });
+    listed_at_ = Clock::now();
     if (!listed) {
       piece += sseEvent("error", "", {{"reason", listed.error().message()}});
       return {State::end};
     }
     if (started_) compare(now, piece);
-    if (!started_) piece += sseEvent("ready", "", {{"entries", now.size()}});
+    const bool watched = directories_ <= kMaxWatches;
+    if (!started_) piece += sseEvent("ready", "", {{"entries", now.size()}, {"polling", !watched}});
     started_ = true;
     before_ = std::move(now);
-    return piece.empty()
-               ? slow_.pause(piece).state == State::wait ? Next{State::wait, milliseconds(500)} : Next{State::end}
-               : Next{State::data};
+    if (!piece.empty()) return slow_.data();
+    slow_.pause(piece);
+    return {State::wait, watched ? kLookAgain : milliseconds(500)};
   }
 
  private:
   static constexpr std::size_t kMaxEntries = 20'000;
   static constexpr int kMaxDepth = 32;
+  static constexpr std::size_t kMaxWatches = 1024;
+  static constexpr milliseconds kShortestRound{100};
 
-  static Result<void> list(Session& session, const std::string& path, std::map<std::string, FileEntry>& into,
-                           int depth) {
-    auto entries = session.listFiles(path);
+  /// Watches a directory before it is listed.
+  void watch(int directory) {
+    if (directories_ >= kMaxWatches || !app_.watcher().watch(this, directory, wake_)) directories_ = kMaxWatches;
+    ++directories_;
+  }
+  Result<void> list(Session& session, const std::string& path, std::map<std::string, FileEntry>& into, int depth) {
+    auto entries = session.listFiles(path, [this](int directory) { watch(directory); });
     if (!entries) {
       if (depth == 0) return std::unexpected(entries.error());
       return {};  // removed meanwhile
@@ -249,6 +275,9 @@ class WatchSource final : public http::Source {
   std::shared_ptr<void> slot_;
   bool started_ = false;
   std::map<std::string, FileEntry> before_;
+  std::size_t directories_ = 0;  ///< that are watched; more than kMaxWatches: not all are
+  Clock::time_point listed_at_;
+  std::function<void()> wake_;
   Pace slow_;
 };
 

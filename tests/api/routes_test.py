@@ -259,6 +259,31 @@ class Files(ApiTest):
                 break
         response.connection.close()
 
+    def test_watch_is_woken_by_programs_inside(self):
+        self.alice.run(self.box, "mkdir -p woken/deep")
+        response = self.alice.open("GET", self.at + "/watch", query={"path": "woken"})
+        stream = events(response)
+        self.assertFalse(next(stream)[2]["polling"])
+        times = []
+        for number in range(6):  # without watches the tree is compared every two seconds
+            begin = time.monotonic()
+            self.alice.run(self.box, f"echo x > woken/deep/f{number}")
+            while not next(stream)[2]["path"].endswith(f"f{number}"):
+                pass
+            times.append(time.monotonic() - begin)
+        self.assertLess(max(times), 1.8, times)
+        response.connection.close()
+
+    def test_watch_of_many_directories_polls(self):
+        self.alice.run(self.box, "mkdir many && cd many && seq 1100 | xargs mkdir")
+        response = self.alice.open("GET", self.at + "/watch", query={"path": "many"})
+        stream = events(response)
+        self.assertTrue(next(stream)[2]["polling"])
+        self.alice.run(self.box, "echo x > many/1099/f")
+        self.assertTrue(any(data["path"].endswith("1099/f") for _, _, data in stream))
+        response.connection.close()
+        self.alice.run(self.box, "rm -r many")
+
 
 class History(ApiTest):
     def test_checkpoint_restore_fork_and_diff(self):

@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
 #include "supervise/processes/signal_relay.h"
+#include "sys/deadline.h"
 
 namespace caisson::session {
 namespace {
@@ -24,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 
 /// How long feed() waits in all for a command to read its input.
 constexpr auto kFeedTimeout = std::chrono::seconds(30);
+/// A supervisor that was killed writes no end.
+constexpr std::chrono::milliseconds kLookAgain(200);
 
 /// Writes all of `data` into the pipe of the command's standard input.
 Result<void> writeInput(int pipe, std::uint32_t exec, std::string_view data) {
@@ -106,12 +110,23 @@ Result<ExecInfo> SessionContext::status(std::uint32_t exec) {
 Result<ExecInfo> SessionContext::wait(std::uint32_t exec, double timeout_seconds) {
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout_seconds));
-  auto pause = std::chrono::milliseconds(1);
+  // The end is a file of that directory. Without a watch (a user has few), look again and again.
+  const sys::Fd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  bool watched = false;
+  (void)useLogs([&](int directory) {
+    const std::string path = "/proc/self/fd/" + std::to_string(directory);
+    watched = watch && ::inotify_add_watch(watch.get(), path.c_str(), IN_CREATE | IN_MOVED_TO) >= 0;
+  });
+  auto pause = watched ? kLookAgain : std::chrono::milliseconds(1);
   for (;;) {
     auto info = status(exec);
     if (!info || !info->running || Clock::now() >= deadline) return info;
-    std::this_thread::sleep_for(std::min<Clock::duration>(pause, deadline - Clock::now()));
-    pause = std::min(pause * 2, std::chrono::milliseconds(50));
+    pollfd changed{watched ? watch.get() : -1, POLLIN, 0};
+    ::poll(&changed, 1, std::min<int>(static_cast<int>(pause.count()), sys::millisecondsUntil(deadline)));
+    char events[4096];
+    while (watched && ::read(watch.get(), events, sizeof(events)) > 0) {
+    }
+    if (!watched) pause = std::min(pause * 2, std::chrono::milliseconds(50));
   }
 }
 
@@ -134,6 +149,13 @@ Result<LogPiece> SessionContext::logs(std::uint32_t exec, OutputStreamKind strea
   piece.next = offset + static_cast<std::uint64_t>(got);
   piece.end = !info->running && piece.next >= size;
   return piece;
+}
+
+Result<void> SessionContext::useLogs(const std::function<void(int)>& use) {
+  auto logs = logDirectory();
+  if (!logs) return fail(logs.error());
+  use(logs->descriptor());
+  return {};
 }
 
 Result<void> SessionContext::feed(std::uint32_t exec, std::string_view data, bool close) {

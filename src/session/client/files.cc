@@ -95,9 +95,11 @@ Result<void> writeAll(int file, std::string_view path, std::string_view bytes) {
   return {};
 }
 
-Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_view path) {
+Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_view path,
+                                             const std::function<void(int)>& opened) {
   auto directory = path.empty() || path == "." ? root.enter("") : root.enter(path);
   if (!directory) return fail(directory.error());
+  if (opened) opened(directory->descriptor());
   auto entries = directory->list("");
   if (!entries) return fail(entries.error());
   std::vector<FileEntry> result;
@@ -268,9 +270,10 @@ Result<void> SessionContext::removeFile(std::string_view path, bool recursive) {
   });
 }
 
-Result<std::vector<FileEntry>> SessionContext::listFiles(std::string_view path) {
+Result<std::vector<FileEntry>> SessionContext::listFiles(std::string_view path,
+                                                         const std::function<void(int)>& opened) {
   return withWorkspace<std::vector<FileEntry>>(
-      [&](const RootDir& root) { return listDirectory(root, withoutLink(path)); });
+      [&](const RootDir& root) { return listDirectory(root, withoutLink(path), opened); });
 }
 
 }  // namespace caisson::session

@@ -58,6 +58,8 @@ Result<LogPiece> Session::logs(std::uint32_t exec, OutputStreamKind stream, std:
   return context_->logs(exec, stream, offset, max_bytes);
 }
 
+Result<void> Session::useLogs(const std::function<void(int)>& use) { return context_->useLogs(use); }
+
 Result<void> Session::feed(std::uint32_t exec, std::string_view data, bool close) {
   return context_->feed(exec, data, close);
 }
@@ -88,7 +90,9 @@ Result<std::uint64_t> Session::writeFrom(std::string_view path,
 
 Result<int> Session::openFile(std::string_view path) { return context_->openFile(path); }
 
-Result<std::vector<FileEntry>> Session::listFiles(std::string_view path) { return context_->listFiles(path); }
+Result<std::vector<FileEntry>> Session::listFiles(std::string_view path, const std::function<void(int)>& opened) {
+  return context_->listFiles(path, opened);
+}
 
 Result<FileEntry> Session::statFile(std::string_view path) { return context_->statFile(path); }
 

@@ -84,6 +84,8 @@ class SessionContext {
   Result<ExecInfo> wait(std::uint32_t exec, double timeout_seconds);
   /// Reads kept output; empty if there is nothing new. Does not wait.
   Result<LogPiece> logs(std::uint32_t exec, OutputStreamKind stream, std::uint64_t offset, std::size_t max_bytes);
+  /// Calls `use` with the directory of the kept output.
+  Result<void> useLogs(const std::function<void(int)>& use);
   /// Writes to the standard input of a background command; an error if that does not take all within 30 seconds.
   Result<void> feed(std::uint32_t exec, std::string_view data, bool close);
   /// Sends SIGTERM to the command's tree, and SIGKILL after `grace_seconds`; waits for the end. An error if it survives
@@ -124,7 +126,7 @@ class SessionContext {
                                   const std::function<Result<std::size_t>(std::span<char>)>& read,
                                   const WriteOptions& options);
   Result<int> openFile(std::string_view path);
-  Result<std::vector<FileEntry>> listFiles(std::string_view path);
+  Result<std::vector<FileEntry>> listFiles(std::string_view path, const std::function<void(int)>& opened);
   Result<FileEntry> statFile(std::string_view path);
   Result<void> makeDirectory(std::string_view path);
   Result<void> moveFile(std::string_view from, std::string_view to, bool replace);
