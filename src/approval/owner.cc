@@ -393,11 +393,13 @@ Result<Owner> decodeOwner(const policy::Document& document) {
   Owner owner;
   owner.files.push_back(document.name);
   for (const auto& [name, table] : document.root.members) {
-    constexpr std::string_view kTables[] = {"ceilings", "defaults", "filesystem", "network", "images", "runtimes", "alerts"};
+    constexpr std::string_view kTables[] = {"ceilings", "defaults", "filesystem", "network",
+                                            "images",   "runtimes", "alerts"};
     const bool known = std::ranges::find(kTables, name) != std::end(kTables);
     if (!known || table.type != Node::Type::table) {
-      return fail(configError(policy::place(document.name, table.line, name),
-                              "expected one of the tables ceilings, defaults, filesystem, network, images, runtimes and alerts"));
+      return fail(configError(
+          policy::place(document.name, table.line, name),
+          "expected one of the tables ceilings, defaults, filesystem, network, images, runtimes and alerts"));
     }
     if (auto done = decodeSection(document, name, table, owner); !done) return fail(done.error());
   }

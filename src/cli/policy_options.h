@@ -60,7 +60,8 @@ inline constexpr Option kAllowWeaker{
     .value = "RUNG,...",
     .help =
         "Where the host refuses the usual way, as containers do, go on with this weaker one: hostname, proc_subset, "
-        "proc_bound, landlock; runtime: what --runtime cannot enforce. The result says which was used and what it does not protect.",
+        "proc_bound, landlock; runtime: what --runtime cannot enforce. The result says which was used and what it does "
+        "not protect.",
     .repeatable = true};
 
 inline constexpr Flag kBaseFlags[] = {
@@ -82,8 +83,9 @@ inline constexpr Flag kBaseFlags[] = {
      "isolation.user"},
     {{.name = "runtime",
       .value = "caisson|runc|crun|runsc",
-      .help = "Who makes the namespaces (default: caisson). The others are OCI runtimes, for `run` and `plan` only; one "
-              "that is missing or fails is an error."},
+      .help =
+          "Who makes the namespaces (default: caisson). The others are OCI runtimes, for `run` and `plan` only; one "
+          "that is missing or fails is an error."},
      "isolation.runtime"},
     {kAllowWeaker, "isolation.may_be_missing", Apply::append_list},
     {kApprove, "", Apply::approval},

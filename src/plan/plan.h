@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "plan/root_facts.h"
+#include "plan/runtime_facts.h"
 #include "plan/syscall_filter.h"
 #include "policy/model.h"
 #include "sys/fd.h"
@@ -108,13 +109,6 @@ struct Toolchain {
 struct StateDisk {
   std::string why_not;         ///< not empty: it can hold no files of a payload
   std::string why_no_overlay;  ///< not empty: it cannot hold the changes of an overlay
-};
-
-/// The OCI runtime that the policy names, as found.
-struct RuntimeFacts {
-  std::string path;                       ///< empty: not usable
-  std::string why_not, hint;              ///< then
-  std::vector<std::string> proc_entries;  ///< top-level names of /proc that are not processes
 };
 
 struct HostFacts {
@@ -406,17 +400,6 @@ struct Identity {
   /// Programs that write the maps, for an ordinary caller whose payload gets a subordinate id. Empty: none are needed.
   std::string uid_helper, gid_helper;
   [[nodiscard]] bool subordinate() const { return !uid_helper.empty(); }
-};
-
-/// The OCI runtime that carries the plan out instead of caisson (docs/runtimes.md).
-struct RuntimePlan {
-  policy::Runtime kind = policy::Runtime::runc;
-  std::string path;                           ///< of its program
-  std::vector<std::string> masked_proc;       ///< paths of /proc that the payload must not see
-  std::map<std::string, std::string> system;  ///< HostFacts::system_directories, for the runtime itself
-  /// Whether caisson's pid 1 runs in the container and applies the last layers. gVisor has no Landlock and passes no
-  /// sockets of the host on.
-  [[nodiscard]] bool hasInit() const { return kind != policy::Runtime::runsc; }
 };
 
 struct Plan {

@@ -28,7 +28,8 @@ bool isRuntimes(const Step& step) {
   return false;
 }
 
-/// The sandbox's tree, up to /proc. Mount points for the runtime come right after the root itself, while it is writable.
+/// The sandbox's tree, up to /proc. Mount points for the runtime come right after the root itself, while it is
+/// writable.
 void addTree(const plan::Plan& plan, std::vector<Step>& steps) {
   bool first = true;
   for (const Step& step : plan.steps) {
@@ -136,7 +137,7 @@ plan::Plan outerPlan(const plan::Plan& plan, const InitArguments& init) {
   outer.steps.push_back(plan::MoveRoot{std::string(kRootfs)});
   addSystem(*plan.runtime, plan.identity.maps_files, outer.steps);
   addBundle(plan, init, outer.steps);
-  outer.drop_capabilities = false;  // of its own user namespace: the runtime mounts
+  outer.drop_capabilities = false;  // those of the user namespace: the runtime mounts
   outer.self_test = false;          // runs in the container
   outer.command = runtimeCommand(*plan.runtime);
   outer.environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/run",

@@ -67,10 +67,10 @@ Error runtimeFailure(const plan::RuntimePlan& runtime, int wait_status, int erro
   for (char& letter : text) letter = letter >= ' ' && letter < 0x7F ? letter : letter == '\n' ? ';' : '?';
   const std::string status = WIFEXITED(wait_status) ? "exit status " + std::to_string(WEXITSTATUS(wait_status))
                                                     : "signal " + std::to_string(WTERMSIG(wait_status));
-  return plainError(Stage::launch, name, runtime.path,
-                    name + " failed before the program was started (" + status + ")" +
-                        (text.empty() ? "" : ": " + text),
-                    "leave out --runtime, or use another one");
+  return plainError(
+      Stage::launch, name, runtime.path,
+      name + " failed before the program was started (" + status + ")" + (text.empty() ? "" : ": " + text),
+      "leave out --runtime, or use another one");
 }
 
 }  // namespace caisson::supervise

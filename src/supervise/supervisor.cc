@@ -136,13 +136,12 @@ Result<void> SandboxRun::launchHeld() {
     broker_.emplace(std::move(*started));
   }
   const plan::Plan& plan = completed_ ? *completed_ : plan_;
-  const LaunchOptions options{
-      .terminal = terminal_streams_,
-      .handed = handed_,
-      .feed_input = hasInput(request_.relay_stdin, request_.input),
-      .store = store_ ? store_->layers() : std::string(),
-      .directories = diskDirectories() ? diskDirectories()->paths : std::vector<std::string>(),
-      .egress_link = link_.sandbox.get()};
+  const LaunchOptions options{.terminal = terminal_streams_,
+                              .handed = handed_,
+                              .feed_input = hasInput(request_.relay_stdin, request_.input),
+                              .store = store_ ? store_->layers() : std::string(),
+                              .directories = diskDirectories() ? diskDirectories()->paths : std::vector<std::string>(),
+                              .egress_link = link_.sandbox.get()};
   auto launched = plan.runtime ? launchRuntime(plan, cgroup_, options) : launch(plan, cgroup_, options);
   link_.sandbox.reset();
   if (!launched) return fail(launched.error());

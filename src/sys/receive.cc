@@ -8,8 +8,7 @@
 
 namespace caisson::sys {
 
-ssize_t receiveMessage(int socket, std::span<std::byte> into, std::span<Fd> descriptors, int flags,
-                       pid_t* sender) {
+ssize_t receiveMessage(int socket, std::span<std::byte> into, std::span<Fd> descriptors, int flags, pid_t* sender) {
   iovec io{into.data(), into.size()};
   alignas(cmsghdr) char room[CMSG_SPACE(kMaxReceived * sizeof(int)) + CMSG_SPACE(sizeof(ucred))];
   const std::size_t most = std::min(descriptors.size(), kMaxReceived);

@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Runtimes, Runtime, testing::Values("runc", "crun"),
                          [](const auto& runtime) { return std::string(runtime.param); });
 
 TEST_P(Runtime, StatusAndStreamsAreTheProgramsOwn) {
-  CONFORMS("R-RUNTIME-1");
+  CONFORMS("R-LEVEL-19", "R-RUNTIME-1");
   how.stdin_data = "input\n";
   const RunOutput output = inContainer("cat; echo error >&2; exit 7");
   EXPECT_EQ(output.exit_status, 7) << output.describe();
@@ -161,8 +161,9 @@ TEST_P(Runtime, HostFilesAreInvisible) {
   workspace.write(".env", "SECRET=" + canary.secret());
   workspace.write("denied/file", canary.secret());
   const RunOutput output = inContainer(
-      "cat " + canary.path() + " .env denied/file; ls /bundle /proc/1/root /proc/1/fd /proc/1/environ; "
-      "cat /proc/version /proc/sys/kernel/random/boot_id /proc/cmdline /proc/kallsyms; ls /proc/fs; echo end",
+      "cat " + canary.path() +
+          " .env denied/file; ls /bundle /proc/1/root /proc/1/fd /proc/1/environ; "
+          "cat /proc/version /proc/sys/kernel/random/boot_id /proc/cmdline /proc/kallsyms; ls /proc/fs; echo end",
       {"--deny", "denied"});
   EXPECT_EQ(output.out, "end\n") << output.describe();
   EXPECT_FALSE(canary.leakedInto(output.describe()));
@@ -188,11 +189,28 @@ TEST_P(Runtime, PrivilegesAreNone) {
 TEST_P(Runtime, EscapeAttemptsAreDenied) {
   CONFORMS("R-RUNTIME-3");
   const std::vector<std::vector<std::string>> attempts{
-      {"unshare", "user"},   {"unshare", "mnt"},  {"clone", "user"},     {"clone3", "user"}, {"setns", "mnt"},
-      {"mount", "tmpfs"},    {"mount", "remount"}, {"umount", "/proc"},  {"fsopen"},         {"open-tree"},
-      {"move-mount"},        {"pivot-root"},      {"chroot"},            {"trace", "1"},     {"read-memory", "1"},
-      {"borrow-descriptor", "1"}, {"signal-init", "9"}, {"limit", "1"},  {"write", "/proc/sys/kernel/domainname"},
-      {"socket", "17", "3", "0"}, {"socket", "40", "1", "0"}, {"read", "/proc/1/environ"},
+      {"unshare", "user"},
+      {"unshare", "mnt"},
+      {"clone", "user"},
+      {"clone3", "user"},
+      {"setns", "mnt"},
+      {"mount", "tmpfs"},
+      {"mount", "remount"},
+      {"umount", "/proc"},
+      {"fsopen"},
+      {"open-tree"},
+      {"move-mount"},
+      {"pivot-root"},
+      {"chroot"},
+      {"trace", "1"},
+      {"read-memory", "1"},
+      {"borrow-descriptor", "1"},
+      {"signal-init", "9"},
+      {"limit", "1"},
+      {"write", "/proc/sys/kernel/domainname"},
+      {"socket", "17", "3", "0"},
+      {"socket", "40", "1", "0"},
+      {"read", "/proc/1/environ"},
   };
   for (const std::vector<std::string>& verb : attempts) {
     const RunOutput output = attempt(verb);
@@ -218,27 +236,27 @@ TEST_P(Runtime, LandlockAndProgramRulesHold) {
   CONFORMS("R-RUNTIME-3");
   const std::string level = "[isolation]\nlevel = 'full'\n";
   // The access of a directory rests on Landlock alone.
-  const RunOutput landlock = withPolicy(
-      level + "[[filesystem.tmpfs]]\npath = '/run'\nsize = '1M'\naccess = 'ro'\n", {"sh", "-c", "echo x > /run/x"});
+  const RunOutput landlock = withPolicy(level + "[[filesystem.tmpfs]]\npath = '/run'\nsize = '1M'\naccess = 'ro'\n",
+                                        {"sh", "-c", "echo x > /run/x"});
   EXPECT_NE(landlock.exit_status, 0) << landlock.describe();
   EXPECT_TRUE(contains(landlock.err, "ermission denied")) << landlock.describe();
   const RunOutput exec = withPolicy(level + "[process]\nallow_exec = false\n", {"sh", "-c", "echo one; exec true"});
   EXPECT_EQ(exec.out, "one\n") << exec.describe();
   EXPECT_NE(exec.exit_status, 0);
-  const RunOutput listed = withPolicy(level + "[process]\nallowed_executables = ['sh']\n",
-                                      {"sh", "-c", "echo one; /usr/bin/id; echo $?"});
+  const RunOutput listed =
+      withPolicy(level + "[process]\nallowed_executables = ['sh']\n", {"sh", "-c", "echo one; /usr/bin/id; echo $?"});
   EXPECT_TRUE(listed.out == "one\n127\n" || listed.out == "one\n126\n") << listed.describe();
 }
 
 TEST_P(Runtime, SecretThatAppearsIsHidden) {
   CONFORMS("R-RUNTIME-3");
   workspace.write("inside.sh", "echo started; read done; " + readUntilHidden(".env") + "echo end");
-  const RunOutput out = onHost("T=" + state.path() +
-                                   "; mkfifo $T/words; touch $T/out; $CAISSON run --runtime " + name() +
-                                   " --allow-weaker runtime -- sh inside.sh < $T/words > $T/out 2> $T/err & P=$!; "
-                                   "exec 3> $T/words; until grep -q started $T/out; do sleep 0.01; done; "
-                                   "echo canary > .env; echo done >&3; wait $P; echo status $?; cat $T/out $T/err",
-                               how);
+  const RunOutput out =
+      onHost("T=" + state.path() + "; mkfifo $T/words; touch $T/out; $CAISSON run --runtime " + name() +
+                 " --allow-weaker runtime -- sh inside.sh < $T/words > $T/out 2> $T/err & P=$!; "
+                 "exec 3> $T/words; until grep -q started $T/out; do sleep 0.01; done; "
+                 "echo canary > .env; echo done >&3; wait $P; echo status $?; cat $T/out $T/err",
+             how);
   EXPECT_TRUE(contains(out.out, "status 0\nstarted\nend\n")) << out.describe();
   EXPECT_FALSE(contains(out.out, "visible")) << out.describe();
 }
@@ -285,7 +303,8 @@ TEST_P(Runtime, TerminalHasJobControl) {
   CONFORMS("R-RUNTIME-1");
   std::vector<std::string> command{caissonBinary(), "run"};
   for (const std::string& flag : flags()) command.push_back(flag);
-  command.insert(command.end(), {"--", "bash", "--norc", "-c", "tty; set -m; sleep 0.01 & fg; read -r line; echo got $line"});
+  command.insert(command.end(),
+                 {"--", "bash", "--norc", "-c", "tty; set -m; sleep 0.01 & fg; read -r line; echo got $line"});
   Terminal terminal(command, workspace.path());
   ASSERT_TRUE(terminal.shows("/dev/pts/0")) << terminal.screen();
   terminal.type("typed\n");

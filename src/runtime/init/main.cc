@@ -1,8 +1,8 @@
-// pid 1 of a container that an OCI runtime made: applies the payload's last layers, executes it, forwards signals, reaps,
-// and reports how it ended.
+// pid 1 of a container that an OCI runtime made: applies the payload's last layers, executes it, forwards signals,
+// reaps, and reports how it ended.
 //
-// A program without a C library: it runs on any root. It has no capabilities, is not dumpable, and holds nothing but its
-// control socket once the payload runs. If the supervisor is gone it exits, and the kernel kills the container.
+// A program without a C library: it runs on any root. It has no capabilities, is not dumpable, and holds nothing but
+// its control socket once the payload runs. If the supervisor is gone it exits, and the kernel kills the container.
 #include <fcntl.h>
 #include <linux/prctl.h>
 #include <poll.h>
@@ -60,8 +60,8 @@ std::uint64_t numberOf(const char* text) {
 /// Maps the payload's block, privately, at the address for which it was compiled.
 Block& mapBlock(std::uint64_t address, std::uint64_t bytes) {
   if (bytes < sizeof(Block) || bytes > kMaxBlock) failStart("mmap", "block", EINVAL);
-  const long at = raw(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | kFixedNoReplace, kBlockDescriptor,
-                      0);
+  const long at =
+      raw(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | kFixedNoReplace, kBlockDescriptor, 0);
   if (at < 0) failStart("mmap", "block", at);
   auto& block = *reinterpret_cast<Block*>(at);
   if (static_cast<std::uint64_t>(at) != address || block.mapping_bytes != bytes) failStart("mmap", "block", EEXIST);

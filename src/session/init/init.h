@@ -65,7 +65,6 @@ int sendReply(const InitReply& reply, int descriptor = -1);
 /// negative errno on failure.
 long mapBlock(const InitRequest& request, int descriptor);
 
-
 // spawn.cc
 /// Starts the request's command and replies `spawned`, or queues it behind a newborn; if one is queued already, the
 /// reply has EAGAIN. Sets the descriptors that it takes over to -1; the caller closes the others.
