@@ -53,6 +53,27 @@ TEST(OwnerConfiguration, TildeDeniesTheHomeOfTheVariableAndOfTheUserDatabase) {
   EXPECT_FALSE(other);
 }
 
+TEST(OwnerConfiguration, RuntimesMustBeAllowedByBothFiles) {
+  const auto system = decoded("[runtimes]\nallowed = ['runc', 'crun']\npaths = ['crun=/opt/crun']\n");
+  const auto user = decoded("[runtimes]\nallowed = ['crun', 'runsc']\npaths = ['crun=/home/me/crun']\n");
+  ASSERT_TRUE(system && user);
+  const auto both = mergeOwners(*system, *user);
+  ASSERT_TRUE(both);
+  EXPECT_EQ(both->runtimes.allowed, std::vector<std::string>{"crun"});
+  EXPECT_EQ(both->runtimes.paths.at(0).second, "/opt/crun") << "the system's wins";
+  policy::Policy policy = *policy::builtin("bash");
+  EXPECT_TRUE(both->check(policy));
+  policy.isolation.runtime = policy::Runtime::crun;
+  EXPECT_TRUE(both->check(policy));
+  policy.isolation.runtime = policy::Runtime::runc;
+  const auto refused = both->check(policy);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("does not allow runc"), std::string::npos);
+  EXPECT_FALSE(decoded("[runtimes]\nallowed = ['docker']\n"));
+  EXPECT_FALSE(decoded("[runtimes]\npaths = ['crun=bin/crun']\n"));
+  EXPECT_FALSE(decoded("[runtimes]\npath = ['x']\n"));
+}
+
 TEST(OwnerConfiguration, WhatItDoesNotKnowIsAnError) {
   for (const char* text : {"x = 1", "[ceilings]\nmemory = -1", "[ceilings]\nmemory = 'much'", "[ceilings]\nram = 1",
                            "[defaults]\nprofile = 3", "[filesystem]\nalways_denied = ['relative']",

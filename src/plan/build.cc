@@ -462,6 +462,7 @@ Result<Plan> buildSandbox(const Policy& policy, const HostFacts& host, bool inte
   if (planned) planned = planLandlock(policy, host, plan);
   if (planned) planned = planDescriptors(policy, host, plan);
   if (planned) planned = planCgroup(policy, host, plan);
+  if (planned) leaveRoomForRuntime(policy, plan);
   if (planned) planned = planSyscalls(policy, host, learn, plan);
   if (!planned) return fail(planned.error());
   planLimits(policy, host, interactive, plan);

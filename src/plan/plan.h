@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "plan/identity.h"
 #include "plan/root_facts.h"
+#include "plan/runtime_facts.h"
 #include "plan/syscall_filter.h"
 #include "policy/model.h"
 #include "sys/fd.h"
@@ -101,13 +102,6 @@ struct Toolchain {
 struct StateDisk {
   std::string why_not;         ///< not empty: it can hold no files of a payload
   std::string why_no_overlay;  ///< not empty: it cannot hold the changes of an overlay
-};
-
-/// The OCI runtime that the policy names, as found.
-struct RuntimeFacts {
-  std::string path;                       ///< empty: not usable
-  std::string why_not, hint;              ///< then
-  std::vector<std::string> proc_entries;  ///< top-level names of /proc that are not processes
 };
 
 struct HostFacts {
@@ -388,17 +382,6 @@ struct Hardening {
   bool hide_processes = true;     ///< hidepid on /proc
   bool guard_links = true;        ///< reject links in paths that were resolved before
   bool report_violations = true;  ///< the supervisor is notified of blocked calls
-};
-
-/// The OCI runtime that carries the plan out instead of caisson (docs/runtimes.md).
-struct RuntimePlan {
-  policy::Runtime kind = policy::Runtime::runc;
-  std::string path;                           ///< of its program
-  std::vector<std::string> masked_proc;       ///< paths of /proc that the payload must not see
-  std::map<std::string, std::string> system;  ///< HostFacts::system_directories, for the runtime itself
-  /// Whether caisson's pid 1 runs in the container and applies the last layers. gVisor has no Landlock and passes no
-  /// sockets of the host on.
-  [[nodiscard]] bool hasInit() const { return kind != policy::Runtime::runsc; }
 };
 
 struct Plan {

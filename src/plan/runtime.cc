@@ -12,7 +12,6 @@ using policy::Runtime;
 
 /// The runtime's own processes are in the sandbox's cgroup.
 constexpr std::uint64_t kRuntimeMemory = 64 * policy::kMiB;
-constexpr std::uint64_t kRuntimeTasks = 64;
 /// gVisor's kernel is a process of the sandbox, with the memory of the payload's page cache.
 constexpr std::uint64_t kGvisorMemory = 256 * policy::kMiB;
 constexpr std::uint64_t kGvisorTasks = 512;
@@ -83,16 +82,6 @@ std::vector<std::string> maskedProc(const HostFacts& host, const Plan& plan) {
   return masked;
 }
 
-void leaveRoomForRuntime(Runtime runtime, Plan& plan) {
-  if (!plan.cgroup) return;
-  const bool gvisor = runtime == Runtime::runsc;
-  if (plan.cgroup->memory) *plan.cgroup->memory += gvisor ? kGvisorMemory : kRuntimeMemory;
-  if (plan.cgroup->pids) *plan.cgroup->pids += gvisor ? kGvisorTasks : kRuntimeTasks;
-  plan.layers["limits"] += "; the cgroup leaves " +
-                           std::to_string((gvisor ? kGvisorMemory : kRuntimeMemory) / policy::kMiB) +
-                           " MiB to the runtime";
-}
-
 /// For gVisor: takes out what only caisson's pid 1 applies.
 void planWithoutInit(Plan& plan) {
   plan.landlock = {};
@@ -154,6 +143,18 @@ void becomeRuntimeUser(const policy::Policy& policy, Plan& plan) {
                           ": the program is uid 0 of the sandbox, without capabilities, and not sandbox (1000)");
 }
 
+void leaveRoomForRuntime(const policy::Policy& policy, Plan& plan) {
+  if (policy.isolation.runtime == Runtime::caisson || !plan.cgroup) return;
+  const bool gvisor = policy.isolation.runtime == Runtime::runsc;
+  const std::uint64_t memory = gvisor ? kGvisorMemory : kRuntimeMemory;
+  if (plan.cgroup->memory) *plan.cgroup->memory += memory;
+  if (gvisor && plan.cgroup->pids) *plan.cgroup->pids += kGvisorTasks;
+  // The runtime's threads would count too: the limit of the container's user namespace holds instead.
+  if (!gvisor) plan.cgroup->pids.reset();
+  plan.layers["cgroup"] += "; " + std::to_string(memory / policy::kMiB) + " MiB more for the runtime" +
+                           (gvisor ? "" : ", processes limited by the user namespace");
+}
+
 void planRuntime(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   const Runtime runtime = policy.isolation.runtime;
   const std::string name(runtimeName(runtime));
@@ -168,7 +169,6 @@ void planRuntime(const policy::Policy& policy, const HostFacts& host, Plan& plan
   }
   plan.layers["runtime"] = name + " (" + host.runtime.path + ")";
   plan.layers["proc"] = "by " + name + ": /proc/version and boot_id are empty";
-  leaveRoomForRuntime(runtime, plan);
   if (runtime == Runtime::runsc) return planWithoutInit(plan);
   plan.layers["seccomp"] += "; by name in " + name + ", all rules in the program's own filter";
   plan.layers["seccomp_notify"] = "only calls that are blocked for their arguments";

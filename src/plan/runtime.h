@@ -20,6 +20,9 @@ Result<void> checkRuntime(const policy::Policy& policy, const HostFacts& host, b
 /// Makes the payload uid 0 of its user namespace: runtimes need that one, and an ordinary user can map a single id.
 void becomeRuntimeUser(const policy::Policy& policy, Plan& plan);
 
+/// The runtime's own processes are in the sandbox's cgroup: adapts its limits.
+void leaveRoomForRuntime(const policy::Policy& policy, Plan& plan);
+
 /// Completes a plan for the runtime, and names in its layers and warnings what is weaker.
 void planRuntime(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 

@@ -44,7 +44,7 @@ void addTree(const plan::Plan& plan, std::vector<Step>& steps) {
 }
 
 /// The runtime's program, loader and libraries, and the devices it needs.
-void addSystem(const plan::RuntimePlan& runtime, std::vector<Step>& steps) {
+void addSystem(const plan::RuntimePlan& runtime, bool maps_files, std::vector<Step>& steps) {
   for (const auto& [path, link] : runtime.system) {
     if (link.empty()) {
       steps.push_back(Bind{.source = path, .target = path, .type = plan::SourceType::directory});
@@ -54,8 +54,11 @@ void addSystem(const plan::RuntimePlan& runtime, std::vector<Step>& steps) {
   }
   const auto shows = [&](const auto& entry) { return below(runtime.path, entry.first); };
   if (std::ranges::none_of(runtime.system, shows)) {
-    steps.push_back(
-        Bind{.source = runtime.path, .target = runtime.path, .canonical = true, .type = plan::SourceType::file});
+    steps.push_back(Bind{.source = runtime.path,
+                         .target = runtime.path,
+                         .canonical = true,
+                         .type = plan::SourceType::file,
+                         .owned = maps_files});
   }
   for (const char* directory : {"/etc", "/dev", "/run", "/tmp", "/sys/fs/cgroup"})
     steps.push_back(MakeDirectory{directory});
@@ -132,9 +135,9 @@ plan::Plan outerPlan(const plan::Plan& plan, const InitArguments& init) {
   outer.require_time_namespace = plan.require_time_namespace;
   addTree(plan, outer.steps);
   outer.steps.push_back(plan::MoveRoot{std::string(kRootfs)});
-  addSystem(*plan.runtime, outer.steps);
+  addSystem(*plan.runtime, plan.identity.maps_files, outer.steps);
   addBundle(plan, init, outer.steps);
-  outer.drop_capabilities = false;  // of its own user namespace: the runtime mounts
+  outer.drop_capabilities = false;  // those of the user namespace: the runtime mounts
   outer.self_test = false;          // runs in the container
   outer.command = runtimeCommand(*plan.runtime);
   outer.environment = {"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/run",

@@ -22,6 +22,7 @@
 #include "host/state_disk.h"
 #include "plan/build_sandbox.h"
 #include "plan/environment.h"
+#include "plan/runtime.h"
 #include "sys/descriptor_path.h"
 #include "sys/raw_syscall.h"
 
@@ -93,6 +94,7 @@ Result<plan::Plan> Planner::plan(const Metadata& metadata, const std::optional<p
     return fail(plainError(Stage::policy, "session", "network.mode", "a session never gets the host's network",
                            "use --net proxy and name the hosts"));
   }
+  if (auto checked = plan::refuseRuntime(policy, "a session"); !checked) return fail(checked.error());
   auto plan = command ? plan::build(policy, facts, *command) : plan::buildSandbox(policy, facts, false);
   if (!plan) return plan;
   // Without a cgroup RLIMIT_NPROC limits tasks. The pid 1 of a session has two threads, that of a run one: allow one

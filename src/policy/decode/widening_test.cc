@@ -71,6 +71,7 @@ TEST(Widening, IsFoundInBothDirections) {
       {[](Policy& p) { p.isolation.level = Level::process; }, "isolation.level"},
       {[](Policy& p) { p.isolation.self_test = false; }, "isolation.self_test"},
       {[](Policy& p) { p.isolation.separate_user = true; }, nullptr},
+      {[](Policy& p) { p.isolation.runtime = Runtime::crun; }, "isolation.runtime"},
       {[](Policy& p) { p.isolation.may_be_missing.clear(); }, nullptr},
       {[](Policy& p) { p.isolation.may_be_missing.push_back(OptionalLayer::landlock); }, "isolation.may_be_missing"},
       {[](Policy& p) { p.isolation.may_be_missing.push_back(OptionalLayer::proc_bound); }, "isolation.may_be_missing"},

@@ -8,6 +8,7 @@
 #include "host/facts.h"
 #include "plan/filesystem.h"
 #include "plan/landlock_tier.h"
+#include "plan/runtime.h"
 #include "plan/workspace.h"
 #include "session/sandbox.h"
 #include "session/tier/tier_files.h"
@@ -71,6 +72,7 @@ Result<TierPlan> planCommand(const SessionPaths& paths, const Metadata& metadata
   const auto path = sys::canonicalPath(workspace->descriptor());
   if (!path) return fail(path.error());
   TierPlan made{.policy = policyOf(metadata, *path, request), .plan = {}, .cgroups = {}};
+  if (auto checked = plan::refuseRuntime(made.policy, "a session"); !checked) return fail(checked.error());
   plan::HostFacts facts = host::collectFacts(made.policy, false, &made.cgroups);
   if (facts.may_map_other_ids) facts.payload_id = metadata.payload_id;
   auto plan = plan::build(made.policy, facts, {request.command, request.interactive, false});
