@@ -18,7 +18,7 @@ Result<std::set<ContentDigest>> sessionImages() {
   for (const sys::DirectoryEntry& entry : *entries) {
     if (entry.type != sys::FileType::directory) continue;
     const auto directory = sessions->enter(entry.name);
-    // Without metadata it is no session yet, or none any more.
+    // Without metadata: it is being created or removed.
     if (!directory || !directory->stat("meta.json")) continue;
     const auto metadata = session::readMetadata(*directory);
     if (!metadata) return fail(metadata.error());

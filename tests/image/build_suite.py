@@ -198,7 +198,7 @@ class Commit(BuildTest):
         files = self.merged("committed:1")
         self.assertEqual((files["one"], files["two"], files["closed/f"]), (b"changed\n", b"2\n", b"c\n"))
         self.assertNotIn("etc/gone", files)
-        self.assertEqual(run("cat /one /closed/f"), "changed\nc\n", "the session goes on")
+        self.assertEqual(run("cat /one /closed/f"), "changed\nc\n", "the session can be used further")
         self.assert_store_clean()
 
     def test_changes_of_a_session_become_a_layer(self):
