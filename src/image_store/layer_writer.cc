@@ -76,9 +76,15 @@ Result<int> LayerWriter::directoryFor(const std::string& path) {
   if (path == cached_path_) return cached_.get();
   auto directory = sys::resolveDirectory(root_.descriptor(), path, {});
   if (!directory && directory.error() == ENOENT) {
-    if (auto made = root_.makeDirs(path, 0755); !made) return fail(made.error());
+    // A link whose target does not exist inside, wherever it leads outside.
+    if (auto made = root_.makeDirs(path, 0755); !made) {
+      return fail(made.error().sys_errno == ENOTDIR ? refusal("a link in its path leads to no directory of the layer")
+                                                    : made.error());
+    }
     directory = sys::resolveDirectory(root_.descriptor(), path, {});
   }
+  if (!directory && directory.error() == ELOOP) return fail(refusal("the links in its path form a loop"));
+  if (!directory && directory.error() == ENOTDIR) return fail(refusal("a file is in place of a directory of its path"));
   if (!directory) {
     return fail(sysError(Stage::state, "unpack", printable(entry_.name, 300), directory.error(),
                          "a directory of this name is expected in the archive"));

@@ -144,7 +144,8 @@ Result<void> Store::addNames(const std::vector<StoredName>& added) const {
   return writeIndex(root_, kept);
 }
 
-Result<std::size_t> Store::removeNames(const std::function<bool(const StoredName&)>& remove) const {
+Result<std::size_t> Store::removeNames(const std::function<bool(const StoredName&)>& remove,
+                                       const std::set<ContentDigest>& kept) const {
   auto lock = StoreLock::take(root_, kIndexLock, StoreLock::Kind::exclusive, kLockTimeout);
   if (!lock) return fail(lock.error());
   auto list = names();
@@ -155,6 +156,12 @@ Result<std::size_t> Store::removeNames(const std::function<bool(const StoredName
     if (auto recorded = recordChange("remove", entry); !recorded) return fail(recorded.error());
   const std::size_t count = std::erase_if(*list, remove);
   if (count == 0) return count;
+  for (StoredName& entry : gone) {
+    const auto same = [&](const StoredName& one) { return one.manifest == entry.manifest; };
+    if (!kept.contains(entry.manifest) || std::ranges::any_of(*list, same)) continue;
+    entry.name.clear();
+    list->push_back(entry);
+  }
   if (auto written = writeIndex(root_, *list); !written) return fail(written.error());
   return count;
 }

@@ -62,8 +62,10 @@ class Store {
 
   /// Adds the names; an image that loses its name stays, without one. Durable on return.
   Result<void> addNames(const std::vector<StoredName>& added) const;
-  /// Removes the index entries for which `remove` returns true; returns how many.
-  Result<std::size_t> removeNames(const std::function<bool(const StoredName&)>& remove) const;
+  /// Removes the index entries for which `remove` returns true; returns how many. Images of `kept` lose only their
+  /// names.
+  Result<std::size_t> removeNames(const std::function<bool(const StoredName&)>& remove,
+                                  const std::set<ContentDigest>& kept) const;
   /// Removes blobs and layers that no entry of the index needs, and partial downloads.
   Result<Removed> collectGarbage() const;
 

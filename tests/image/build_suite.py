@@ -7,7 +7,7 @@ import subprocess
 
 from world import CAISSON, ImageTest, needs
 
-TOOLS = "sh cat echo ls mkdir rm mv cp chmod id env touch ln pwd wget sleep".split()
+TOOLS = "sh cat echo ls mkdir rm mv cp chmod chown id env touch ln pwd wget sleep".split()
 
 
 @needs("busybox", "ldd")
@@ -162,18 +162,49 @@ class Build(BuildTest):
         self.built(f"FROM busybox:1\nRUN if cat {marker}; then exit 1; fi; if wget -T 3 http://127.0.0.1:1/; then exit 1; fi; id > /id\n")
         self.assertIn(b"uid=0", self.merged()["id"])
 
+    def test_closed_files_of_other_ids_are_part_of_the_image(self):
+        # CONFORMS("R-IMAGE-8")
+        self.built("FROM busybox:1\nRUN mkdir -p /closed/deep && echo x >/closed/deep/f && chown -R 33:33 /closed && chmod -R go= /closed\n"
+                   "RUN cat /closed/deep/f\n")
+        self.assertEqual(self.merged()["closed/deep/f"], b"x\n")
+        self.assert_store_clean()
+        self.assertEqual(list((self.home / "stores").iterdir()), [], "the sessions of RUN")
+
 
 class Commit(BuildTest):
-    def test_changes_of_a_session_become_a_layer(self):
-        # CONFORMS("R-IMAGE-8")
+    def session(self):
+        """A session that is root of the image, and a function that runs a script in it."""
         policy = self.scratch / "p.toml"
         policy.write_text('extends = "dev"\nfilesystem.root = "busybox:1"\nisolation.user = "root"\nfilesystem.workspace.mode = "none"\n')
         created = self.run_program(CAISSON, "session", "create", "--policy", policy)
         self.assertEqual(created.status, 0, created.text)
         session = created.out.strip()
         self.addCleanup(lambda: self.run_program(CAISSON, "session", "destroy", session))
-        done = self.run_program(CAISSON, "session", "exec", session, "--", "/bin/sh", "-c", "echo new > /etc/new; rm /etc/gone")
+
+        def run(script):
+            done = self.run_program(CAISSON, "session", "exec", session, "--", "/bin/sh", "-c", script)
+            self.assertEqual(done.status, 0, done.text)
+            return done.out
+        return session, run
+
+    def test_layers_of_checkpoints_are_part_of_the_image(self):
+        # CONFORMS("R-IMAGE-8")
+        session, run = self.session()
+        run("echo 1 >/one; rm /etc/gone; mkdir -p /closed; echo c >/closed/f; chown -R 5 /closed; chmod 700 /closed")
+        done = self.run_program(CAISSON, "session", "checkpoint", session, "c")
         self.assertEqual(done.status, 0, done.text)
+        run("echo 2 >/two; echo changed >/one")
+        self.must("commit", session, "committed:1")
+        files = self.merged("committed:1")
+        self.assertEqual((files["one"], files["two"], files["closed/f"]), (b"changed\n", b"2\n", b"c\n"))
+        self.assertNotIn("etc/gone", files)
+        self.assertEqual(run("cat /one /closed/f"), "changed\nc\n", "the session can be used further")
+        self.assert_store_clean()
+
+    def test_changes_of_a_session_become_a_layer(self):
+        # CONFORMS("R-IMAGE-8")
+        session, run = self.session()
+        run("echo new > /etc/new; rm /etc/gone")
         self.must("commit", session, "committed:1")
         files = self.merged("committed:1")
         self.assertEqual(files["etc/new"], b"new\n")

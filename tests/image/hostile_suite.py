@@ -54,6 +54,7 @@ class HostileArchives(ImageTest):
         self.assertNotIn("\x1b", result.text)
         if case.refused is not None:
             self.assertEqual(result.status, 125, result.text)
+            self.assertNotEqual(case.refused, "", "each case names its own refusal")
             self.assertIn(case.refused, result.err)
             self.assertNotIn("doctor", result.err, "the sandbox failed, not the archive")
             self.assertEqual(self.stored(), before)

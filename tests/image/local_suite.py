@@ -241,6 +241,37 @@ class Names(ImageTest):
         self.must("prune")
         self.assertFalse(root.exists())
 
+    def test_image_of_a_session_stays_while_the_session_exists(self):
+        # CONFORMS("R-IMAGE-6")
+        def session(*words):
+            done = self.run_program(CAISSON, "session", *words)
+            self.assertEqual(done.status, 0, done.text)
+            return done.out.strip()
+
+        identifier = self.inspect("root:1")["Id"][7:19]
+        used = session("create", "--image", "root:1", "--workspace", ":none")
+        self.must("prune", "--all")
+        self.assertIn("root", self.must("list").out)
+        self.must("remove", "root:1")
+        self.must("prune", "--all")
+        self.assertIn("<none>", self.must("list").out)
+        refused = self.image("remove", identifier)
+        self.assertEqual(refused.status, 125)
+        self.assertIn("a session uses this image", refused.err)
+        (self.home / "sessions" / used / "meta.json").rename(self.scratch / "meta.json")
+        (self.home / "sessions" / used / "meta.json").write_text("damaged")
+        self.assertEqual(self.image("prune").status, 125, "an unknown image may be any")
+        (self.scratch / "meta.json").replace(self.home / "sessions" / used / "meta.json")
+        fork = session("fork", used)
+        session("destroy", used)
+        self.must("prune", "--all")
+        self.assertEqual(len(list((self.store / "layers").iterdir())), 1)
+        self.assert_store_clean()
+        session("destroy", fork)
+        self.must("prune")
+        self.assertEqual(list((self.store / "layers").iterdir()), [])
+        self.assertEqual(list((self.store / "blobs/sha256").iterdir()), [])
+
     def test_digest_pins_the_manifest(self):
         # CONFORMS("R-IMAGE-2")
         digest = self.inspect("root:1")["Digest"]

@@ -9,6 +9,7 @@
 #include "image/reference.h"
 #include "image_store/import.h"
 #include "image_store/save.h"
+#include "image_store/session_images.h"
 #include "image_store/signature.h"
 
 namespace caisson::cli {
@@ -102,6 +103,8 @@ int removeAction(const Arguments& arguments) {
   if (auto checked = expectOperands(arguments, 1, 1000); !checked) return complain(checked.error());
   const auto store = Store::open();
   if (!store) return complain(store.error());
+  const auto used = image::sessionImages();
+  if (!used) return complain(used.error());
   std::string out;
   for (const std::string_view reference : arguments.operands) {
     const auto names = store->names();
@@ -111,9 +114,15 @@ int removeAction(const Arguments& arguments) {
     const auto parsed = image::Reference::parse(reference);
     // By name only this name goes; by id all names of the image.
     const bool by_name = parsed && !found->name.empty() && (found->name == parsed->tagged() || parsed->digest);
-    const auto removed = store->removeNames([&](const StoredName& entry) {
-      return by_name ? entry.name == found->name : entry.manifest == found->manifest;
-    });
+    if (!by_name && used->contains(found->manifest)) {
+      return complain(plainError(Stage::usage, "image remove", reference, "a session uses this image",
+                                 "caisson session list; destroy the session first"));
+    }
+    const auto removed = store->removeNames(
+        [&](const StoredName& entry) {
+          return by_name ? entry.name == found->name : entry.manifest == found->manifest;
+        },
+        *used);
     if (!removed) return complain(removed.error());
     out += (by_name ? "Untagged: " + shownImageName(*found) : "Deleted: " + found->manifest.text()) + "\n";
   }
@@ -126,9 +135,14 @@ int pruneAction(const Arguments& arguments) {
   const auto store = Store::open();
   if (!store) return complain(store.error());
   const bool all = arguments.has(kImageAll);
-  const auto removed = store->removeNames([&](const StoredName& entry) {
-    return (all || entry.name.empty() || entry.name.starts_with(image::kBuildCache)) && !inUse(*store, entry);
-  });
+  const auto used = image::sessionImages();
+  if (!used) return complain(used.error());
+  const auto removed = store->removeNames(
+      [&](const StoredName& entry) {
+        const bool wanted = all || entry.name.empty() || entry.name.starts_with(image::kBuildCache);
+        return wanted && !used->contains(entry.manifest) && !inUse(*store, entry);
+      },
+      *used);
   if (!removed) return complain(removed.error());
   return collect(*store);
 }
