@@ -271,21 +271,23 @@ Result<void> checkSelinux(const Policy& policy, const HostFacts& host) {
                          "remove the key, or boot with SELinux"));
 }
 
+Result<SyscallFilter> filterFor(const Policy& policy, const Plan& plan) {
+  if (plan.tier == Tier::landlock) return filterForLandlockTier(policy);
+  return plan.level == Level::full ? filterForFull(policy, {}) : filterForProcess(policy);
+}
+
 Result<void> planSyscalls(const Policy& policy, const HostFacts& host, bool learn, Plan& plan) {
+  std::size_t allowed = builtinAllowed();
   if (plan.level == Level::full && plan.tier == Tier::namespaces && usesBuiltinFilter(policy)) {
     plan.builtin_syscalls = true;
-    plan.layers["seccomp"] = "allowlist, " + std::to_string(builtinAllowed()) + " calls";
-  } else if (plan.level == Level::full && plan.tier == Tier::namespaces) {
-    auto filter = filterForFull(policy, {});
-    if (!filter) return fail(filter.error());
-    plan.syscalls = std::move(*filter);
-    plan.layers["seccomp"] = "allowlist, " + std::to_string(plan.syscalls->allowed()) + " calls";
   } else {
-    auto filter = filterForProcess(policy, plan.tier == Tier::landlock);
+    auto filter = filterFor(policy, plan);
     if (!filter) return fail(filter.error());
     plan.syscalls = std::move(*filter);
-    plan.layers["seccomp"] = "denylist";
+    allowed = plan.syscalls->allowed();
   }
+  const bool denylist = plan.syscalls && plan.syscalls->unlisted == kAllow;
+  plan.layers["seccomp"] = denylist ? "denylist" : "allowlist, " + std::to_string(allowed) + " calls";
   if (auto narrowed = planOciProfile(policy, host, plan); !narrowed) return narrowed;
   if (auto observed = planObservation(policy, learn, plan); !observed) return observed;
   plan.single_exec = !policy.process.allow_exec;

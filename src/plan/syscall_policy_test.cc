@@ -182,7 +182,7 @@ TEST(PolicyLists, AnUnlistedCallIsAllowedByName) {
 }
 
 TEST(LandlockTierFilter, HasNoSocketsButPairsOfItsOwn) {
-  const Filter program = programForProcess(true);
+  const Filter program = programForTier();
   for (std::uint64_t family = 0; family < 64; ++family) {
     EXPECT_NE(ask(program, "socket", {{family, SOCK_STREAM}}), kLet) << family;
     EXPECT_NE(ask(program, "socket", {{family | (1ULL << 32), SOCK_STREAM}}), kLet) << family;
@@ -194,7 +194,7 @@ TEST(LandlockTierFilter, HasNoSocketsButPairsOfItsOwn) {
 TEST(LandlockTierFilter, HasOnlyTcpThroughTheSupervisorInModeProxy) {
   Policy policy;
   policy.network.mode = policy::NetworkMode::proxy;
-  const Filter program = programForProcess(true, policy);
+  const Filter program = programForTier(policy);
   for (std::uint64_t family = 0; family < 64; ++family) {
     for (const std::uint64_t type : {SOCK_STREAM, SOCK_DGRAM, SOCK_RAW, SOCK_SEQPACKET}) {
       const bool tcp = (family == AF_INET || family == AF_INET6) && type == SOCK_STREAM;
@@ -216,7 +216,7 @@ TEST(LandlockTierFilter, HasOnlyTcpThroughTheSupervisorInModeProxy) {
 }
 
 TEST(LandlockTierFilter, LeavesAttributesOfFilesToTheSupervisor) {
-  const Filter program = programForProcess(true);
+  const Filter program = programForTier();
   const std::uint32_t served = SECCOMP_RET_USER_NOTIF | kServe.error;
   for (const std::string_view name : {"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown",
                                       "fchownat", "utime", "utimes", "futimesat", "utimensat"}) {
@@ -233,30 +233,34 @@ TEST(LandlockTierFilter, LeavesAttributesOfFilesToTheSupervisor) {
   EXPECT_EQ(ask(program, "openat", {{0, 0, O_RDONLY | O_TRUNC}}), refused(EPERM));
   EXPECT_EQ(ask(program, "openat", {{0, 0, O_WRONLY | O_TRUNC}}), kLet);
   EXPECT_EQ(ask(program, "prlimit64", {{2}}), seen(EPERM));
+  for (const std::string_view name : {"shmget", "shmat", "msgget", "semget", "mq_open"}) {
+    EXPECT_EQ(ask(program, name), seen(ENOSYS)) << name;
+  }
 }
 
 TEST(WeakerLevels, FollowThePoliciesLists) {
-  for (const bool without_namespaces : {false, true}) {
+  const std::pair<const char*, Filter (*)(const Policy&)> levels[] = {{"process", programForProcess},
+                                                                      {"landlock tier", programForTier}};
+  for (const auto& [level, filterOf] : levels) {
     Policy policy;
     policy.process.allow_fork = false;
     policy.process.allow_exec = false;
-    Filter program = programForProcess(without_namespaces, policy);
+    Filter program = filterOf(policy);
     EXPECT_EQ(ask(program, "clone", {{17}}), seen(EPERM));
     EXPECT_EQ(ask(program, "execve"), seen(EPERM));
 
     policy = {};
     policy.syscalls.mode = policy::SyscallMode::denylist;
     policy.syscalls.names = {"getpid", "openat"};
-    program = programForProcess(without_namespaces, policy);
+    program = filterOf(policy);
     EXPECT_EQ(ask(program, "getpid"), seen(EPERM));
-    EXPECT_EQ(ask(program, "openat"), seen(EPERM)) << (without_namespaces ? "landlock tier" : "process");
+    EXPECT_EQ(ask(program, "openat"), seen(EPERM)) << level;
 
     policy = {};
     policy.syscalls.names = {"read", "write", "exit_group"};
-    program = programForProcess(without_namespaces, policy);
+    program = filterOf(policy);
     for (const std::string_view name : {"getpid", "openat", "socketpair", "prlimit64", "utimensat", "clone", "ioctl"}) {
-      EXPECT_NE(ask(program, name), kLet)
-          << name << " is not listed" << (without_namespaces ? ", landlock tier" : ", process");
+      EXPECT_NE(ask(program, name), kLet) << name << " is not listed, " << level;
     }
   }
 }

@@ -27,9 +27,8 @@ constexpr std::uint32_t seen(int error) { return SECCOMP_RET_USER_NOTIF | static
 
 inline Filter builtin() { return {builtinProgram().begin(), builtinProgram().end()}; }
 
-/// The compiled filter of `policy` at level full; fails the test if there is none.
-inline Filter programFor(const Policy& policy, ExecToken token = {}) {
-  const auto filter = filterForFull(policy, token);
+/// The compiled program of a filter; fails the test if there is none.
+inline Filter compiled(const Result<SyscallFilter>& filter) {
   EXPECT_TRUE(filter) << filter.error().message();
   if (!filter) return {};
   const auto program = compile(*filter);
@@ -37,14 +36,9 @@ inline Filter programFor(const Policy& policy, ExecToken token = {}) {
   return program ? *program : Filter();
 }
 
-inline Filter programForProcess(bool without_namespaces, const Policy& policy = {}) {
-  const auto filter = filterForProcess(policy, without_namespaces);
-  EXPECT_TRUE(filter) << filter.error().message();
-  if (!filter) return {};
-  const auto program = compile(*filter);
-  EXPECT_TRUE(program);
-  return program ? *program : Filter();
-}
+inline Filter programFor(const Policy& policy, ExecToken token = {}) { return compiled(filterForFull(policy, token)); }
+inline Filter programForProcess(const Policy& policy = {}) { return compiled(filterForProcess(policy)); }
+inline Filter programForTier(const Policy& policy = {}) { return compiled(filterForLandlockTier(policy)); }
 
 struct Arguments {
   std::uint64_t values[6] = {};
@@ -64,8 +58,8 @@ inline bool here(std::string_view name) { return syscallNumber(name).has_value()
 inline std::vector<std::pair<std::string, Filter>> everyProgram() {
   return {{"built-in", builtin()},
           {"strict", programFor(*policy::builtin("strict"), {1, 2})},
-          {"process", programForProcess(false)},
-          {"landlock tier", programForProcess(true)}};
+          {"process", programForProcess()},
+          {"landlock tier", programForTier()}};
 }
 
 inline bool sameProgram(const Filter& a, const Filter& b) {

@@ -68,9 +68,8 @@ void denyAuditSockets(std::vector<SyscallRule>& rules) {
 /// Only narrows: calls that the policy denied stay denied.
 struct NarrowingRules {
   Rules& rules;
-  bool unlisted_allowed;
   void set(std::string_view name, Action otherwise, std::vector<Branch> branches = {}) {
-    if (rules.allows(name, unlisted_allowed)) rules.set(name, otherwise, std::move(branches));
+    if (rules.allows(name, false)) rules.set(name, otherwise, std::move(branches));
   }
 };
 
@@ -99,8 +98,11 @@ void addProxySocketRules(NarrowingRules& rules) {
 }
 
 /// Denies what Landlock does not cover, for a payload that shares the host's processes, files and network.
-void addHostRules(Rules& all, bool unlisted_allowed, bool proxy) {
-  NarrowingRules rules{all, unlisted_allowed};
+void addHostRules(Rules& all, bool proxy) {
+  NarrowingRules rules{all};
+  // The host's message queues, semaphores and shared memory, as if the kernel had none.
+  for (const std::string_view name : kIpcCalls) rules.set(name, kUnlisted);
+  rules.set("sysinfo", kAllow);  // /proc shows the host's figures too
   // The payload can see the processes that guard it, and has the same uid.
   rules.set("prlimit64", notify(EPERM), {{{equals(0, 0)}, kAllow}});
   // No network, and no path to a service of the host: session bus, container engines, agents.
@@ -244,35 +246,35 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   return filter;
 }
 
-Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool without_namespaces) {
+Result<SyscallFilter> filterForProcess(const policy::Policy& policy) {
   const policy::Syscalls& wish = policy.syscalls;
-  const bool listed = wish.names && wish.mode == policy::SyscallMode::allowlist;
+  if (wish.names && wish.mode == policy::SyscallMode::allowlist) return filterForFull(policy, {});
   Rules rules;
+  for (const std::string_view name : kForbiddenCalls) rules.add(name, notify(EPERM));
+  for (const std::string_view name : kAbsentCalls)
+    rules.add(name, isRecordedAbsence(name) ? notify(ENOSYS) : refuse(ENOSYS));
+  addArgumentRules(rules);
+  addModeRules(rules);
+  addProcessRules(rules, policy, {});
+  if (wish.names) {
+    for (const std::string& name : *wish.names) takeAway(rules, name);
+  }
+  listenTo(rules, wish, true);
   SyscallFilter filter;
-  if (listed) {  // an allowlist has the same meaning at every level
-    auto full = filterForFull(policy, {});
-    if (!full) return full;
-    filter.unlisted = full->unlisted;
-    for (SyscallRule& rule : full->rules) {
-      rules.set(syscallName(rule.number), rule.otherwise, std::move(rule.branches));
-    }
-  } else {
-    filter.unlisted = kAllow;
-    for (const std::string_view name : kForbiddenCalls) rules.add(name, notify(EPERM));
-    for (const std::string_view name : kAbsentCalls)
-      rules.add(name, isRecordedAbsence(name) ? notify(ENOSYS) : refuse(ENOSYS));
-    addArgumentRules(rules);
-    addModeRules(rules);
-    addProcessRules(rules, policy, {});
-    if (wish.names) {
-      for (const std::string& name : *wish.names) takeAway(rules, name);
-    }
-    listenTo(rules, wish, true);
-  }
-  if (without_namespaces) {
-    addHostRules(rules, !listed, policy.network.mode == policy::NetworkMode::proxy);
-  }
+  filter.unlisted = kAllow;
   filter.rules = rules.take();
+  return filter;
+}
+
+Result<SyscallFilter> filterForLandlockTier(const policy::Policy& policy) {
+  auto filter = filterForFull(policy, {});
+  if (!filter) return filter;
+  Rules rules;
+  for (SyscallRule& rule : filter->rules) {
+    rules.set(syscallName(rule.number), rule.otherwise, std::move(rule.branches));
+  }
+  addHostRules(rules, policy.network.mode == policy::NetworkMode::proxy);
+  filter->rules = rules.take();
   return filter;
 }
 

@@ -40,9 +40,12 @@ std::span<const sock_filter> builtinProgram();
 /// How many calls the built-in filter allows, at least with some arguments.
 std::size_t builtinAllowed();
 
-/// The filter for level `process` and for the tier without namespaces: the policy's allowlist, else everything except
-/// the policy's denylist and forbidden calls and arguments. `without_namespaces`: also no sockets except pairs, and
-/// nothing that Landlock does not cover.
-Result<SyscallFilter> filterForProcess(const policy::Policy& policy, bool without_namespaces);
+/// The filter for level `process`: the policy's allowlist, else everything except the policy's denylist and forbidden
+/// calls and arguments.
+Result<SyscallFilter> filterForProcess(const policy::Policy& policy);
+
+/// The filter for the Landlock tier: that of level `full`, without the sockets, IPC and file attributes that namespaces
+/// would separate from the host's.
+Result<SyscallFilter> filterForLandlockTier(const policy::Policy& policy);
 
 }  // namespace caisson::plan

@@ -72,7 +72,7 @@ TEST(HostileCalls, AreRefusedInEveryProgram) {
 TEST(HostileCalls, AreAllThatTheSpecificationNames) {
   CONFORMS("R-SYSCALL-2");
   // Call by call: a name missing from the tables would be allowed at level `process`.
-  const Filter process = programForProcess(false);
+  const Filter process = programForProcess();
   for (const std::string_view name : {"ptrace",
                                       "process_vm_readv",
                                       "process_vm_writev",

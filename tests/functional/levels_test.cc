@@ -342,7 +342,7 @@ TEST_F(Levels, TheLandlockTierWarnsAPersonToo) {
   workspace.openToAll();
   const RunOutput output = run({"--tier", "landlock", "--workspace", ".:ro"}, {"true"});
   EXPECT_EQ(output.exit_status, 0) << output.describe();
-  for (const char* word : {"landlock tier: no namespaces. Not protected:", "process list", "System V IPC"}) {
+  for (const char* word : {"landlock tier: no namespaces. Not protected:", "process list", "resource use"}) {
     EXPECT_TRUE(contains(output.err, word)) << word << output.describe();
   }
   EXPECT_FALSE(contains(run({"--workspace", ".:ro"}, {"true"}).err, "Not protected"));

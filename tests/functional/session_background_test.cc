@@ -83,6 +83,20 @@ TEST_F(SessionBackground, IsFedAndMeetsTheEndOfFile) {
   EXPECT_EQ(log(session, *given), "given");
 }
 
+// Each command ends as soon as it has its line, often before its input is closed.
+TEST_F(SessionBackground, MayEndWhileItsInputIsBeingClosed) {
+  Session session = create();
+  for (int round = 0; round < 40; ++round) {
+    const auto exec = session.start({.command = {"sh", "-c", "read line"}, .keep_input = true});
+    ASSERT_TRUE(exec) << exec.error().message();
+    const auto fed = session.feed(*exec, "line\n", true);
+    ASSERT_TRUE(fed) << "round " << round << ": " << fed.error().message();
+    const auto info = session.wait(*exec, 10);
+    ASSERT_TRUE(info);
+    EXPECT_FALSE(info->running);
+  }
+}
+
 TEST_F(SessionBackground, LogsAreBoundedAndAFloodDoesNotStopOthers) {
   SessionOptions wish = options();
   ASSERT_TRUE(wish.policy.set("resources.output", "64K"));

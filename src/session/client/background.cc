@@ -25,6 +25,29 @@ using Clock = std::chrono::steady_clock;
 /// How long feed() waits in all for a command to read its input.
 constexpr auto kFeedTimeout = std::chrono::seconds(30);
 
+/// Writes all of `data` into the pipe of the command's standard input.
+Result<void> writeInput(int pipe, std::uint32_t exec, std::string_view data) {
+  const supervise::SignalRelay no_broken_pipes(false);
+  ::fcntl(pipe, F_SETFL, O_NONBLOCK);
+  const auto deadline = Clock::now() + kFeedTimeout;
+  while (!data.empty()) {
+    const ssize_t wrote = ::write(pipe, data.data(), data.size());
+    if (wrote >= 0) {
+      data.remove_prefix(static_cast<std::size_t>(wrote));
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno != EAGAIN) return fail(sysError(Stage::state, "write", "standard input", errno));
+    if (Clock::now() >= deadline) {
+      return fail(sysError(Stage::state, "session feed", std::to_string(exec), ETIMEDOUT,
+                           "the command does not read its standard input"));
+    }
+    pollfd wait{pipe, POLLOUT, 0};
+    ::poll(&wait, 1, 100);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<sys::RootDir> SessionContext::logDirectory() { return directory_.enter(kLogDirectory); }
@@ -119,33 +142,17 @@ Result<void> SessionContext::feed(std::uint32_t exec, std::string_view data, boo
   if (!connection) return fail(connection.error());
   const std::string number = codec::encode(CommandNumber{exec});
   if (!data.empty()) {
-    const supervise::SignalRelay no_broken_pipes(false);
     auto taken = (*connection)->ask(MessageType::take_input, number, "session feed", std::to_string(exec));
     if (!taken) return fail(taken.error());
     if (taken->descriptors.empty()) return fail(goneError("session feed", std::to_string(exec)));
-    const int pipe = taken->descriptors.front().get();
-    ::fcntl(pipe, F_SETFL, O_NONBLOCK);
-    const auto deadline = Clock::now() + kFeedTimeout;
-    for (std::size_t done = 0; done < data.size();) {
-      const ssize_t wrote = ::write(pipe, data.data() + done, data.size() - done);
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0 && errno == EAGAIN) {
-        if (Clock::now() >= deadline) {
-          return fail(sysError(Stage::state, "session feed", std::to_string(exec), ETIMEDOUT,
-                               "the command does not read its standard input"));
-        }
-        pollfd wait{pipe, POLLOUT, 0};
-        ::poll(&wait, 1, 100);
-        continue;
-      }
-      if (wrote < 0) return fail(sysError(Stage::state, "write", "standard input", errno));
-      done += static_cast<std::size_t>(wrote);
-    }
+    if (auto written = writeInput(taken->descriptors.front().get(), exec, data); !written) return written;
   }
   if (!close) return {};
   auto closed = (*connection)->ask(MessageType::close_input, number, "session feed", std::to_string(exec));
-  if (!closed) return fail(closed.error());
-  return {};
+  if (closed) return {};
+  // A command that has all its input may end before its input is closed: nothing is left to close.
+  if (!data.empty() && closed.error().sys_errno == ESRCH) return {};
+  return fail(closed.error());
 }
 
 Result<void> SessionContext::stop(std::uint32_t exec, double grace_seconds) {
