@@ -3,8 +3,8 @@
 Each conversation gets the commands of the script one after the other, as calls of the agent's own shell tool, and then
 a final text. Every request is recorded: the key it came with, and the results of the calls so far.
 
-As a program: model_api.py SCRIPT LOG PORT_FILE [CERTIFICATE KEY]. SCRIPT is a JSON list of commands, LOG gets one JSON
-object per request. Listens on loopback only.
+As a program: model_api.py SCRIPT LOG PORT_FILE [ADDRESS CERTIFICATE KEY]. SCRIPT is a JSON list of commands, LOG gets one
+JSON object per request. Listens on loopback unless an address is given.
 """
 import http.server
 import json
@@ -142,9 +142,9 @@ def handler_for(script):
     return Handler
 
 
-def serve(script, certificate=None, key=None):
+def serve(script, address="127.0.0.1", certificate=None, key=None):
     """Starts the server in a thread and returns it; server_address[1] is its port."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler_for(script))
+    server = http.server.ThreadingHTTPServer((address, 0), handler_for(script))
     server.daemon_threads = True
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -157,7 +157,7 @@ def serve(script, certificate=None, key=None):
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         script = Script(json.load(file), sys.argv[2])
-    server = serve(script, *sys.argv[4:6])
+    server = serve(script, *sys.argv[4:7])
     with open(sys.argv[3] + ".new", "w", encoding="utf-8") as file:
         file.write(str(server.server_address[1]))
     os.rename(sys.argv[3] + ".new", sys.argv[3])
