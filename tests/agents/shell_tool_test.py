@@ -20,6 +20,7 @@ class ShellTool(harness.AgentTest):
         return self.run_program("bash", "-c", changed["command"], **more)
 
     def test_FilesReachTheProjectOnlyAfterCommit(self):
+        # CONFORMS("R-AGENT-1")
         done = self.shell("echo 'it'\"'\"'s' > made.txt; cat made.txt; exit 3")
         self.assertEqual((done.stdout, done.returncode), ("it's\n", 3), done.stderr)
         self.assertFalse((self.project / "made.txt").exists())
@@ -30,6 +31,7 @@ class ShellTool(harness.AgentTest):
         self.assertEqual(len(self.sessions()), 1)
 
     def test_DirectoryLastsOverCommands(self):
+        # CONFORMS("R-AGENT-1")
         (self.project / "sub").mkdir()
         self.assertEqual(self.shell("cd sub; pwd").stdout, f"{self.project}/sub\n")
         self.assertEqual(self.shell("pwd").stdout, f"{self.project}/sub\n")
@@ -37,6 +39,7 @@ class ShellTool(harness.AgentTest):
         self.assertEqual(done.stdout, f"{self.project}/sub\n")
 
     def test_KeyOfTheAgentIsUnreadable(self):
+        # CONFORMS("R-AGENT-2")
         done = self.shell("echo reads; env; cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'")
         self.assertIn("reads", done.stdout)
         self.assertNotIn(harness.KEY, done.stdout)
@@ -57,6 +60,7 @@ class ShellTool(harness.AgentTest):
         self.assertEqual(answer["permissionDecision"], "allow")
 
     def test_FailureBlocksTheCommand(self):
+        # CONFORMS("R-AGENT-3")
         for text in ("", "[]", "{}", '{"hook_event_name":"PreToolUse","cwd":"/","tool_input":{"command":"ls"}}',
                      '{"hook_event_name":"PreToolUse","cwd":"%s","tool_input":{}}' % self.project):
             self.assertEqual(self.caisson("agent", "hook", "claude-code", input=text).returncode, 2, text)
@@ -85,6 +89,7 @@ class Install(harness.AgentTest):
         return json.loads(self.settings.read_text())["hooks"][event][-1]["hooks"][0]["command"]
 
     def test_OtherSettingsAreKeptAndRestored(self):
+        # CONFORMS("R-AGENT-4")
         before = {"model": "opus", "hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": [
             {"type": "command", "command": "lint"}]}]}, "env": {"A": "b"}}
         self.settings.write_text(json.dumps(before, indent=2) + "\n")
@@ -96,6 +101,7 @@ class Install(harness.AgentTest):
         self.assertEqual(json.loads(self.settings.read_text()), before)
 
     def test_SecondInstallReplacesTheFirst(self):
+        # CONFORMS("R-AGENT-4")
         self.assertEqual(self.install().returncode, 0)
         text = self.settings.read_text()
         self.assertIn("already", self.install().stdout)
@@ -105,11 +111,13 @@ class Install(harness.AgentTest):
         self.assertIn("--memory=1G", self.command())
 
     def test_ProjectFileHasNoPathOfThisMachine(self):
+        # CONFORMS("R-AGENT-4")
         self.install()
         self.assertNotIn(str(self.scratch), self.settings.read_text())
         self.assertNotIn(os.path.dirname(harness.CAISSON), self.settings.read_text())
 
     def test_MalformedFileIsRefused(self):
+        # CONFORMS("R-AGENT-4")
         for text in ("{", "[]", '{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', '// note\n{}'):
             self.settings.write_text(text)
             refused = self.install()
@@ -128,6 +136,7 @@ class Install(harness.AgentTest):
         self.assertFalse(self.settings.exists())
 
     def test_MissingCaissonBlocksTheCommand(self):
+        # CONFORMS("R-AGENT-3")
         self.install()
         for event, status in (("PreToolUse", 2), ("Stop", 0)):
             done = self.run_program("sh", "-c", self.command(event), env={"PATH": "/usr/bin:/bin"})

@@ -18,6 +18,7 @@ class WholeAgent(harness.AgentTest):
         self.command = [harness.CAISSON, "agent", "--policy", self.policy(), "--api-ca", self.authority, "--", "claude"]
 
     def test_KeyIsAddedOutsideAndChangesAreKept(self):
+        # CONFORMS("R-AGENT-2")
         done = self.run_program(*self.command)
         self.assertEqual(done.returncode, 7, done.stderr + done.stdout)
         self.assertIn("model: True", done.stdout)
@@ -34,6 +35,7 @@ class WholeAgent(harness.AgentTest):
         self.assertEqual((self.project / "answer.txt").read_text(), "42\n")
 
     def test_SettingsAreCopiedWithoutCredentials(self):
+        # CONFORMS("R-AGENT-5")
         settings = self.home / ".claude"
         (settings / "commands").mkdir(parents=True)
         (settings / "CLAUDE.md").write_text("be brief\n")
@@ -50,12 +52,14 @@ class WholeAgent(harness.AgentTest):
                       self.run_program(*self.command).stdout)
 
     def test_YesOnTheTerminalWritesTheChanges(self):
+        # CONFORMS("R-AGENT-6")
         status, shown = self.on_terminal(self.command, [("[y/N]", "y\n")])
         self.assertEqual(status, 7, shown)
         self.assertEqual((self.project / "answer.txt").read_text(), "42\n")
         self.assertEqual(self.sessions(), [])
 
     def test_NoOnTheTerminalKeepsTheSession(self):
+        # CONFORMS("R-AGENT-6")
         status, shown = self.on_terminal(self.command, [("[y/N]", "n\n")])
         self.assertEqual(status, 7, shown)
         self.assertFalse((self.project / "answer.txt").exists())
@@ -71,6 +75,7 @@ class WholeAgent(harness.AgentTest):
         self.assertEqual(self.sessions(), [])
 
     def test_UntrustedServerGetsNoKey(self):
+        # CONFORMS("R-AGENT-2")
         self.command[self.command.index("--api-ca") + 1] = os.environ["CAISSON_TEST_INTERNET"] + "/ca.pem"
         done = self.run_program(*self.command)
         self.assertNotIn("model: True", done.stdout)
