@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients
+.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -77,6 +77,9 @@ test-mcp: ## the MCP server under the official conformance suite and clients (in
 
 test-clients: ## the Python and TypeScript clients, curl and the AI SDK example against a real server (installs npm packages)
 	@sh scripts/test_clients.sh
+
+test-agents: ## published Claude Code and Codex in a sandbox, against a scripted model (installs them from npm)
+	@sh scripts/test_agents.sh
 
 test-mcp-stress: ## 64 clients at one MCP server built with ThreadSanitizer; some minutes (CLIENTS=64 ROUNDS=1)
 	@sh scripts/build.sh tsan caisson-mcp && python3 tests/mcp/stress.py build-tsan/caisson $${CLIENTS:-64} $${ROUNDS:-1}

@@ -9,6 +9,7 @@
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "mcp/agent_hosts.h"
+#include "mcp/hook_hosts.h"
 #include "policy/profiles/presets.h"
 
 namespace caisson::cli {
@@ -210,6 +211,12 @@ std::string agentHostNames() {
   return list;
 }
 
+std::string hookHostNames() {
+  std::string list;
+  for (const mcp::HookHost& host : mcp::kHookHosts) addWord(list, "", host.name);
+  return list;
+}
+
 int listSessions() {
   auto store = openSessions();
   if (!store) return complain(store.error());
@@ -253,6 +260,10 @@ std::vector<Operand> operandsOf(const Verb& verb) {
     std::erase_if(name, [](char letter) { return letter == '[' || letter == ']' || letter == '.'; });
     const bool session = operands.empty() && name == "ID" && verb.path.starts_with("session ");
     Completes kind = session ? Completes::sessions : completes(name);
+    if (name == "HOST" && verb.path.starts_with("agent ")) {
+      kind = Completes::words;
+      name = hookHostNames();
+    }
     if (verb.path == "mcp") {
       kind = Completes::words;
       if (name == "HOST") name = agentHostNames();

@@ -1,6 +1,7 @@
 // The `caisson-mcp` program: `caisson mcp` starts it with its own command line, argv[0] being the path of caisson.
 // A separate program, since the JSON library and the server are a fifth of the code and no launch needs them.
 #include "base/text.h"
+#include "cli/agent/install_hooks.h"
 #include "cli/commands/mcp_install.h"
 #include "cli/commands/mcp_options.h"
 #include "cli/output.h"
@@ -14,6 +15,7 @@ namespace caisson::cli {
 namespace {
 
 int perform(std::span<char* const> line) {
+  if (line.size() > 3 && std::string_view(line[1]) == "agent") return installHooks(line);
   if (line.size() < 2 || line[1] != kMcp.path)
     return complain(usageError("caisson-mcp", "start it with `caisson mcp`"));
   const auto arguments = parse(kMcp.syntax, line.subspan(2));

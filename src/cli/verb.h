@@ -21,6 +21,8 @@ struct Verb {
   Syntax syntax;
   int (*perform)(const Arguments& arguments) = nullptr;  ///< returns the exit status; null for a group of verbs
   std::span<const Verb* const> verbs;                    ///< for example "check" and "explain" of "policy"
+  /// Of a group: the verb that is meant when no verb is named and an option or `--` follows; or null.
+  const Verb* unnamed = nullptr;
 
   /// The last word of the path, as typed at this level.
   [[nodiscard]] constexpr std::string_view word() const { return path.substr(path.rfind(' ') + 1); }
@@ -28,7 +30,7 @@ struct Verb {
 
 extern const Verb kApprovals, kRun, kSession, kPlan, kPolicy, kMcp, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
 extern const Verb kAudit, kVerify, kPrompts, kStats, kClean, kInside;
-extern const Verb kImage;
+extern const Verb kAgent, kImage;
 extern const Verb kTool, kToolAdd, kToolQuarantine, kToolRelease, kToolRemove, kToolRun, kToolShow;
 
 /// All verbs, in the order help lists them.

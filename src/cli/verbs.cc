@@ -9,9 +9,10 @@
 namespace caisson::cli {
 namespace {
 
-constexpr const Verb* kVerbs[] = {&kRun,   &kSession, &kImage,  &kPlan,    &kPolicy,   &kApprovals,   &kTool,
-                                  &kMcp,   &kServe,   &kToken,  &kDoctor,  &kAudit,    &kVerify,      &kPrompts,
-                                  &kStats, &kClean,   &kInside, &kVersion, &kHelpVerb, &kCompletions, &kMan};
+constexpr const Verb* kVerbs[] = {&kRun,     &kSession,  &kImage,       &kPlan,  &kPolicy, &kApprovals,
+                                  &kTool,    &kAgent,    &kMcp,         &kServe, &kToken,  &kDoctor,
+                                  &kAudit,   &kVerify,   &kPrompts,     &kStats, &kClean,  &kInside,
+                                  &kVersion, &kHelpVerb, &kCompletions, &kMan};
 
 int printHelp(const Verb& verb) { return print(renderHelp(verb, wantsColour(1))); }
 
@@ -33,6 +34,7 @@ int performVerb(const Verb& verb, std::span<char* const> words) {
           usageError(verb.path, "one of its commands is expected", "caisson " + std::string(verb.path) + " --help"));
     const std::string_view word = words[0];
     if (word == "--help" || word == "-h") return printHelp(verb);
+    if (verb.unnamed != nullptr && word.starts_with('-')) return performVerb(*verb.unnamed, words);
     const Verb* below = findVerb(verb.verbs, word);
     if (below == nullptr) return complain(unknownVerb(verb.verbs, verb.path, word));
     return performVerb(*below, words.subspan(1));

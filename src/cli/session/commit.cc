@@ -68,6 +68,8 @@ std::string asText(const CommitReport& report) {
   return text;
 }
 
+}  // namespace
+
 void tellLists(const CommitReport& report, bool dry_run) {
   for (const NotCommitted& one : report.conflicts) tell("conflict: " + one.path + ": " + one.reason);
   for (const NotCommitted& one : report.held)
@@ -83,6 +85,8 @@ void tellLists(const CommitReport& report, bool dry_run) {
   }
   if (dry_run) tell("digest: " + report.digest);
 }
+
+namespace {
 
 int perform(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session commit", 1, 0);

@@ -139,6 +139,8 @@ std::string statText(const std::vector<StatLine>& lines) {
          std::to_string(added) + " lines added(+), " + std::to_string(removed) + " lines removed(-)\n";
 }
 
+}  // namespace
+
 int printStat(Session& session, DiffOptions options) {
   options.patch = false;
   std::vector<StatLine> lines;
@@ -155,6 +157,8 @@ int printStat(Session& session, DiffOptions options) {
   });
   return done ? print(statText(lines)) : complain(done.error());
 }
+
+namespace {
 
 int listChanges(Session& session, const std::string& checkpoint, bool as_json) {
   const auto changes = session.diff(checkpoint);

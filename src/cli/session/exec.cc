@@ -67,32 +67,9 @@ Result<ExecRequest> readRequest(const Arguments& arguments) {
   return request;
 }
 
-void surviveBrokenPipes() {
-  struct sigaction action{};
-  action.sa_handler = [](int) {};
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGPIPE, &action, nullptr);
-}
-
-/// Prints the result and returns the exit status. `printed`: a notice shown before the command, not repeated.
-int report(const RunResult& result, bool json, std::string_view printed = {}) {
-  int status = exitStatus(result);
-  if (json) {
-    if (const int failed = print(renderResult(result) + "\n"); failed != 0) status = failed;
-  }
-  if (result.error) complain(*result.error);
-  if (!json) {
-    status = statusWithOutput(status, result);
-    for (const std::string& line : noticesFor(result, false, true)) {
-      if (line != printed) tell(line);
-    }
-  }
-  return status;
-}
-
 int startInBackground(Session& session, const ExecRequest& request, bool json) {
   const auto exec = session.start(request);
-  if (!exec && json) return report(refusedResult(exec.error()), true);
+  if (!exec && json) return reportCommand(refusedResult(exec.error()), true);
   if (!exec) {
     complain(exec.error());
     return exitStatus(refusedResult(exec.error()));
@@ -108,7 +85,9 @@ int perform(const Arguments& arguments) {
     return complain(
         usageError("session exec", "no command given; it comes after `--`", "caisson session exec ID -- ls -l"));
   const bool json = arguments.has(kJson);
-  const auto refuse = [&](const Error& error) { return json ? report(refusedResult(error), true) : complain(error); };
+  const auto refuse = [&](const Error& error) {
+    return json ? reportCommand(refusedResult(error), true) : complain(error);
+  };
   auto made = readRequest(arguments);
   if (!made) return refuse(made.error());
   ExecRequest& request = *made;
@@ -138,7 +117,7 @@ int perform(const Arguments& arguments) {
   request.forward_signals = true;
   surviveBrokenPipes();
   const auto result = store->exec(arguments.operands[0], request);
-  return report(result ? *result : refusedResult(result.error()), json, printed);
+  return reportCommand(result ? *result : refusedResult(result.error()), json, printed);
 }
 
 /// bash where the sandbox has it, for its line editing; the prompt says where the user types.
@@ -161,10 +140,32 @@ int performShell(const Arguments& arguments) {
   request.relay_stdin = request.interactive = request.forward_signals = true;
   surviveBrokenPipes();
   const auto result = session->exec(request);
-  return report(result ? *result : refusedResult(result.error()), false);
+  return reportCommand(result ? *result : refusedResult(result.error()), false);
 }
 
 }  // namespace
+
+void surviveBrokenPipes() {
+  struct sigaction action{};
+  action.sa_handler = [](int) {};
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGPIPE, &action, nullptr);
+}
+
+int reportCommand(const RunResult& result, bool json, std::string_view printed) {
+  int status = exitStatus(result);
+  if (json) {
+    if (const int failed = print(renderResult(result) + "\n"); failed != 0) status = failed;
+  }
+  if (result.error) complain(*result.error);
+  if (!json) {
+    status = statusWithOutput(status, result);
+    for (const std::string& line : noticesFor(result, false, true)) {
+      if (line != printed) tell(line);
+    }
+  }
+  return status;
+}
 
 constinit const Verb kSessionShell{
     .path = "session shell",

@@ -36,6 +36,18 @@ Result<double> secondsFrom(std::string_view text, std::string_view subject);
 std::string timeText(std::int64_t seconds);
 std::string durationText(double seconds);
 
+/// Reports how a command ended: notices on standard error, or with `json` one object on standard output. Returns the
+/// exit status. `printed`: a notice shown before the command, not repeated.
+int reportCommand(const RunResult& result, bool json, std::string_view printed = {});
+/// Lets a closed output end the command in order instead of killing this process.
+void surviveBrokenPipes();
+
+/// Prints how many lines changed in each file. Returns the exit status.
+int printStat(Session& session, DiffOptions options);
+
+/// Prints what a commit did not write, or would not in a dry run.
+void tellLists(const CommitReport& report, bool dry_run);
+
 /// Writes the members of a session's JSON object that lists show as well.
 void writeInfo(JsonWriter& json, const SessionInfo& info);
 

@@ -1,0 +1,73 @@
+#include "cli/agent/project_session.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/sha256.h"
+#include "cli/options.h"
+#include "policy/model.h"
+
+namespace caisson::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxShownName = 24;
+constexpr std::size_t kDigestLetters = 10;
+
+/// A home directory or one above it is not a project: everything of the user would be shown.
+bool holdsHome(const fs::path& directory) {
+  std::error_code problem;
+  const char* variable = std::getenv("HOME");
+  const fs::path home = variable == nullptr ? fs::path() : fs::weakly_canonical(variable, problem);
+  if (directory == directory.root_path()) return true;
+  if (problem || home.empty()) return false;
+  return std::mismatch(directory.begin(), directory.end(), home.begin(), home.end()).first == directory.end();
+}
+
+}  // namespace
+
+Result<std::string> projectDirectory(const std::string& directory) {
+  std::error_code problem;
+  const fs::path begin = fs::canonical(directory, problem);
+  if (problem) return fail(sysError(Stage::usage, "realpath", directory, problem.value()));
+  if (holdsHome(begin))
+    return fail(usageError(begin.string(), "a home directory, or one above it, is not a project",
+                           "start the agent in the directory of a project"));
+  for (fs::path at = begin; !holdsHome(at); at = at.parent_path())
+    if (::access((at / ".git").c_str(), F_OK) == 0) return at.string();
+  return begin.string();
+}
+
+std::string projectSessionName(const std::string& project) {
+  std::string shown = fs::path(project).filename().string().substr(0, kMaxShownName);
+  std::ranges::replace_if(shown, [](unsigned char letter) { return letter > 0x7E || std::isalnum(letter) == 0; }, '-');
+  return "agent-" + shown + "-" + hex(Sha256().add(project).finish()).substr(0, kDigestLetters);
+}
+
+Result<Session> openProjectSession(SessionStore& store, const std::string& project, const Policy& policy) {
+  const std::string name = projectSessionName(project);
+  auto found = store.find(name);
+  if (found) {
+    const auto info = found->info();
+    if (!info) return fail(info.error());
+    if (info->expires_in > 0) return found;
+    if (auto renewed = found->renew(kAgentSessionSeconds); !renewed) return fail(renewed.error());
+    return found;
+  }
+  SessionOptions options{.policy = policy, .name = name, .ttl_seconds = kAgentSessionSeconds, .keep = true};
+  policy::Workspace& workspace = options.policy.model().filesystem.workspace;
+  workspace.path = project;
+  workspace.same_path = true;
+  auto created = store.create(options);
+  if (created) return created;
+  found = store.find(name);  // another command of the agent may have been faster
+  return found ? found : fail(created.error());
+}
+
+}  // namespace caisson::cli

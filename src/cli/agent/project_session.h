@@ -1,0 +1,23 @@
+// The session in which an agent's own shell runs: one per project, found by the project's directory.
+#pragma once
+
+#include <string>
+
+#include "caisson/session.h"
+
+namespace caisson::cli {
+
+/// How long it lives after the last command. Changes that were not committed are kept a week longer.
+inline constexpr double kAgentSessionSeconds = 24.0 * 3600;
+
+/// The project that `directory` belongs to: the nearest directory upward that git manages, else `directory` itself.
+/// The search ends before the home directory.
+Result<std::string> projectDirectory(const std::string& directory);
+
+/// The name of the project's session: readable, and different for two projects of the same name.
+std::string projectSessionName(const std::string& project);
+
+/// Finds the session, or creates it with this policy. Brings back one that expired with uncommitted changes.
+Result<Session> openProjectSession(SessionStore& store, const std::string& project, const Policy& policy);
+
+}  // namespace caisson::cli

@@ -1,0 +1,137 @@
+"""A project, a home and a caisson for the tests of agents, and the scripted model beside them."""
+import json
+import os
+import pathlib
+import pty
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import model_api
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+CAISSON = os.environ.get("CAISSON_BIN", str(ROOT / "build" / "caisson"))
+KEY = "sk-ant-canary-0123456789abcdef"
+TIMEOUT = 120
+API_HOST, API_ADDRESS = "other.example.org", "93.184.0.3"  # in the internet of tests/network/world.sh
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+def main():
+    """Runs the tests of the calling file within world.sh, which provides a private internet."""
+    if not os.environ.get("CAISSON_TEST_INTERNET"):
+        if os.environ.get("CAISSON_TEST_WORLD"):
+            skip("the private internet could not be made")
+        probe = ["unshare", "--net", "true"] if os.geteuid() == 0 else ["unshare", "--user", "--net", "true"]
+        if shutil.which("openssl") is None or subprocess.run(probe, capture_output=True).returncode != 0:
+            skip("no network namespaces or no openssl here")
+        os.execvp("sh", ["sh", str(ROOT / "tests/network/world.sh"), sys.executable, *sys.argv])
+    unittest.main()
+
+
+class AgentTest(unittest.TestCase):
+    """Each test has a project of git, a home and a store; `model(COMMANDS)` starts a model on loopback."""
+
+    def setUp(self):
+        self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="caisson-agents-"))
+        for name in ("home", "project", "bin", "store"):
+            (self.scratch / name).mkdir(mode=0o755)
+        self.home, self.project = self.scratch / "home", self.scratch / "project"
+        (self.scratch / "bin" / "caisson").symlink_to(CAISSON)
+        subprocess.run(["git", "init", "-q", "."], cwd=self.project, check=True)
+        self.environment = {
+            "HOME": str(self.home), "CAISSON_HOME": str(self.scratch / "store"), "LANG": "C.UTF-8", "TERM": "xterm",
+            "PATH": f"{self.scratch}/bin:/usr/local/bin:/usr/bin:/bin", "ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY}
+        self.servers = []
+
+    def tearDown(self):
+        for server in self.servers:
+            server.kill()
+            server.wait()
+        subprocess.run([CAISSON, "clean", "--all", "--yes"], env=self.environment, capture_output=True, timeout=TIMEOUT)
+        for session in self.sessions():
+            self.caisson("session", "destroy", session["id"])
+        shutil.rmtree(self.scratch, ignore_errors=True)  # does not follow links
+
+    def run_program(self, *command, **more):
+        options = {"cwd": self.project, "env": self.environment, "capture_output": True, "text": True,
+                   "timeout": TIMEOUT, "stdin": subprocess.DEVNULL, **more}
+        if "input" in options:
+            del options["stdin"]
+        return subprocess.run(command, **options)
+
+    def caisson(self, *arguments, **more):
+        return self.run_program(CAISSON, *arguments, **more)
+
+    def sessions(self):
+        listed = self.caisson("session", "list", "--json")
+        return json.loads(listed.stdout)["sessions"] if listed.returncode == 0 else []
+
+    def model(self, commands):
+        """Starts the model on loopback; self.requests() is what it got. Returns its address."""
+        self.log = self.scratch / "requests"
+        server = model_api.serve(model_api.Script(commands, str(self.log)))
+        return f"http://127.0.0.1:{server.server_address[1]}"
+
+    def model_with_tls(self, commands):
+        """Starts the model in the private internet. Returns its address and the authority's file."""
+        state, self.log = os.environ["CAISSON_TEST_INTERNET"], self.scratch / "requests"
+        script, port = self.scratch / "script.json", self.scratch / "port"
+        script.write_text(json.dumps(commands))
+        self.servers.append(subprocess.Popen(
+            ["nsenter", "--target", os.environ["CAISSON_TEST_INTERNET_PID"], "--net", sys.executable,
+             str(ROOT / "tests/agents/model_api.py"), str(script), str(self.log), str(port), API_ADDRESS,
+             state + "/server.pem", state + "/server-key.pem"]))
+        deadline = time.monotonic() + 30
+        while not port.exists():
+            self.assertLess(time.monotonic(), deadline, "the model did not start")
+            self.assertIsNone(self.servers[-1].poll())
+            time.sleep(0.02)
+        return f"https://{API_HOST}:{port.read_text()}", state + "/server.pem"
+
+    def requests(self):
+        if not self.log.exists():
+            return []
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def results(self):
+        """What the model was told about its last command, all in one text."""
+        conversations = [request["results"] for request in self.requests() if request.get("shell")]
+        return "\n".join(max(conversations, key=len)) if conversations else ""
+
+    def policy(self):
+        """Names are resolved in the private internet."""
+        path = self.scratch / "policy.toml"
+        path.write_text('extends = "dev"\n[network]\nmode = "proxy"\ndns_servers = ["93.184.0.2"]\n')
+        return str(path)
+
+    def on_terminal(self, command, answers):
+        """Runs it on a terminal; each (text, answer) waits for the text. Returns the status and the output."""
+        child, terminal = pty.fork()
+        if child == 0:
+            os.chdir(self.project)
+            os.execve(command[0], command, self.environment)
+        shown, answers, deadline = b"", list(answers), time.monotonic() + TIMEOUT
+        while time.monotonic() < deadline:
+            if not select.select([terminal], [], [], 1)[0]:
+                continue
+            try:
+                piece = os.read(terminal, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            shown += piece
+            if answers and answers[0][0].encode() in shown:
+                os.write(terminal, answers.pop(0)[1].encode())
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os.close(terminal)
+        return status, shown.decode(errors="replace")

@@ -1,0 +1,108 @@
+"""The published packages of Claude Code and Codex against the scripted model (scripts/test_agents.sh installs them).
+
+They run in the namespaces of tests/network/world.sh, so nothing leaves this machine.
+"""
+import json
+import os
+import pathlib
+
+import harness
+
+PACKAGES = pathlib.Path(os.environ.get("CAISSON_AGENT_PACKAGES", "/nonexistent"))
+READS_EVERYTHING = ("echo begin; env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; "
+                    "cat ~/.codex/auth.json ~/.claude.json ~/.claude/.credentials.json 2>/dev/null; echo end")
+SCRIPT = ["pwd; echo made by a command > made.txt; exit 3", "cat made.txt; echo second >> made.txt", READS_EVERYTHING]
+
+
+class Published(harness.AgentTest):
+    def setUp(self):
+        super().setUp()
+        program = PACKAGES / "node_modules" / ".bin" / self.program
+        if not program.exists():
+            self.skipTest(f"{program} is missing; make test-agents installs it")
+        (self.scratch / "bin" / self.program).symlink_to(program)
+
+    def check_results(self):
+        """Every command ran, in one session, and the key was nowhere in it."""
+        results = self.results()
+        for text in (str(self.project), "made by a command", "begin", "end"):
+            self.assertIn(text, results)
+        self.assertIn("CAISSON=1", results)
+        self.assertNotIn(harness.KEY, results)
+        keys = {request["key"].removeprefix("Bearer ") for request in self.requests() if request.get("shell")}
+        self.assertEqual(keys, {harness.KEY})
+
+    def check_commit(self, *commit):
+        self.assertFalse((self.project / "made.txt").exists())
+        committed = self.caisson(*commit)
+        self.assertEqual(committed.returncode, 0, committed.stderr)
+        self.assertEqual((self.project / "made.txt").read_text(), "made by a command\nsecond\n")
+
+    def whole(self, *command):
+        _, authority = self.server
+        done = self.caisson("agent", "--policy", self.policy(), "--api-ca", authority, "--", self.program, *command)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.check_results()
+        self.assertNotIn(harness.KEY, done.stdout + done.stderr)
+        self.check_commit("session", "commit", self.sessions()[0]["id"])
+
+
+class ClaudeCode(Published):
+    program = "claude"
+    prompt = ("-p", "do the script", "--allowedTools", "Bash", "--output-format", "json")
+
+    def test_ShellToolRunsInASession(self):
+        self.environment.update(ANTHROPIC_BASE_URL=self.model(SCRIPT), CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1")
+        self.assertEqual(self.caisson("agent", "install", "claude-code", "--yes").returncode, 0)
+        done = self.run_program(self.program, *self.prompt)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual(json.loads(done.stdout)["permission_denials"], [])
+        self.check_results()
+        self.assertIn("Exit code 3", self.results())
+        self.check_commit("agent", "commit")
+
+    def test_WithoutCaissonTheCommandIsBlocked(self):
+        self.environment.update(ANTHROPIC_BASE_URL=self.model(SCRIPT), CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1")
+        self.assertEqual(self.caisson("agent", "install", "claude-code", "--yes").returncode, 0)
+        (self.scratch / "bin" / "caisson").unlink()
+        self.run_program(self.program, *self.prompt)
+        self.assertGreater(len(self.requests()), 1)
+        self.assertFalse((self.project / "made.txt").exists())
+
+    def test_WholeAgentRunsInASession(self):
+        self.server = self.model_with_tls(SCRIPT)
+        self.environment["ANTHROPIC_BASE_URL"] = self.server[0]
+        self.whole(*self.prompt)
+
+
+class Codex(Published):
+    program = "codex"
+    # Codex's own sandbox can't be made inside another one, and would keep caisson from starting a session.
+    prompt = ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access")
+
+    def provider(self, address):
+        return [f'model_providers.scripted={{name="scripted", base_url="{address}/v1", env_key="OPENAI_API_KEY", '
+                'wire_api="responses"}', 'model_provider="scripted"', 'model="gpt-5"']
+
+    def flags(self, address):
+        return [word for setting in self.provider(address) for word in ("-c", setting)]
+
+    def test_ShellToolRunsInASession(self):
+        address = self.model(SCRIPT)
+        installed = self.caisson("agent", "install", "codex", "--yes")
+        self.assertEqual(installed.returncode, 0, installed.stderr)
+        done = self.run_program(self.program, *self.prompt, "--dangerously-bypass-hook-trust", *self.flags(address),
+                                "do the script")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.check_results()
+        self.assertIn("exited with code 3", self.results())
+        self.check_commit("agent", "commit")
+
+    def test_WholeAgentRunsInASession(self):
+        self.server = self.model_with_tls(SCRIPT)
+        self.environment["OPENAI_BASE_URL"] = self.server[0]
+        self.whole(*self.prompt, *self.flags(self.server[0]), "do the script")
+
+
+if __name__ == "__main__":
+    harness.main()
