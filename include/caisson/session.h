@@ -106,7 +106,8 @@ struct ExecRequest {
   /// Truncates each output stream here, unless it is relayed to a terminal. Unset: captured output at the policy's
   /// limit, relayed output never. Ignored by start().
   std::optional<std::uint64_t> output_limit;
-  bool keep_input = false;  ///< start() only: standard input stays open for feed()
+  bool keep_input = false;       ///< start() only: standard input stays open for feed()
+  bool default_timeout = false;  ///< start() only: without timeout_seconds the policy's applies, as for exec()
 };
 
 /// A command that start() started.
@@ -122,6 +123,8 @@ struct ExecInfo {
   std::uint64_t out_dropped = 0, err_dropped = 0;  ///< beyond the output limit
   Usage usage;                                     ///< valid once it has ended
   std::vector<Violation> violations;               ///< its blocked system calls so far
+  bool stopped = false;                            ///< stop() was called while it ran
+  bool ended_with_sandbox = false;                 ///< killed because the whole sandbox ended
 };
 
 struct LogPiece {
@@ -315,6 +318,9 @@ class Session {
   /// Sends SIGTERM to all its processes, and SIGKILL when it has ended or after the grace period. Waits until it has
   /// ended; an error if it survives SIGKILL for 5 s. Not an error if it has already ended.
   Result<void> stop(std::uint32_t exec, double grace_seconds = 2);
+  /// Removes the records and outputs of commands that have ended, except those of the newest `keep` commands (at least
+  /// one, so that no number is used twice).
+  Result<void> dropEnded(std::size_t keep);
   /// Sends a signal to all its processes. ESRCH if it has ended.
   Result<void> signal(std::uint32_t exec, int number);
 

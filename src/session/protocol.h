@@ -89,10 +89,11 @@ struct CommandOptions {
   std::string working_directory;
   std::optional<double> timeout_seconds;
   bool background = false;
-  bool keep_input = false;     ///< background: standard input is a pipe for take_input, and `input` is ignored
-  std::string input;           ///< background: standard input
-  bool interactive = false;    ///< on a user's terminal: TERM is set, and there is no default time limit
-  bool wants_started = false;  ///< a foreground command is answered with `started`, too
+  bool default_timeout = false;  ///< background: without timeout_seconds the policy's applies
+  bool keep_input = false;       ///< background: standard input is a pipe for take_input, and `input` is ignored
+  std::string input;             ///< background: standard input
+  bool interactive = false;      ///< on a user's terminal: TERM is set, and there is no default time limit
+  bool wants_started = false;    ///< a foreground command is answered with `started`, too
   TerminalOptions terminal;
   std::string notice;  ///< of the client, for the result
 };
@@ -183,10 +184,11 @@ void fields(A& archive, T& v) {
 }
 template <class A, Of<CommandOptions> T>
 void fields(A& archive, T& v) {
-  auto& [command, environment, caller, directory, timeout, background, keep_input, input, interactive, wants_started,
-         terminal, notice] = v;
-  archive(command, environment, caller, directory, timeout, background, keep_input, input, interactive, wants_started);
-  archive(terminal, notice);
+  auto& [command, environment, caller, directory, timeout, background, default_timeout, keep_input, input, interactive,
+         wants_started, terminal, notice] = v;
+  archive(command, environment, caller, directory, timeout, background, default_timeout, keep_input, input,
+          interactive);
+  archive(wants_started, terminal, notice);
 }
 template <class A, Of<CommandNumber> T>
 void fields(A& archive, T& v) {

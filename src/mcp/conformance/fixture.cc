@@ -4,6 +4,7 @@
 #include <chrono>
 
 #include "mcp/conformance/fixture_lists.h"
+#include "mcp/conformance/fixture_tasks.h"
 #include "mcp/protocol/results.h"
 
 namespace caisson::mcp {
@@ -213,6 +214,7 @@ class Fixture final : public Features {
              {"resources", {{"listChanged", true}, {"subscribe", true}}},
              {"completions", Json::object()}};
     if (era == Era::legacy) all["logging"] = Json::object();
+    if (era == Era::modern) all["extensions"] = {{kTasksExtension, Json::object()}};
     return all;
   }
 
@@ -237,8 +239,16 @@ class Fixture final : public Features {
     }
     for (const Entry& entry : kTools)
       if (entry.name == name) return entry.perform(call);
+    if (auto outcome = tasks_.call(call, name)) return *std::move(outcome);
     return RpcError{code::kInvalidParams, "unknown tool: " + name, {}};
   }
+  std::expected<Task, RpcError> readTask(const Call& /*call*/, const std::string& id) override {
+    return tasks_.read(id);
+  }
+  std::optional<RpcError> updateTask(const Call& /*call*/, const std::string& id, const Json& answers) override {
+    return tasks_.update(id, answers);
+  }
+  std::optional<RpcError> cancelTask(const Call& /*call*/, const std::string& id) override { return tasks_.cancel(id); }
 
   Outcome getPrompt(Call& call) override;
   Outcome readResource(Call& call) override;
@@ -248,6 +258,7 @@ class Fixture final : public Features {
 
  private:
   Announcer* announcer_ = nullptr;
+  FixtureTasks tasks_;
 };
 
 Json prompt(std::initializer_list<Json> contents) {

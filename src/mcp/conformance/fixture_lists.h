@@ -31,6 +31,10 @@ inline constexpr std::string_view kPlainTools[] = {
     "test_input_required_result_multi_round",
     "test_input_required_result_tampered_state",
     "test_input_required_result_capabilities",
+    "failing_job",
+    "protocol_error_job",
+    "multi_input",
+    "test_tool_with_task",
 };
 
 inline constexpr std::string_view kToolsWithArguments = R"json([
@@ -38,6 +42,12 @@ inline constexpr std::string_view kToolsWithArguments = R"json([
    "inputSchema": {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]}},
   {"name": "test_elicitation", "description": "Asks the person for a name and an address.",
    "inputSchema": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]}},
+  {"name": "greet", "description": "Greets; never a task.",
+   "inputSchema": {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}},
+  {"name": "slow_compute", "description": "Takes as long as it is told to.",
+   "inputSchema": {"type": "object", "properties": {"seconds": {"type": "number"}, "label": {"type": "string"}}}},
+  {"name": "confirm_delete", "description": "Asks before it continues.",
+   "inputSchema": {"type": "object", "properties": {"filename": {"type": "string"}}, "required": ["filename"]}},
   {"name": "test_mirrored_parameter", "description": "Takes a parameter that is repeated in a header.",
    "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}},
   {"name": "json_schema_2020_12_tool", "description": "Has a schema that uses what draft 2020-12 offers.",

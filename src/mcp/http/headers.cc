@@ -76,6 +76,8 @@ std::optional<RpcError> checkHeaders(const http::RequestHead& request, const Mes
   const char* subject = nullptr;
   if (message.method == "tools/call" || message.method == "prompts/get") subject = "name";
   if (message.method == "resources/read") subject = "uri";
+  if (message.method == "tasks/get" || message.method == "tasks/update" || message.method == "tasks/cancel")
+    subject = "taskId";
   if (subject == nullptr) return std::nullopt;
   if (const auto name = textAt(message.params, subject)) {
     if (auto problem = compare(request, "Mcp-Name", "mcp-name", *name)) return problem;

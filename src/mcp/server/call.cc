@@ -23,6 +23,12 @@ Call::Call(Message message, std::shared_ptr<Channel> to, std::shared_ptr<Client>
 
 bool Call::can(std::string_view capability) const { return findObject(capabilities, capability) != nullptr; }
 
+bool Call::takesTask() const {
+  if (era == Era::legacy) return version == kLegacyTasksVersion && findObject(params, "task") != nullptr;
+  const Json* extensions = findObject(capabilities, "extensions");
+  return extensions != nullptr && findObject(*extensions, kTasksExtension) != nullptr;
+}
+
 void Call::progress(double amount, std::optional<double> total, std::string_view message) {
   if (!wantsProgress()) return;
   const std::lock_guard lock(mutex_);

@@ -47,6 +47,8 @@ class Call {
 
   /// Whether the client declared a capability ("elicitation", "sampling", "roots").
   [[nodiscard]] bool can(std::string_view capability) const;
+  /// Whether the answer may be a task: the client declared the extension, or (2025-11-25) requested one.
+  [[nodiscard]] bool takesTask() const;
   /// The answer to one input request, or null.
   [[nodiscard]] const Json* input(std::string_view key) const { return findObject(inputs, key); }
 

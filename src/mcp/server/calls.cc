@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "mcp/log.h"
+#include "mcp/protocol/task_json.h"
 #include "mcp/server/server.h"
 
 namespace caisson::mcp {
@@ -56,9 +57,13 @@ void Server::dispatch(const std::shared_ptr<Call>& call, Outcome (Features::*han
   if (call->era == Era::modern) {
     if (const auto error = readInputs(*call, states_)) return fail(*call, *error);
   }
-  workers_.run([this, call, handler] {
+  runInWorker(call, [this, handler](Call& served) { return callHandler(served, handler); });
+}
+
+void Server::runInWorker(const std::shared_ptr<Call>& call, std::function<Outcome(Call&)> handler) {
+  workers_.run([this, call, handler = std::move(handler)] {
     if (call->cancelled()) return;
-    answerOutcome(*call, callHandler(*call, handler));
+    answerOutcome(*call, handler(*call));
     call->client->forget(*call);
   });
 }
@@ -74,6 +79,7 @@ Outcome Server::callHandler(Call& call, Outcome (Features::*handler)(Call&)) {
     Json answered = about;
     const auto* result = std::get_if<Json>(&outcome);
     answered["outcome"] = std::holds_alternative<NeedsInput>(outcome) ? "needs input"
+                          : std::holds_alternative<Task>(outcome)     ? "task"
                           : result == nullptr                         ? "protocol error"
                           : booleanAt(*result, "isError") == true     ? "error"
                                                                       : "result";
@@ -114,6 +120,7 @@ Outcome Server::settleInputs(Call& call, Outcome (Features::*handler)(Call&), Ou
 
 void Server::answerOutcome(Call& call, Outcome outcome) {
   if (const auto* error = std::get_if<RpcError>(&outcome)) return fail(call, *error);
+  if (const auto* task = std::get_if<Task>(&outcome)) return succeed(call, createdTask(*task, call.era));
   if (auto* result = std::get_if<Json>(&outcome)) return succeed(call, std::move(*result));
   const auto& needs = std::get<NeedsInput>(outcome);
   if (Json missing = missingCapabilities(call, needs); !missing.empty())

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "mcp/protocol/task_json.h"
 #include "mcp/server/server.h"
 
 namespace caisson::mcp {
@@ -10,9 +11,10 @@ namespace {
 
 constexpr std::size_t kMaxListeners = 1024;
 constexpr std::size_t kMaxWatched = 256;  ///< resources per subscription
+constexpr std::size_t kMaxWatchedTasks = 64;
 
 /// The granted part of the requested notifications. Unknown ones are omitted, which tells the client.
-Json grant(const Json& wishes) {
+Json grant(const Json& wishes, bool tasks) {
   Json granted = Json::object();
   for (const char* name : {"toolsListChanged", "promptsListChanged", "resourcesListChanged"})
     if (booleanAt(wishes, name) == true) granted[name] = true;
@@ -21,6 +23,12 @@ Json grant(const Json& wishes) {
     for (const Json& uri : *watched)
       if (uri.is_string() && uris.size() < kMaxWatched) uris.push_back(uri);
     granted["resourceSubscriptions"] = std::move(uris);
+  }
+  if (const Json* watched = find(wishes, "taskIds"); tasks && watched != nullptr && watched->is_array()) {
+    Json ids = Json::array();
+    for (const Json& id : *watched)
+      if (id.is_string() && ids.size() < kMaxWatchedTasks) ids.push_back(id);
+    granted["taskIds"] = std::move(ids);
   }
   return granted;
 }
@@ -33,25 +41,25 @@ bool watches(const Json& filter, const std::string& uri) {
   return false;
 }
 
-Json tagged(Json params, const Json& id) {
-  if (params.is_null()) params = Json::object();
-  params["_meta"][meta::kSubscriptionId] = id;
-  return params;
-}
-
 }  // namespace
 
 void Server::listen(const std::shared_ptr<Call>& call) {
   const Json* wishes = findObject(call->params, "notifications");
   if (wishes == nullptr) return fail(*call, {code::kInvalidParams, "params.notifications must be an object", {}});
-  Json filter = grant(*wishes);
+  if (find(*wishes, "taskIds") != nullptr && hasTasks(Era::modern) && !call->takesTask())
+    return fail(*call, missingTasks());
+  Json filter = grant(*wishes, hasTasks(Era::modern));
   {
     const std::lock_guard lock(mutex_);
     listeners_.remove_if([](const Listener& listener) { return listener.call->cancelled(); });
     if (listeners_.size() < kMaxListeners) {
       // Under the mutex: the acknowledgement must precede any notification.
       call->notify("notifications/subscriptions/acknowledged", tagged({{"notifications", filter}}, call->id));
-      listeners_.push_back({call, std::move(filter)});
+      const bool tasks = filter.contains("taskIds");
+      listeners_.push_back({call, std::move(filter), {}});
+      if (!tasks) return;
+      if (!watcher_.joinable()) watcher_ = std::thread([this] { watchTasks(); });
+      watch_.notify_all();
       return;
     }
   }

@@ -1,8 +1,11 @@
 // What a server offers, independent of the transport: sandbox tools, or the fixtures of the conformance suite.
 #pragma once
 
+#include <chrono>
+#include <expected>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -23,8 +26,28 @@ struct NeedsInput {
   std::string state;
 };
 
-/// The result, a request for input, or a protocol error. A tool that failed has a result (isError), not an error.
-using Outcome = std::variant<Json, NeedsInput, RpcError>;
+/// A call that continues after its answer, as clients see it at one moment.
+struct Task {
+  enum class Status : std::uint8_t { working, input_required, completed, failed, cancelled };
+  using Clock = std::chrono::system_clock;
+
+  std::string id;  ///< unguessable: every client that has it may use the task
+  Status status = Status::working;
+  std::string message;  ///< for display; may be empty
+  Clock::time_point created, updated;
+  std::int64_t ttl_ms = 0;  ///< since `created`; readTask() knows the task that long
+  std::int64_t poll_ms = 1000;
+  std::map<std::string, InputRequest> requests;  ///< with input_required
+  Json result;                                   ///< with completed
+  RpcError error;                                ///< with failed
+  Json details;                                  ///< for _meta; null: none
+
+  [[nodiscard]] bool ended() const { return status != Status::working && status != Status::input_required; }
+};
+
+/// The result, a request for input, a protocol error, or a task that continues (only if Call::takesTask()). A tool that
+/// failed has a result (isError), not an error.
+using Outcome = std::variant<Json, NeedsInput, RpcError, Task>;
 
 /// Notifies clients of changes. Thread-safe.
 class Announcer {
@@ -42,6 +65,9 @@ struct CacheHint {
   std::int64_t ttl_ms = 0;
   bool shared = false;
 };
+
+/// The error for a task id that is unknown, or whose task expired.
+RpcError unknownTask();
 
 /// All methods may be called from several threads at once.
 class Features {
@@ -67,6 +93,14 @@ class Features {
   virtual Outcome getPrompt(Call& call) = 0;
   virtual Outcome readResource(Call& call) = 0;
   virtual Outcome complete(Call& call) = 0;
+
+  // Tasks, for features whose capabilities declare the extension. Any connection may use any task whose id it has; an
+  // unknown id is an error (unknownTask).
+  virtual std::expected<Task, RpcError> readTask(const Call& call, const std::string& id);
+  /// Delivers answers to a task's input requests, by key. Unknown keys are ignored.
+  virtual std::optional<RpcError> updateTask(const Call& call, const std::string& id, const Json& answers);
+  /// Ends a task; not an error if it ended already.
+  virtual std::optional<RpcError> cancelTask(const Call& call, const std::string& id);
 };
 
 }  // namespace caisson::mcp

@@ -45,7 +45,14 @@ bool namesModernVersion(const Call& call) {
 
 Server::Server(Features& features) : features_(features), workers_(kMaxThreads) { features_.connect(*this); }
 
-Server::~Server() = default;
+Server::~Server() {
+  {
+    const std::lock_guard lock(mutex_);
+    ending_ = true;
+    watch_.notify_all();
+  }
+  if (watcher_.joinable()) watcher_.join();
+}
 
 void Server::refuse(const Malformed& malformed, Channel& channel) {
   channel.send(makeError(malformed.id, malformed.error));
@@ -167,7 +174,7 @@ bool Server::serveShared(const std::shared_ptr<Call>& call) {
   } else if (method == "completion/complete") {
     dispatch(call, &Features::complete);
   } else {
-    return false;
+    return serveTasks(call);
   }
   return true;
 }

@@ -9,10 +9,13 @@
 // resources; fast ones overtake slow ones.
 #pragma once
 
+#include <condition_variable>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "mcp/protocol/request_state.h"
 #include "mcp/server/client.h"
@@ -51,7 +54,8 @@ class Server final : public Announcer {
  private:
   struct Listener {
     std::shared_ptr<Call> call;
-    Json filter;  ///< the granted part
+    Json filter;                                  ///< the granted part
+    std::map<std::string, std::string> reported;  ///< the last sent state of each watched task
   };
 
   /// Determines the era of a request and serves it.
@@ -72,11 +76,26 @@ class Server final : public Announcer {
   /// Serves subscriptions/listen: the call stays open and gets notifications until endSubscriptions() or its
   /// cancellation.
   void listen(const std::shared_ptr<Call>& call);
+  /// Serves tasks/get, tasks/update and tasks/cancel, and tasks/result of 2025-11-25. Returns false for other methods.
+  bool serveTasks(const std::shared_ptr<Call>& call);
+  /// The handlers of these methods, in a worker thread.
+  Outcome getTask(Call& call);
+  Outcome updateTask(Call& call);
+  Outcome cancelTask(Call& call);
+  Outcome awaitTask(Call& call);
+  /// Whether these features have tasks in this era.
+  [[nodiscard]] bool hasTasks(Era era) const;
+  /// The watcher thread: sends notifications/tasks to listeners whenever a task that they watch changed.
+  void watchTasks();
+  /// Reads the watched tasks once; returns false if there are none.
+  bool reportTasks();
   /// Answers server/discover: versions, capabilities, instructions.
   void discover(Call& call);
 
   /// Checks the parameters and runs the handler in a worker thread, which answers the call.
   void dispatch(const std::shared_ptr<Call>& call, Outcome (Features::*handler)(Call&));
+  /// Runs `handler` in a worker thread, which answers the call with the outcome.
+  void runInWorker(const std::shared_ptr<Call>& call, std::function<Outcome(Call&)> handler);
   /// Calls the handler, with its questions settled by settleInputs(). An exception becomes a protocol error.
   Outcome callHandler(Call& call, Outcome (Features::*handler)(Call&));
   /// Answers with the result, the error, or a request for input.
@@ -98,7 +117,10 @@ class Server final : public Announcer {
   std::mutex mutex_;
   std::list<Listener> listeners_;
   std::list<std::weak_ptr<Client>> clients_;
-  Workers workers_;  // last: its threads use all of the above
+  std::condition_variable watch_;
+  bool ending_ = false;
+  std::thread watcher_;  ///< started by the first subscription to a task
+  Workers workers_;      // last: its threads use all of the above
 };
 
 }  // namespace caisson::mcp

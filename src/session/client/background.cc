@@ -73,6 +73,7 @@ Result<std::uint32_t> SessionContext::start(const ExecRequest& request) {
     if (!connection) return fail(connection.error());
     CommandOptions options = commandOptionsOf(request, (*connection)->welcome());
     options.background = true;
+    options.default_timeout = request.default_timeout;
     options.input = request.input;
     auto answer = (*connection)->ask(MessageType::exec, codec::encode(options), "session exec", id());
     if (!answer && isGone(answer.error())) {
@@ -181,6 +182,10 @@ Result<void> SessionContext::stop(std::uint32_t exec, double grace_seconds) {
   auto info = status(exec);
   if (!info) return fail(info.error());
   if (!info->running) return {};
+  auto logs = logDirectory();
+  if (!logs) return fail(logs.error());
+  // Before the signal: a command that was stopped must never look like one that died by itself.
+  if (auto marked = markStopped(*logs, exec); !marked) return marked;
   auto connection = connect();
   if (!connection) return fail(connection.error());
   for (const int signal : {SIGTERM, SIGKILL}) {
@@ -206,6 +211,12 @@ Result<void> SessionContext::signal(std::uint32_t exec, int number) {
   auto sent = (*connection)->ask(MessageType::signal, codec::encode(options), "session signal", std::to_string(exec));
   if (!sent) return fail(sent.error());
   return {};
+}
+
+Result<void> SessionContext::dropEnded(std::size_t keep) {
+  auto logs = logDirectory();
+  if (!logs) return fail(logs.error());
+  return removeEnded(*logs, std::max<std::size_t>(1, keep), isSupervised(directory_));
 }
 
 Result<std::vector<LeftBehind>> SessionContext::askAboutLeft(MessageType type, int signal) {

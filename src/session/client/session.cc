@@ -66,6 +66,8 @@ Result<void> Session::feed(std::uint32_t exec, std::string_view data, bool close
 
 Result<void> Session::stop(std::uint32_t exec, double grace_seconds) { return context_->stop(exec, grace_seconds); }
 
+Result<void> Session::dropEnded(std::size_t keep) { return context_->dropEnded(keep); }
+
 Result<void> Session::signal(std::uint32_t exec, int number) { return context_->signal(exec, number); }
 
 Result<std::vector<LeftBehind>> Session::leftBehind() { return context_->leftBehind(); }

@@ -92,6 +92,7 @@ class SessionContext {
   /// that for five seconds, none if it has ended already.
   Result<void> stop(std::uint32_t exec, double grace_seconds);
   Result<void> signal(std::uint32_t exec, int number);
+  Result<void> dropEnded(std::size_t keep);
   Result<std::vector<LeftBehind>> leftBehind();
   /// Like stop(), for all left-behind processes; returns those that there were.
   Result<std::vector<LeftBehind>> stopLeftBehind(double grace_seconds);

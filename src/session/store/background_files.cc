@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cmath>
 #include <ctime>
 #include <optional>
 
@@ -24,6 +25,7 @@ constexpr std::uint32_t kMaxNumber = 1U << 30;
 constexpr std::size_t kMaxStarted = 10'000;  // records kept in one session
 constexpr std::uint64_t kMaxBlockedBytes = 1U << 20;
 constexpr const char* kBlocked = ".blocked";
+constexpr const char* kStopped = ".stopped";
 
 std::optional<std::uint32_t> numberOf(std::string_view name, std::string_view ending) {
   if (!name.ends_with(ending)) return std::nullopt;
@@ -117,7 +119,8 @@ std::optional<EndRecord> readEnd(const RootDir& logs, std::uint32_t exec) {
 void describeEnd(const EndRecord& record, ExecInfo& info) {
   info.out_dropped = record.dropped[0];
   info.err_dropped = record.dropped[1];
-  info.usage.wall_ms = record.wall_ms;
+  info.usage.wall_ms = std::abs(record.wall_ms);
+  info.ended_with_sandbox = record.wall_ms < 0;
   info.usage.user_cpu_ms = record.user_ms;
   info.usage.system_cpu_ms = record.system_ms;
   info.usage.peak_memory_bytes = record.peak_bytes;
@@ -158,7 +161,23 @@ Result<void> writeCommandFile(const RootDir& logs, std::uint32_t exec, const std
 }
 
 void removeCommandFiles(const RootDir& logs, std::uint32_t exec) {
-  for (const char* ending : {kBlocked, ".end", ".err", ".out", ".json"}) (void)logs.remove(fileName(exec, ending));
+  for (const char* ending : {kBlocked, kStopped, ".end", ".err", ".out", ".json"})
+    (void)logs.remove(fileName(exec, ending));
+}
+
+Result<void> markStopped(const RootDir& logs, std::uint32_t exec) {
+  return logs.replaceFile(fileName(exec, kStopped), "", 0600);
+}
+
+Result<void> removeEnded(const RootDir& logs, std::size_t keep, bool sandbox_alive) {
+  const auto numbers = listCommands(logs);
+  if (!numbers) return fail(numbers.error());
+  for (std::size_t at = 0; at + keep < numbers->size(); ++at) {
+    const std::uint32_t number = (*numbers)[at];
+    if (sandbox_alive && !readEnd(logs, number)) continue;
+    removeCommandFiles(logs, number);
+  }
+  return {};
 }
 
 Result<void> writeEnd(const RootDir& logs, std::uint32_t exec, const EndRecord& record) {
@@ -172,6 +191,7 @@ void writeMissingEnds(const RootDir& logs) {
     EndRecord record;
     record.status = SIGKILL;
     record.outcome = static_cast<std::uint32_t>(OutcomeKind::signaled);
+    record.wall_ms = -1;
     record.ended = std::time(nullptr);
     (void)writeEnd(logs, number, record);
   }
@@ -216,7 +236,9 @@ Result<ExecInfo> describeCommand(const RootDir& logs, std::uint32_t exec, bool s
   } else if (!info.running) {  // it ended together with the sandbox
     info.outcome = OutcomeKind::signaled;
     info.signal = SIGKILL;
+    info.ended_with_sandbox = true;
   }
+  info.stopped = !info.running && logs.stat(fileName(exec, kStopped)).has_value();
   return info;
 }
 

@@ -1,5 +1,6 @@
 // Files of a background command in the session's logs/: N.json describes the command, N.out and N.err hold its output,
-// N.end how it ended, N.blocked its blocked system calls, if any. Written by the supervisor.
+// N.end how it ended, N.blocked its blocked system calls, if any. Written by the supervisor. N.stopped, written by the
+// client that stops a command, marks it as stopped.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +20,24 @@ inline std::string fileName(std::uint32_t exec, const char* ending) { return std
 Result<std::uint32_t> claimNumber(const sys::RootDir& logs);
 /// Writes N.json: the command, and the current time as its start.
 Result<void> writeCommandFile(const sys::RootDir& logs, std::uint32_t exec, const std::vector<std::string>& command);
-/// Removes all files of a command that was never started.
+/// Removes all files of a command.
 void removeCommandFiles(const sys::RootDir& logs, std::uint32_t exec);
+
+/// Creates N.stopped.
+Result<void> markStopped(const sys::RootDir& logs, std::uint32_t exec);
+/// Removes the files of commands that have ended, except those of the newest `keep`. `sandbox_alive` as for
+/// describeCommand().
+Result<void> removeEnded(const sys::RootDir& logs, std::size_t keep, bool sandbox_alive);
 
 inline constexpr std::uint32_t kEndRecordMark = 0x43535245;  ///< the first bytes of an N.end
 
 /// N.end.
 struct EndRecord {
   std::uint32_t mark = kEndRecordMark;
-  std::int32_t status = 0;    ///< as wait4 returns it
-  std::uint32_t outcome = 0;  ///< OutcomeKind
-  std::uint32_t limit = 0;    ///< Limit
-  double wall_ms = 0, user_ms = 0, system_ms = 0;
+  std::int32_t status = 0;                         ///< as wait4 returns it
+  std::uint32_t outcome = 0;                       ///< OutcomeKind
+  std::uint32_t limit = 0;                         ///< Limit
+  double wall_ms = 0, user_ms = 0, system_ms = 0;  ///< wall_ms < 0: it ended with its sandbox
   std::uint64_t peak_bytes = 0;
   std::int64_t ended = 0;             ///< seconds since 1970
   std::uint64_t dropped[2] = {0, 0};  ///< bytes of standard output and error that were not kept

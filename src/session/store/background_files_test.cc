@@ -65,6 +65,29 @@ TEST_F(BackgroundFiles, CommandOfASandboxThatIsGoneWasKilled) {
   ASSERT_TRUE(after);
   EXPECT_FALSE(after->running) << "the end was written, a new sandbox does not revive it";
   EXPECT_EQ(after->signal, SIGKILL);
+  EXPECT_TRUE(before->ended_with_sandbox && after->ended_with_sandbox);
+}
+
+TEST_F(BackgroundFiles, StopMarkIsReadOnceTheCommandEnded) {
+  const std::uint32_t exec = start({"a"});
+  ASSERT_TRUE(markStopped(logs_, exec));
+  EXPECT_FALSE(describeCommand(logs_, exec, true)->stopped);
+  ASSERT_TRUE(writeEnd(logs_, exec, {.status = SIGTERM, .wall_ms = 5}));
+  const auto info = describeCommand(logs_, exec, true);
+  ASSERT_TRUE(info);
+  EXPECT_TRUE(info->stopped);
+  EXPECT_FALSE(info->ended_with_sandbox);
+}
+
+TEST_F(BackgroundFiles, OldEndedCommandsAreRemovedRunningOnesStay) {
+  std::vector<std::uint32_t> numbers;
+  for (int count = 0; count < 5; ++count) numbers.push_back(start({"a"}));
+  for (const int at : {0, 2, 3, 4}) ASSERT_TRUE(writeEnd(logs_, numbers[at], {.wall_ms = 1}));
+  ASSERT_TRUE(removeEnded(logs_, 2, true));
+  EXPECT_EQ(*listCommands(logs_), (std::vector<std::uint32_t>{numbers[1], numbers[3], numbers[4]}));
+  ASSERT_TRUE(removeEnded(logs_, 1, false));
+  EXPECT_EQ(*listCommands(logs_), (std::vector<std::uint32_t>{numbers[4]}));
+  EXPECT_EQ(start({"a"}), numbers[4] + 1) << "numbers are not used twice";
 }
 
 TEST_F(BackgroundFiles, BlockedCallsAreReadAsWrittenAndPrintable) {

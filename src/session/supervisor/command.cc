@@ -62,7 +62,8 @@ EndRecord endRecordOf(const Command& command, const RunResult& result) {
   record.status = command.exited ? command.exited->status : SIGKILL;
   record.outcome = static_cast<std::uint32_t>(result.outcome);
   record.limit = static_cast<std::uint32_t>(result.limit);
-  record.wall_ms = result.usage.wall_ms;
+  const bool with_sandbox = !command.exited && command.runner->exit().ended_by == supervise::EndedBy::sandbox;
+  record.wall_ms = with_sandbox ? -result.usage.wall_ms : result.usage.wall_ms;
   record.user_ms = result.usage.user_cpu_ms;
   record.system_ms = result.usage.system_cpu_ms;
   record.peak_bytes = result.usage.peak_memory_bytes;

@@ -173,9 +173,9 @@ void Supervisor::queueCommand(std::uint32_t number) {
   // A background command may run as long as the session unless a timeout is given. The time counts from here on:
   // commands ahead of it in the queue may be stopped until their own deadline.
   const auto& options = command->options;
-  const std::optional<double> limit = options.timeout_seconds ? options.timeout_seconds
-                                      : options.background    ? std::nullopt
-                                                              : command->plan->wall_seconds;
+  const std::optional<double> limit = options.timeout_seconds                          ? options.timeout_seconds
+                                      : options.background && !options.default_timeout ? std::nullopt
+                                                                                       : command->plan->wall_seconds;
   if (limit) command->runner->limitTime(command->began, *limit);
   afterMasks([this, number] { enqueue(number); });
 }

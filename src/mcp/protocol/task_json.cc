@@ -1,0 +1,98 @@
+#include "mcp/protocol/task_json.h"
+
+#include <array>
+#include <ctime>
+
+namespace caisson::mcp {
+namespace {
+
+std::string_view nameOf(Task::Status status) {
+  switch (status) {
+    case Task::Status::working: return "working";
+    case Task::Status::input_required: return "input_required";
+    case Task::Status::completed: return "completed";
+    case Task::Status::failed: return "failed";
+    case Task::Status::cancelled: return "cancelled";
+  }
+  return "failed";
+}
+
+/// ISO 8601 in UTC, with milliseconds.
+std::string timestamp(Task::Clock::time_point time) {
+  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+  const std::time_t seconds = milliseconds / 1000;
+  std::tm parts{};
+  ::gmtime_r(&seconds, &parts);
+  std::array<char, 32> text{};
+  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
+  const std::string fraction = std::to_string(1000 + milliseconds % 1000);
+  return std::string(text.data(), size) + "." + fraction.substr(1) + "Z";
+}
+
+/// The members that every form has.
+Json membersOf(const Task& task, Era era) {
+  const bool modern = era == Era::modern;
+  Json value{{"taskId", task.id},
+             {"status", nameOf(task.status)},
+             {"createdAt", timestamp(task.created)},
+             {"lastUpdatedAt", timestamp(task.updated)},
+             {modern ? "ttlMs" : "ttl", task.ttl_ms},
+             {modern ? "pollIntervalMs" : "pollInterval", task.poll_ms}};
+  if (!task.message.empty()) value["statusMessage"] = task.message;
+  return value;
+}
+
+}  // namespace
+
+Json createdTask(const Task& task, Era era) {
+  if (era == Era::legacy) return {{"task", membersOf(task, era)}};
+  Json value = membersOf(task, era);
+  value["resultType"] = "task";
+  return value;
+}
+
+Json describeTask(const Task& task, Era era) {
+  Json value = membersOf(task, era);
+  if (!task.details.is_null()) value["_meta"] = task.details;
+  if (era == Era::legacy) return value;
+  if (task.status == Task::Status::completed) {
+    value["result"] = task.result;
+    value["result"]["resultType"] = "complete";
+  }
+  if (task.status == Task::Status::failed) {
+    value["error"] = {{"code", task.error.code}, {"message", task.error.message}};
+    if (!task.error.data.is_null()) value["error"]["data"] = task.error.data;
+  }
+  if (task.status == Task::Status::input_required) {
+    Json& requests = value["inputRequests"] = Json::object();
+    for (const auto& [key, request] : task.requests)
+      requests[key] = Json{{"method", request.method}, {"params", request.params}};
+  }
+  return value;
+}
+
+RpcError missingTasks() {
+  return {code::kMissingCapability,
+          "the client did not declare the extension " + std::string(kTasksExtension),
+          {{"requiredCapabilities", {{"extensions", {{kTasksExtension, Json::object()}}}}}}};
+}
+
+Json tagged(Json params, const Json& id) {
+  if (params.is_null()) params = Json::object();
+  params["_meta"][meta::kSubscriptionId] = id;
+  return params;
+}
+
+RpcError unknownTask() { return {code::kInvalidParams, "there is no task with this id, or its time is over", {}}; }
+
+std::expected<Task, RpcError> Features::readTask(const Call& /*call*/, const std::string& /*id*/) {
+  return std::unexpected(unknownTask());
+}
+
+std::optional<RpcError> Features::updateTask(const Call& /*call*/, const std::string& /*id*/, const Json& /*answers*/) {
+  return unknownTask();
+}
+
+std::optional<RpcError> Features::cancelTask(const Call& /*call*/, const std::string& /*id*/) { return unknownTask(); }
+
+}  // namespace caisson::mcp
