@@ -1,9 +1,11 @@
 // Behaviour for programs that link the library, beyond the command line.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "audit/log.h"
@@ -105,6 +107,38 @@ TEST_F(Library, ALargeCallerIsNotHeldAgainstThePayload) {
       EXPECT_EQ(warning.find("memory came"), std::string::npos) << warning;
   }
   EXPECT_EQ(ballast.back(), 'x');
+}
+
+/// Cancels before the runtime has started the program, and while the program runs.
+TEST_F(Library, ARunWithAnOciRuntimeIsCancelled) {
+  CONFORMS("R-RUNTIME-1");
+  const TempDir workspace;
+  for (const char* runtime : {"runc", "crun"}) {
+    if (!exists("/usr/sbin/" + std::string(runtime)) && !exists("/usr/bin/" + std::string(runtime))) continue;
+    for (const bool at_once : {true, false}) {
+      auto policy = Policy::profile("bash");
+      ASSERT_TRUE(policy && policy->set("isolation.runtime", runtime));
+      ASSERT_TRUE(policy->append("isolation.may_be_missing", "runtime"));
+      ASSERT_TRUE(policy->set("filesystem.workspace.path", workspace.path()));
+      ASSERT_TRUE(policy->set("filesystem.workspace.mode", "rw"));
+      int ends[2];
+      ASSERT_EQ(::pipe(ends), 0);
+      std::thread canceller([&] {
+        if (!at_once) eventually([&] { return exists(workspace / "ready"); }, std::chrono::seconds(20));
+        (void)!::write(ends[1], "x", 1);
+      });
+      const auto result = run({.policy = *policy,
+                               .command = {"sh", "-c", "touch ready; sleep 300"},
+                               .program = caissonBinary(),
+                               .cancel_descriptor = ends[0]});
+      canceller.join();
+      ::close(ends[0]);
+      ::close(ends[1]);
+      ::unlink((workspace / "ready").c_str());
+      ASSERT_TRUE(result) << result.error().message();
+      EXPECT_EQ(result->outcome, OutcomeKind::cancelled) << runtime << (result->error ? result->error->message() : "");
+    }
+  }
 }
 
 }  // namespace
