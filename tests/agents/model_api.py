@@ -142,10 +142,16 @@ def handler_for(script):
     return Handler
 
 
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """Clients that distrust the certificate or leave early are part of the tests."""
+
+
 def serve(script, address="127.0.0.1", certificate=None, key=None):
     """Starts the server in a thread and returns it; server_address[1] is its port."""
-    server = http.server.ThreadingHTTPServer((address, 0), handler_for(script))
-    server.daemon_threads = True
+    server = Server((address, 0), handler_for(script))
     if certificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(certificate, key)

@@ -26,9 +26,9 @@ std::string keyOf(std::string_view session) {
 std::string wrapped(const JsonValue& call, const std::string& command, const std::string& project,
                     const HookOptions& options) {
   std::string line = shellQuoted(options.program) + " agent exec --project=" + shellQuoted(project);
-  // Codex names the directory with each command; the others expect `cd` to last.
+  // Claude Code expects `cd` to last; the others name the directory with each command.
   const std::string key = keyOf(call.textAt("session_id").value_or(""));
-  if (options.host != "codex" && !key.empty()) line += " --remember=" + key;
+  if (options.host == "claude-code" && !key.empty()) line += " --remember=" + key;
   for (const std::string& flag : options.flags) line += " " + shellQuoted(flag);
   return line + " -- " + shellQuoted(command);
 }

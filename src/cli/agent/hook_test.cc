@@ -1,0 +1,68 @@
+#include "cli/agent/hook.h"
+
+#include <gtest/gtest.h>
+
+#include "base/json_value.h"
+#include "cli/agent/configuration.h"
+#include "cli/agent/project_session.h"
+
+namespace caisson::cli {
+namespace {
+
+JsonValue answerTo(const std::string& input, const std::string& host) {
+  const auto answer =
+      wrapShellCall(input, "/src/app", {.program = "/usr/bin/caisson", .host = host, .flags = {"--net=none"}});
+  EXPECT_TRUE(answer) << answer.error().message();
+  return JsonValue::parse(answer.value_or("{}"))->find("hookSpecificOutput").value();
+}
+
+constexpr const char* kShellCall =
+    R"({"hook_event_name":"PreToolUse","session_id":"a;b","tool_input":{"command":"echo 'x'","dir":"/"}})";
+
+TEST(AgentHook, QuotesTheCommandAsOneArgument) {
+  EXPECT_EQ(answerTo(kShellCall, "claude-code").find("updatedInput")->textAt("command"),
+            "/usr/bin/caisson agent exec --project=/src/app --remember=ab --net=none -- 'echo '\\''x'\\'''");
+}
+
+TEST(AgentHook, AnswersInTheFormOfTheAgent) {
+  EXPECT_FALSE(answerTo(kShellCall, "claude-code").find("permissionDecision"));
+  EXPECT_EQ(answerTo(kShellCall, "codex").textAt("permissionDecision"), "allow");
+  EXPECT_EQ(answerTo(kShellCall, "gemini").find("tool_input")->textAt("dir"), "/");
+}
+
+TEST(AgentHook, CallWithoutCommandIsAnError) {
+  for (const char* input : {"", "{}", R"({"tool_input":{}})", R"({"tool_input":{"command":["ls"]}})"})
+    EXPECT_FALSE(wrapShellCall(input, "/src/app", {.program = "caisson", .host = "codex"})) << input;
+}
+
+TEST(AgentHook, ShellQuotedTextIsOneWord) {
+  EXPECT_EQ(shellQuoted("a/b-c=d"), "a/b-c=d");
+  EXPECT_EQ(shellQuoted(""), "''");
+  EXPECT_EQ(shellQuoted("$(x)\n'"), "'$(x)\n'\\'''");
+}
+
+TEST(AgentSettings, SecretsAreNoticed) {
+  for (const char* text : {R"({"env":{"MY_API_KEY":"abc"}})", "experimental_bearer_token = \"abc\"",
+                           "password: hunter2", R"({"url":"https://me:pass@example.org"})",
+                           R"(["ghp_0123456789abcdefghijklmnopqrstuvwxyz"])", "-----BEGIN PRIVATE KEY-----"})
+    EXPECT_TRUE(mayHoldSecret("settings.json", text)) << text;
+  EXPECT_TRUE(mayHoldSecret("notes.md", "use ghp_0123456789abcdefghijklmnopqrstuvwxyz for it"));
+  EXPECT_TRUE(mayHoldSecret("settings.json", std::string(5000, 'a'))) << "too long to be read";
+}
+
+TEST(AgentSettings, OrdinaryOnesAreCopied) {
+  for (const char* text :
+       {R"({"model":"opus","maxTokens":8000,"theme":"dark"})", "model = \"gpt-5\"\n[tui]\nnotify = true"})
+    EXPECT_FALSE(mayHoldSecret("settings.json", text)) << text;
+  EXPECT_FALSE(mayHoldSecret("CLAUDE.md", "Tokens: count them.\nPassword: ask the user."));
+}
+
+TEST(AgentSession, NameDiffersForProjectsOfTheSameName) {
+  const std::string name = projectSessionName("/a/my app");
+  EXPECT_TRUE(name.starts_with("agent-my-app-")) << name;
+  EXPECT_NE(name, projectSessionName("/b/my app"));
+  EXPECT_EQ(name, projectSessionName("/a/my app"));
+}
+
+}  // namespace
+}  // namespace caisson::cli
