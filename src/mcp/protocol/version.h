@@ -28,7 +28,8 @@ inline bool isLegacyVersion(std::string_view version) {
 /// compare as text.
 inline bool hasStructuredContent(std::string_view version) { return version >= "2025-06-18"; }
 
-/// The extension of 2026-07-28 for calls that continue after their answer. 2025-11-25 had another form of it in its core.
+/// The extension of 2026-07-28 for calls that continue after their answer. 2025-11-25 had another form of it in its
+/// core.
 inline constexpr std::string_view kTasksExtension = "io.modelcontextprotocol/tasks";
 inline constexpr std::string_view kLegacyTasksVersion = "2025-11-25";
 
