@@ -186,6 +186,7 @@ TEST_F(McpTasks, SubscriberIsNotifiedOfTheEnd) {
 }
 
 TEST_F(McpTasks, KilledServerLeavesTheRealStateOfEachTask) {
+  CONFORMS("R-SESSION-10");
   auto first = start(capabilities());
   const std::string lost = create(*first);
   const std::string kept = create(*first, {{"keep", true}});

@@ -46,7 +46,7 @@ Result<std::string> userSecret(std::string_view name) {
                                    .reason = kept ? "invalid secret" : "",
                                    .hint = "remove the file; a new one is made"});
     if (kept.error().sys_errno != ENOENT) return std::unexpected(kept.error());
-    // Under a name of its own first: another server may create the secret at the same time, and the first one counts.
+    // Under a temporary name first: another server may create the secret at the same time, and the first one is used.
     const std::string fresh = std::string(name) + "." + randomDigits().substr(0, 16);
     if (auto written = directory->writeFileAtomic(fresh, randomDigits(), 0600); !written)
       return std::unexpected(written.error());

@@ -173,7 +173,7 @@ std::optional<Outcome> startTask(Sandboxes& sandboxes, Call& call, const Sandbox
   const auto id = sealTaskId(reference);
   const bool ended = id && awaitSoon(sandboxes, call, *sandbox, reference.number, options.wait);
   if (!id || (!ended && call.cancelled())) {
-    // No client can name the command, so nobody could end it later.
+    // No client knows the id of the command, so none could kill it later.
     (void)sandboxes.with(*sandbox, [&](Session& session) { return session.stop(reference.number); });
     return id ? Outcome(errorResult("cancelled")) : Outcome(failure(call, id.error()));
   }
