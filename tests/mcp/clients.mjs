@@ -1,5 +1,5 @@
-// The whole flow of a task, driven by the official TypeScript clients (SDK v1 and v2, both eras, stdio and HTTP), with
-// the questions of the server answered, and by the Inspector's command line.
+// The official TypeScript clients (SDK v1 and v2, both eras, stdio and HTTP) use every tool, with the questions of the
+// server answered, and run commands as tasks; the Inspector's command line does the same for one sandbox.
 //   node clients.mjs CAISSON SCRATCH_DIRECTORY
 // Run from the directory in which the packages are installed.
 import assert from 'node:assert/strict';
@@ -53,7 +53,9 @@ function makeClient(kind, answers) {
 }
 
 async function flow(client, where, answers) {
+  const used = new Set();
   const call = async (name, args) => {
+    used.add(name);
     const result = await client.callTool({ name, arguments: args });
     assert.ok(!result.isError, `${name}: ${JSON.stringify(result)}`);
     assert.ok(result.structuredContent, `${name} has no structured content`);
@@ -73,6 +75,19 @@ async function flow(client, where, answers) {
   const { changes } = await call('sandbox_diff', { sandbox_id });
   assert.deepEqual(changes.map((change) => `${change.change} ${change.path}`), ['modified a.txt', 'added b.txt']);
   assert.equal(readFileSync(join(where.project, 'a.txt'), 'utf8'), 'from the host\n');
+  await call('sandbox_edit_file', { sandbox_id, path: 'b.txt', old_text: 'first', new_text: 'edited' });
+  const fork = await call('sandbox_fork', { sandbox_id, stop_processes: true });
+  assert.equal((await call('sandbox_read_file', { sandbox_id: fork.sandbox_id, path: 'b.txt' })).content, 'edited');
+  const { exec_id } = await call('sandbox_execute',
+    { sandbox_id, command: 'cat', background: true, keep_stdin: true });
+  await call('sandbox_process', { sandbox_id, exec_id, action: 'input', data: 'typed', close: true });
+  assert.equal((await call('sandbox_process', { sandbox_id, exec_id })).stdout, 'typed');
+  const listed = (await call('sandbox_list', {})).sandboxes.map((sandbox) => sandbox.sandbox_id);
+  assert.ok(listed.includes(sandbox_id) && listed.includes(fork.sandbox_id));
+  answers.next = { action: 'accept', content: { decision: 'allow' } };
+  await call('sandbox_commit', { sandbox_id, paths: ['b.txt'] });
+  assert.equal(readFileSync(join(where.project, 'b.txt'), 'utf8'), 'edited');
+  answers.asked.length = 0;
 
   // A directory beyond the workspace: the person is asked, and both answers count.
   answers.next = { action: 'decline' };
@@ -115,9 +130,89 @@ async function flow(client, where, answers) {
   }
   assert.equal(left.stdout, 'none\n', 'a cancelled command lives on');
 
-  for (const id of [sandbox_id, second.sandbox_id]) await call('sandbox_destroy', { sandbox_id: id });
+  if (answers.kind === 'v1') await legacyTask(client, sandbox_id);
+  for (const id of [sandbox_id, second.sandbox_id, fork.sandbox_id]) await call('sandbox_destroy', { sandbox_id: id });
   const gone = await client.callTool({ name: 'sandbox_execute', arguments: { sandbox_id, command: 'true' } });
   assert.equal(gone.isError, true);
+  assert.deepEqual(tools.map((tool) => tool.name).filter((name) => !used.has(name)), [], 'tools that were not used');
+}
+
+// The tasks of 2025-11-25, which only the v1 client has.
+async function legacyTask(client, sandbox_id) {
+  const command = { name: 'sandbox_execute', arguments: { sandbox_id, command: 'echo begin; sleep 1; echo end; exit 3' } };
+  const seen = [];
+  let result;
+  for await (const message of client.experimental.tasks.callToolStream(command, v1.CallToolResultSchema,
+    { task: { ttl: 60000 } })) {
+    seen.push(message.type);
+    assert.notEqual(message.type, 'error', String(message.error));
+    if (message.type === 'result') result = message.result;
+  }
+  assert.equal(seen[0], 'taskCreated');
+  assert.deepEqual([result.structuredContent.exit_code, result.structuredContent.stdout], [3, 'begin\nend\n']);
+  const endless = { name: 'sandbox_execute', arguments: { sandbox_id, command: 'sleep 300' } };
+  for await (const message of client.experimental.tasks.callToolStream(endless, v1.CallToolResultSchema,
+    { task: { ttl: 60000 } })) {
+    if (message.type !== 'taskCreated') continue;
+    assert.equal((await client.experimental.tasks.getTask(message.task.taskId)).status, 'working');
+    assert.equal((await client.experimental.tasks.cancelTask(message.task.taskId)).status, 'cancelled');
+    break;
+  }
+}
+
+// The tasks extension of 2026-07-28. The v2 client rejects results of type `task`, so its transports are used directly:
+// what is sent, and with which headers, is still the SDK's.
+async function modernTasks(transport, where) {
+  const waiting = new Map();
+  let number = 0;
+  transport.onmessage = (message) => waiting.get(message.id)?.(message);
+  await transport.start();
+  const request = async (method, params) => {
+    const id = ++number;
+    const _meta = { 'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientCapabilities': { elicitation: { form: {} },
+        extensions: { 'io.modelcontextprotocol/tasks': {} } } };
+    const answered = new Promise((resolve) => waiting.set(id, resolve));
+    await transport.send({ jsonrpc: '2.0', id, method, params: { ...params, _meta } });
+    const { result, error } = await answered;
+    assert.ok(result, `${method}: ${JSON.stringify(error)}`);
+    return result;
+  };
+  const call = (name, args) => request('tools/call', { name, arguments: args });
+  const until = async (taskId, ...wanted) => {
+    for (let i = 0; i < 300; ++i) {
+      const task = await request('tasks/get', { taskId });
+      if (wanted.includes(task.status)) return task;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    throw new Error(`the task did not become ${wanted}`);
+  };
+  const { capabilities } = await request('server/discover', {});
+  assert.ok(capabilities.extensions['io.modelcontextprotocol/tasks']);
+  const { structuredContent: { sandbox_id } } = await call('sandbox_create', { workspace_path: where.project });
+  const quick = await call('sandbox_execute', { sandbox_id, command: 'echo quick', wait_ms: 30000 });
+  assert.deepEqual([quick.resultType, quick.structuredContent.stdout], ['complete', 'quick\n']);
+  const long = await call('sandbox_execute', { sandbox_id, command: 'echo begin; sleep 2; echo end; exit 3', wait_ms: 0 });
+  assert.equal(long.resultType, 'task');
+  const { result } = await until(long.taskId, 'completed');
+  assert.deepEqual([result.structuredContent.exit_code, result.structuredContent.stdout], [3, 'begin\nend\n']);
+  const asking = await call('sandbox_execute', { sandbox_id, command: 'head -n 1', wait_ms: 0, keep_stdin: true });
+  const [key] = Object.keys((await until(asking.taskId, 'input_required')).inputRequests);
+  await request('tasks/update', { taskId: asking.taskId,
+    inputResponses: { [key]: { action: 'accept', content: { text: 'typed' } } } });
+  assert.equal((await until(asking.taskId, 'completed')).result.structuredContent.stdout, 'typed\n');
+  const endless = await call('sandbox_execute', { sandbox_id, command: 'sleep 300', wait_ms: 0 });
+  await request('tasks/cancel', { taskId: endless.taskId });
+  await until(endless.taskId, 'cancelled');
+  await call('sandbox_destroy', { sandbox_id });
+  await transport.close();
+}
+
+async function modernTasksOverStdio() {
+  const where = place();
+  await modernTasks(new v2.StdioClientTransport({
+    command: caisson, args: ['mcp', '--workspace', where.project], env: environment(where.state), stderr: 'ignore',
+  }), where);
 }
 
 async function overStdio(kind) {
@@ -133,7 +228,8 @@ async function overStdio(kind) {
   assert.equal(execFileSync(caisson, ['session', 'list'], { env: environment(where.state), encoding: 'utf8' }), '');
 }
 
-async function overHttp(kind) {
+/// Calls `use` with the place and the transport options of a running HTTP server.
+async function withHttpServer(use) {
   const where = place();
   const server = spawn(caisson, ['mcp', '--http', '0', '--workspace', where.project],
     { env: environment(where.state), stdio: ['ignore', 'ignore', 'pipe'] });
@@ -147,21 +243,31 @@ async function overHttp(kind) {
     server.on('exit', () => reject(new Error(`the server ended: ${text}`)));
   });
   try {
-    const open = await fetch(url, { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });
-    assert.equal(open.status, 401);
     const token = readFileSync(join(where.state, 'mcp', 'token'), 'utf8').trim();
-    const answers = { asked: [], next: null, kind };
-    const client = makeClient(kind, answers);
-    const sdk = kind === 'v1' ? v1 : v2;
-    await client.connect(new sdk.StreamableHTTPClientTransport(new URL(url),
-      { requestInit: { headers: { Authorization: `Bearer ${token}` } } }));
-    await flow(client, where, answers);
-    await client.close();
+    await use(where, new URL(url), { requestInit: { headers: { Authorization: `Bearer ${token}` } } });
   } finally {
     server.removeAllListeners('exit');
     server.kill('SIGTERM');
     await new Promise((resolve) => server.on('exit', resolve));
   }
+}
+
+async function overHttp(kind) {
+  await withHttpServer(async (where, url, options) => {
+    const open = await fetch(url, { method: 'POST', body: '{}', headers: { 'content-type': 'application/json' } });
+    assert.equal(open.status, 401);
+    const answers = { asked: [], next: null, kind };
+    const client = makeClient(kind, answers);
+    const sdk = kind === 'v1' ? v1 : v2;
+    await client.connect(new sdk.StreamableHTTPClientTransport(url, options));
+    await flow(client, where, answers);
+    await client.close();
+  });
+}
+
+async function modernTasksOverHttp() {
+  await withHttpServer((where, url, options) =>
+    modernTasks(new v2.StreamableHTTPClientTransport(url, options), where));
 }
 
 function inspector(era) {
@@ -190,6 +296,8 @@ for (const kind of ['v1', 'v2-legacy', 'v2-modern', 'v2-auto']) {
   tests.push([`SDK ${kind} over stdio`, () => overStdio(kind)]);
   tests.push([`SDK ${kind} over HTTP`, () => overHttp(kind)]);
 }
+tests.push(['tasks over stdio, SDK v2 transport', modernTasksOverStdio]);
+tests.push(['tasks over HTTP, SDK v2 transport', modernTasksOverHttp]);
 for (const era of ['legacy', 'modern']) tests.push([`Inspector, ${era}`, async () => inspector(era)]);
 
 let failed = 0;

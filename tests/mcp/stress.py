@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """stress.py CAISSON [CLIENTS [ROUNDS]]: a crowd of clients at one `caisson mcp --http`, doing everything at once.
 
-Half of the clients speak 2026-07-28, half 2025-11-25 with a session each. Every client has separate sandboxes and
-checks that what it gets back is its own: outputs, files, states, refusals. Calls are cancelled in the middle, questions
+Half of the clients speak 2026-07-28, half of these with the tasks extension; the others speak 2025-11-25 with a session
+each. Every client has separate sandboxes and
+checks that what it gets back is its own: outputs, files, states, refusals, tasks. Calls are cancelled in the middle, questions
 answered with no, streams of changes listened to. In the end the server is told to stop and must leave nothing.
 Built with ThreadSanitizer (make test-mcp-stress), the server must not report anything either.
 """
@@ -21,6 +22,7 @@ import time
 MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 CAPABILITIES = {"elicitation": {"form": {}}}
+TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 WAIT = 240  # seconds for one answer: instrumented, on two cores, behind sixty others
 
 
@@ -32,6 +34,7 @@ class Client:
     def __init__(self, port, number):
         self.port, self.number, self.ids = port, number, 0
         self.modern = number % 2 == 0
+        self.tasks = number % 4 == 0
         self.session = None
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT)
         if not self.modern:
@@ -43,7 +46,7 @@ class Client:
         self.ids += 1
         if self.modern:
             params = {**params, "_meta": {"io.modelcontextprotocol/protocolVersion": MODERN,
-                                          "io.modelcontextprotocol/clientCapabilities": CAPABILITIES}}
+                                          "io.modelcontextprotocol/clientCapabilities": {**CAPABILITIES, **(TASKS if self.tasks else {})}}}
         return {"jsonrpc": "2.0", "id": self.ids, "method": method, "params": params}
 
     def post(self, connection, message):
@@ -51,7 +54,8 @@ class Client:
         if self.modern:
             headers.update({"MCP-Protocol-Version": MODERN, "Mcp-Method": message["method"]})
             params = message.get("params", {})
-            name = params.get("uri" if message["method"] == "resources/read" else "name")
+            kind = message["method"].split("/")[0]
+            name = params.get({"resources": "uri", "tasks": "taskId"}.get(kind, "name"))
             if name:
                 headers["Mcp-Name"] = name
         elif self.session:
@@ -78,9 +82,41 @@ class Client:
     def tool(self, name, /, **arguments):
         answer = self.request("tools/call", {"name": name, "arguments": arguments})
         result = answer.get("result", {})
+        if result.get("resultType") == "task" and self.tasks:
+            result = self.ended(result["taskId"]).get("result", {})
         if result.get("isError") or "structuredContent" not in result:
             raise Failure(f"{name}: {json.dumps(answer)[:600]}")
         return result["structuredContent"]
+
+    def ended(self, task):
+        """The task once it has ended."""
+        deadline = time.monotonic() + WAIT
+        while time.monotonic() < deadline:
+            state = self.request("tasks/get", {"taskId": task})
+            if state.get("result", {}).get("status") not in ("working", "input_required"):
+                return state.get("result", state)
+            time.sleep(0.1)
+        raise Failure(f"the task does not end: {state}")
+
+    def begin_task(self, box, command):
+        answer = self.request("tools/call", {"name": "sandbox_execute", "arguments": {"sandbox_id": box, "command": command, "wait_ms": 0}})
+        if answer.get("result", {}).get("resultType") != "task":
+            raise Failure(f"no task: {json.dumps(answer)[:600]}")
+        return answer["result"]["taskId"]
+
+    def heard_end(self, task):
+        """Listens to the task on another connection until a notification tells its end; returns that."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
+        self.post(connection, self.message("subscriptions/listen", {"notifications": {"taskIds": [task]}}))
+        response = connection.getresponse()
+        try:
+            while line := response.readline():
+                message = json.loads(line[5:]) if line.startswith(b"data:") and line[5:].strip() else {}
+                if message.get("method") == "notifications/tasks" and message["params"]["status"] == "completed":
+                    return message["params"]
+        finally:
+            connection.close()
+        raise Failure("the stream of notifications ended before the task")
 
     def begin_and_leave(self, box):
         """Starts a call and cancels it: by hanging up since 2026-07-28, by a notification before. That one takes another
@@ -116,6 +152,8 @@ def one_round(client, round_number, outside):
     client.tool("sandbox_write_file", sandbox_id=box, path="mine", content=mark)
     expect("file", client.tool("sandbox_read_file", sandbox_id=box, path="mine")["content"], mark)
     client.begin_and_leave(box)
+    if client.tasks:
+        tasks_round(client, box, mark)
     for _ in range(3):
         expect("echo", client.tool("sandbox_execute", sandbox_id=box, command="cat mine")["stdout"], mark)
     client.request("resources/read", {"uri": f"caisson://{box}/fs/mine"})
@@ -142,6 +180,20 @@ def one_round(client, round_number, outside):
     expect("destroyed", client.tool("sandbox_destroy", sandbox_id=box)["destroyed"], True)
     gone = client.request("tools/call", {"name": "sandbox_execute", "arguments": {"sandbox_id": box, "command": "true"}})
     expect("use after the end", gone["result"].get("isError"), True)
+
+
+def tasks_round(client, box, mark):
+    first = client.begin_task(box, f"sleep 0.5; echo {mark}-first")
+    second = client.begin_task(box, f"echo {mark}-second")
+    endless = client.begin_task(box, "sleep 1000")
+    expect("notification", client.heard_end(first)["result"]["structuredContent"]["stdout"], mark + "-first\n")
+    expect("task", client.ended(second)["result"]["structuredContent"]["stdout"], mark + "-second\n")
+    client.request("tasks/cancel", {"taskId": endless})
+    expect("cancelled task", client.ended(endless)["status"], "cancelled")
+    other = Client(client.port, client.number)  # a reconnected client has nothing but the id
+    expect("task of another connection", other.ended(first)["result"]["structuredContent"]["stdout"], mark + "-first\n")
+    other.end()
+    expect("forged id", client.request("tasks/get", {"taskId": first[:-1]})["error"]["code"], -32602)
 
 
 def refused(client, params):

@@ -6,6 +6,7 @@
 
 #include "base/base64.h"
 #include "base/sha256.h"
+#include "mcp/protocol/secret.h"
 
 namespace caisson::mcp {
 namespace {
@@ -15,13 +16,6 @@ std::string digestOf(const std::string& method, const Json& params) {
   Json kept = params;
   for (const char* key : {"_meta", "inputResponses", "requestState"}) kept.erase(key);
   return hex(Sha256().add(method).add(std::string_view("\n")).add(writeJson(kept)).finish());
-}
-
-bool sameText(std::string_view a, std::string_view b) {
-  if (a.size() != b.size()) return false;
-  unsigned difference = 0;
-  for (std::size_t at = 0; at < a.size(); ++at) difference |= static_cast<unsigned char>(a[at] ^ b[at]);
-  return difference == 0;
 }
 
 std::int64_t seconds(RequestState::Clock::time_point time) {
@@ -35,14 +29,8 @@ RequestState::RequestState() {
   if (::getrandom(key_.data(), key_.size(), 0) != static_cast<ssize_t>(key_.size())) std::abort();
 }
 
-/// HMAC (RFC 2104) with SHA-256; the key is exactly one block.
 std::string RequestState::sign(std::string_view text) const {
-  std::array<std::uint8_t, 64> inner = key_;
-  std::array<std::uint8_t, 64> outer = key_;
-  for (std::uint8_t& byte : inner) byte ^= 0x36U;
-  for (std::uint8_t& byte : outer) byte ^= 0x5CU;
-  const Digest first = Sha256().add(inner.data(), inner.size()).add(text).finish();
-  return hex(Sha256().add(outer.data(), outer.size()).add(first).finish());
+  return hmacSha256({reinterpret_cast<const char*>(key_.data()), key_.size()}, text);
 }
 
 std::string RequestState::seal(std::string_view state, const std::string& method, const Json& params) const {
@@ -56,7 +44,7 @@ std::optional<std::string> RequestState::open(std::string_view token, const std:
   const std::size_t dot = token.rfind('.');
   if (dot == std::string_view::npos) return std::nullopt;
   const std::string_view text = token.substr(0, dot);
-  if (!sameText(sign(text), token.substr(dot + 1))) return std::nullopt;
+  if (!sameSecret(sign(text), token.substr(dot + 1))) return std::nullopt;
   const auto bytes = decodeBase64(text);
   if (!bytes) return std::nullopt;
   const auto body = parseJson(*bytes);

@@ -57,19 +57,8 @@ std::string abbreviated(const std::string& text, bool& cut) {
          text.substr(tail);
 }
 
-Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std::uint32_t number, milliseconds patience,
-                        std::uint64_t offset) {
-  const auto begin = Clock::now();
-  for (int steps = 1;; ++steps) {
-    const auto left =
-        std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(begin + patience - Clock::now()));
-    const double seconds = std::chrono::duration<double>(std::min(left, kStep)).count();
-    const auto info = sandboxes.with(sandbox, [&](Session& session) { return session.wait(number, seconds); });
-    if (!info) return failure(call, info.error());
-    if (!info->running || left <= kStep || call.cancelled()) break;
-    if (steps % kStepsPerHeartbeat == 0)
-      call.progress(std::chrono::duration<double>(Clock::now() - begin).count(), std::nullopt, "still running");
-  }
+Json describeCommand(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox, std::uint32_t number,
+                     std::uint64_t offset, const std::string& note) {
   const Result<Json> described = sandboxes.with(sandbox, [&](Session& session) -> Result<Json> {
     const auto info = session.status(number);
     if (!info) return std::unexpected(info.error());
@@ -93,6 +82,7 @@ Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std:
     Json denials = Json::array();
     for (const Violation& refused : info->violations) denials.push_back(describeDenial(refused));
     if (!denials.empty()) value["denials"] = std::move(denials);
+    if (!note.empty()) value["note"] = note;
     if (const auto whole_session = session.info(); whole_session && !whole_session->warnings.empty())
       value["warnings"] = whole_session->warnings;
     if (!info->running) {
@@ -105,6 +95,22 @@ Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std:
     return result;
   });
   return described ? *described : failure(call, described.error());
+}
+
+Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std::uint32_t number, milliseconds patience,
+                        std::uint64_t offset) {
+  const auto begin = Clock::now();
+  for (int steps = 1;; ++steps) {
+    const auto left =
+        std::max(milliseconds(0), std::chrono::duration_cast<milliseconds>(begin + patience - Clock::now()));
+    const double seconds = std::chrono::duration<double>(std::min(left, kStep)).count();
+    const auto info = sandboxes.with(sandbox, [&](Session& session) { return session.wait(number, seconds); });
+    if (!info) return failure(call, info.error());
+    if (!info->running || left <= kStep || call.cancelled()) break;
+    if (steps % kStepsPerHeartbeat == 0)
+      call.progress(std::chrono::duration<double>(Clock::now() - begin).count(), std::nullopt, "still running");
+  }
+  return describeCommand(sandboxes, call, sandbox, number, offset);
 }
 
 }  // namespace caisson::mcp

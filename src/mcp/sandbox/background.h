@@ -16,8 +16,11 @@ namespace caisson::mcp {
 std::optional<std::uint32_t> backgroundNumber(const std::string& exec_id);
 std::string backgroundId(std::uint32_t number);
 
-/// Waits for the end of a background command, at most `patience`, while sending progress, then describes it in the
-/// format of other commands. `offset`: where its standard output is read from; standard error is read from the start.
+/// Describes a background command in the format of other commands. `offset`: where its standard output is read from;
+/// standard error is read from the start. `note` is for the model.
+Json describeCommand(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox, std::uint32_t number,
+                     std::uint64_t offset, const std::string& note = {});
+/// Waits for the end of a background command, at most `patience`, while sending progress, then describes it.
 Json describeBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std::uint32_t number,
                         std::chrono::milliseconds patience, std::uint64_t offset);
 

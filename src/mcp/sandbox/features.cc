@@ -6,6 +6,7 @@
 #include "api/trial.h"
 #include "mcp/sandbox/prompts.h"
 #include "mcp/sandbox/resources.h"
+#include "mcp/sandbox/tasks.h"
 #include "mcp/sandbox/tools.h"
 #include "plan/landlock_tier.h"
 #include "policy/model.h"
@@ -74,7 +75,12 @@ class SandboxFeatures final : public Features {
              {"prompts", Json::object()},
              {"resources", {{"listChanged", true}, {"subscribe", false}}},
              {"completions", Json::object()}};
-    if (era == Era::legacy) all["logging"] = Json::object();
+    if (era == Era::legacy) {
+      all["logging"] = Json::object();
+      all["tasks"] = Json{{"cancel", Json::object()}, {"requests", {{"tools", {{"call", Json::object()}}}}}};
+    } else {
+      all["extensions"] = {{kTasksExtension, Json::object()}};
+    }
     return all;
   }
   [[nodiscard]] std::string instructions() const override {
@@ -97,15 +103,36 @@ class SandboxFeatures final : public Features {
       if (!values->is_object()) return RpcError{code::kInvalidParams, "params.arguments must be an object", {}};
       if (const std::string problem = checkArguments(*tool, *values); !problem.empty()) return errorResult(problem);
       const Json arguments = withoutAliases(*tool, *values);
+      if (call.era == Era::legacy && call.takesTask()) return performAsTask(*tool, call, arguments);
       return tool->perform(sandboxes_, call, Arguments(arguments));
     }
     return RpcError{code::kInvalidParams, "unknown tool: " + name, {}};
+  }
+  std::expected<Task, RpcError> readTask(const Call& call, const std::string& id) override {
+    return mcp::readTask(sandboxes_, call, id);
+  }
+  std::optional<RpcError> updateTask(const Call& /*call*/, const std::string& id, const Json& answers) override {
+    return mcp::updateTask(sandboxes_, id, answers);
+  }
+  std::optional<RpcError> cancelTask(const Call& /*call*/, const std::string& id) override {
+    return mcp::cancelTask(sandboxes_, id);
   }
   Outcome getPrompt(Call& call) override { return mcp::getPrompt(call); }
   Outcome readResource(Call& call) override { return mcp::readResource(sandboxes_, call); }
   Outcome complete(Call& call) override { return completeArgument(sandboxes_, call); }
 
  private:
+  /// A client of 2025-11-25 that requested a task understands no other result, so a failure is a protocol error.
+  Outcome performAsTask(const Tool& tool, Call& call, const Json& arguments) {
+    if (!tool.behaviour.task) return RpcError{code::kMethodNotFound, "this tool does not run as a task", {}};
+    Outcome outcome = tool.perform(sandboxes_, call, Arguments(arguments));
+    const auto* result = std::get_if<Json>(&outcome);
+    if (result == nullptr) return outcome;
+    const Json* content = find(*result, "content");
+    const bool has_text = content != nullptr && content->is_array() && !content->empty();
+    return RpcError{code::kInvalidParams, has_text ? textAt(content->front(), "text").value_or("") : "", {}};
+  }
+
   mutable std::once_flag tried_;
   mutable std::string instructions_;
   Sandboxes& sandboxes_;

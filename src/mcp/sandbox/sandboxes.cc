@@ -77,6 +77,18 @@ std::vector<Denial> Sandbox::denials() const {
   return {denials_.begin(), denials_.end()};
 }
 
+std::optional<unsigned> Sandbox::inputRound(std::uint32_t command) const {
+  const std::lock_guard lock(mutex_);
+  const auto place = inputs_.find(command);
+  return place == inputs_.end() ? 0 : place->second;
+}
+
+void Sandbox::noteInput(std::uint32_t command, bool closed) {
+  const std::lock_guard lock(mutex_);
+  const auto place = inputs_.emplace(command, 0).first;
+  place->second = closed || !place->second ? std::nullopt : std::optional(*place->second + 1);
+}
+
 Sandboxes::Sandboxes(SandboxSettings settings)
     : settings_(std::move(settings)), sweeper_([this] { look(); }), workers_(kMaxCommands) {}
 

@@ -55,6 +55,9 @@ class Sandbox {
   /// Adds denials of its commands, newest last. The newest 64 are kept.
   void record(const std::vector<Denial>& denials);
   [[nodiscard]] std::vector<Denial> denials() const;
+  /// How many answers the standard input of a task's command got from this server; nothing once it was closed.
+  [[nodiscard]] std::optional<unsigned> inputRound(std::uint32_t command) const;
+  void noteInput(std::uint32_t command, bool closed);
 
  private:
   friend class Sandboxes;
@@ -67,6 +70,7 @@ class Sandbox {
   std::uint64_t handles_since_ = 0;  ///< counts forgetHandles()
   std::deque<std::shared_ptr<Execution>> executions_;
   std::deque<Denial> denials_;
+  std::map<std::uint32_t, std::optional<unsigned>> inputs_;  ///< by command; absent: no answer yet
   std::uint64_t next_execution_ = 1;
 };
 using SandboxPointer = std::shared_ptr<Sandbox>;

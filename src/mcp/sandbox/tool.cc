@@ -114,17 +114,19 @@ Json describeTool(const Tool& tool) {
   Json input{{"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
   if (!required.empty()) input["required"] = std::move(required);
   Json output{{"type", "object"}, {"properties", Json::parse("{" + std::string(tool.output) + "}")}};
-  return {{"name", tool.name},
-          {"title", tool.title},
-          {"description", tool.description},
-          {"inputSchema", std::move(input)},
-          {"outputSchema", std::move(output)},
-          {"annotations",
-           {{"title", tool.title},
-            {"readOnlyHint", tool.behaviour.read_only},
-            {"destructiveHint", tool.behaviour.destructive},
-            {"idempotentHint", tool.behaviour.idempotent},
-            {"openWorldHint", tool.behaviour.open_world}}}};
+  Json described{{"name", tool.name},
+                 {"title", tool.title},
+                 {"description", tool.description},
+                 {"inputSchema", std::move(input)},
+                 {"outputSchema", std::move(output)},
+                 {"annotations",
+                  {{"title", tool.title},
+                   {"readOnlyHint", tool.behaviour.read_only},
+                   {"destructiveHint", tool.behaviour.destructive},
+                   {"idempotentHint", tool.behaviour.idempotent},
+                   {"openWorldHint", tool.behaviour.open_world}}}};
+  if (tool.behaviour.task) described["execution"] = {{"taskSupport", "optional"}};  // of 2025-11-25
+  return described;
 }
 
 std::string checkArguments(const Tool& tool, const Json& values) {

@@ -33,6 +33,7 @@ struct Behaviour {
   bool destructive = true;
   bool idempotent = false;
   bool open_world = false;
+  bool task = false;  ///< may be answered with a task
 };
 
 /// The arguments of a call, checked against the rows.

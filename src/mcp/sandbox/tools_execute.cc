@@ -5,6 +5,7 @@
 #include "mcp/sandbox/background.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
+#include "mcp/sandbox/tasks.h"
 #include "mcp/sandbox/tools.h"
 
 namespace caisson::mcp {
@@ -15,6 +16,8 @@ using Clock = Execution::Clock;
 
 /// Hosts time out after some minutes of silence, or after 60 s in total.
 constexpr milliseconds kHeartbeat{5000};
+/// A command that takes longer becomes a task, if the client takes tasks.
+constexpr std::int64_t kTaskAfterMs = 2000;
 
 constexpr Parameter kExecuteParameters[] = {
     kSandboxId,
@@ -44,7 +47,8 @@ constexpr Parameter kExecuteParameters[] = {
                     "unless timeout_ms is given, and lives as long as the sandbox."},
     {.name = "keep_stdin",
      .type = ParameterType::boolean,
-     .description = "With background: leave standard input open, for sandbox_process with action input."},
+     .description = "With background: leave standard input open, for sandbox_process with action input. In a task: the "
+                    "user is asked for input."},
 };
 
 constexpr Parameter kProcessParameters[] = {
@@ -195,6 +199,13 @@ Outcome execute(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   std::string note;
   if (auto needs = offerNetwork(sandboxes, call, *sandbox, request.command, note)) return *std::move(needs);
   if (arguments.flag("background")) return startBackground(sandboxes, call, **sandbox, std::move(request), arguments);
+  if (call.takesTask()) {
+    request.default_timeout = true;
+    request.keep_input = arguments.flag("keep_stdin") && call.can("elicitation");
+    // 2025-11-25: the client requested a task, so it must get one.
+    const std::int64_t wait = call.era == Era::legacy ? 0 : arguments.integer("wait_ms").value_or(kTaskAfterMs);
+    if (auto task = startTask(sandboxes, call, *sandbox, request, {milliseconds(wait), note})) return *std::move(task);
+  }
   const auto execution = sandboxes.begin(*sandbox, std::move(request), command.substr(0, 200));
   // After a cancellation no client knows the exec_id, so the command is killed with its process tree.
   if (!awaitEnd(call, execution, patienceOf(sandboxes, arguments), true)) return errorResult("cancelled");
@@ -252,7 +263,7 @@ constinit const Tool kExecuteTool{
         "empty unless given; there is no terminal. Long output is shown as its beginning and end.",
     .parameters = kExecuteParameters,
     .output = kExecutionSchema,
-    .behaviour = {.destructive = true},
+    .behaviour = {.destructive = true, .task = true},
     .perform = execute,
 };
 

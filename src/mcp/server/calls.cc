@@ -63,7 +63,11 @@ void Server::dispatch(const std::shared_ptr<Call>& call, Outcome (Features::*han
 void Server::runInWorker(const std::shared_ptr<Call>& call, std::function<Outcome(Call&)> handler) {
   workers_.run([this, call, handler = std::move(handler)] {
     if (call->cancelled()) return;
-    answerOutcome(*call, handler(*call));
+    try {
+      answerOutcome(*call, handler(*call));
+    } catch (const std::exception& problem) {
+      fail(*call, {code::kInternal, std::string("internal error: ") + problem.what(), {}});
+    }
     call->client->forget(*call);
   });
 }
