@@ -207,18 +207,34 @@ Result<bool> Store::redeem(std::string_view what, std::string_view session, std:
 }
 
 Result<std::optional<Approval>> Store::use(std::string_view what, std::string_view session, std::int64_t now) {
+  const Claim claim{std::string(what), std::string(session)};
+  auto used = useAll(std::span(&claim, 1), now);
+  if (!used) return fail(used.error());
+  if (!*used) return std::nullopt;
+  return std::move((*used)->front());
+}
+
+Result<std::optional<std::vector<Approval>>> Store::useAll(std::span<const Claim> claims, std::int64_t now) {
   auto held = lock();
   if (!held) return fail(held.error());
   auto approvals = read(now);
   if (!approvals) return fail(approvals.error());
-  const auto found = std::ranges::find_if(*approvals, [&](const Approval& one) {
-    return one.what == what && (one.scope != Scope::session || (!session.empty() && one.session == session));
-  });
-  if (found == approvals->end()) return std::nullopt;
-  const Approval used = *found;
-  if (auto recorded = record("redeem", used); !recorded) return fail(recorded.error());
-  if (used.scope != Scope::once) return used;
-  approvals->erase(found);  // before use: a crash loses the approval instead of allowing it twice
+  const std::size_t before = approvals->size();
+  std::vector<Approval> used;
+  for (const Claim& claim : claims) {
+    const auto found = std::ranges::find_if(*approvals, [&](const Approval& one) {
+      return one.what == claim.what &&
+             (one.scope != Scope::session || (!claim.session.empty() && one.session == claim.session));
+    });
+    if (found == approvals->end()) return std::nullopt;
+    used.push_back(*found);
+    if (found->scope == Scope::once) approvals->erase(found);
+  }
+  for (const Approval& one : used) {
+    if (auto recorded = record("redeem", one); !recorded) return fail(recorded.error());
+  }
+  if (approvals->size() == before) return used;
+  // Before use: a crash loses the approval instead of allowing it twice.
   if (auto written = write(*approvals); !written) return fail(written.error());
   return used;
 }

@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,12 @@ struct Approval {
   std::int64_t given = 0;    ///< seconds since 1970; set by grant()
   std::int64_t expires = 0;  ///< seconds since 1970; 0: grant() sets it, but a timed one must name its end
   std::string by;            ///< where the owner answered: "terminal", "elicitation", "console"
+};
+
+/// What useAll() looks for.
+struct Claim {
+  std::string what;
+  std::string session;  ///< or empty
 };
 
 /// Maximum age at which an approval for once, or for a session, can be redeemed.
@@ -63,6 +70,8 @@ class Store {
   Result<bool> redeem(std::string_view what, std::string_view session, std::int64_t now);
   /// As redeem(), but returns the approval, or nullopt.
   Result<std::optional<Approval>> use(std::string_view what, std::string_view session, std::int64_t now);
+  /// As use() for several at once: all are used, or none if one of them has no approval. In the order of `claims`.
+  Result<std::optional<std::vector<Approval>>> useAll(std::span<const Claim> claims, std::int64_t now);
   /// Removes the approval with this id. Returns whether there was one. If only the audit log fails, it is removed
   /// nevertheless and the result is an error.
   Result<bool> revoke(std::string_view id, std::int64_t now);

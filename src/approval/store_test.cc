@@ -42,6 +42,25 @@ TEST(Approvables, AreExactlyOneThingInPlainLetters) {
   }
 }
 
+TEST_F(ApprovalStore, UseAllUsesEveryApprovalOrNone) {
+  Store store = open();
+  ASSERT_TRUE(store.grant({.what = "host:a.example", .by = "terminal"}, kNow));
+  ASSERT_TRUE(store.grant({.what = "host:b.example", .by = "terminal"}, kNow));
+  const Claim missing[] = {{"host:a.example", ""}, {"host:c.example", ""}};
+  const auto none = store.useAll(missing, kNow);
+  ASSERT_TRUE(none);
+  EXPECT_FALSE(*none);
+  const Claim twice[] = {{"host:a.example", ""}, {"host:a.example", ""}};
+  EXPECT_FALSE(*store.useAll(twice, kNow));
+  EXPECT_EQ(store.list(kNow)->size(), 2U);
+  const Claim both[] = {{"host:b.example", ""}, {"host:a.example", ""}};
+  const auto used = store.useAll(both, kNow);
+  ASSERT_TRUE(used && *used);
+  EXPECT_EQ((**used)[0].what, "host:b.example");
+  EXPECT_EQ((**used)[1].what, "host:a.example");
+  EXPECT_TRUE(store.list(kNow)->empty());
+}
+
 TEST_F(ApprovalStore, OneGivenForOnceIsUsedUp) {
   CONFORMS("R-LEVEL-7");
   Store store = open();

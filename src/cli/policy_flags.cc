@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
-#include "cli/project.h"
 #include "policy/decode/syntax.h"
 #include "policy/model.h"
 #include "policy/profiles/profiles.h"
@@ -156,31 +155,40 @@ Result<void> applyFlag(Policy& policy, const Flag& flag, std::string_view value)
   return {};
 }
 
-Result<Policy> basePolicy(const Arguments& arguments) {
-  const auto file = arguments.value(kPolicyFile);
-  const auto profile = arguments.value(kProfile);
-  if (file && profile)
-    return fail(usageError("--profile " + std::string(*profile),
-                           "given together with --policy; one of them is the base",
-                           "let the file say `extends = \"" + std::string(*profile) + "\"`"));
-  if (file) return Policy::load(std::string(*file));
-  if (profile) {
-    auto policy = Policy::profile(*profile);
-    if (!policy) return fail(blame(policy.error(), {&kProfile, *profile}));
-    // The profile's hosts are for the egress filter, which the host's network does not pass.
-    const auto host_network = [](const Given& given) { return given.option->name == "net" && given.value == "host"; };
-    if (std::ranges::any_of(arguments.given, host_network)) policy->model().network.allowed_hosts.clear();
-    return policy;
-  }
-  auto project = projectPolicy();
-  if (!project) return fail(project.error());
-  if (*project) return **std::move(project);
+Result<Policy> defaultPolicy() {
   const auto owner = approval::loadOwner();
   if (!owner) return fail(owner.error());
   auto policy = Policy::profile(owner->profile.value_or(std::string(policy::kDefaultProfile)));
   if (policy || !owner->profile) return policy;
   return fail(plainError(Stage::policy, "configuration", owner->files.back() + ": defaults.profile",
                          "there is no built-in profile \"" + *owner->profile + "\"", policy.error().hint));
+}
+
+Result<BasedPolicy> based(Result<Policy> policy, PolicyBase base) {
+  if (!policy) return fail(policy.error());
+  return BasedPolicy{*std::move(policy), base};
+}
+
+Result<BasedPolicy> basePolicy(const Arguments& arguments, const ProjectLookup& lookup) {
+  const auto file = arguments.value(kPolicyFile);
+  const auto profile = arguments.value(kProfile);
+  if (file && profile)
+    return fail(usageError("--profile " + std::string(*profile),
+                           "given together with --policy; one of them is the base",
+                           "let the file say `extends = \"" + std::string(*profile) + "\"`"));
+  if (file) return based(Policy::load(std::string(*file)), PolicyBase::file);
+  if (profile) {
+    auto policy = Policy::profile(*profile);
+    if (!policy) return fail(blame(policy.error(), {&kProfile, *profile}));
+    // The profile's hosts are for the egress filter, which the host's network does not pass.
+    const auto host_network = [](const Given& given) { return given.option->name == "net" && given.value == "host"; };
+    if (std::ranges::any_of(arguments.given, host_network)) policy->model().network.allowed_hosts.clear();
+    return based(std::move(policy), PolicyBase::profile);
+  }
+  auto project = projectPolicy(lookup);
+  if (!project) return fail(project.error());
+  if (*project) return BasedPolicy{**std::move(project), PolicyBase::project};
+  return based(defaultPolicy(), PolicyBase::standard);
 }
 
 /// Rejects flags that have no effect with the policy's network mode.
@@ -244,16 +252,35 @@ Error inWordsOfFlags(Error error, const Arguments& arguments) {
   return error;
 }
 
-Result<Policy> policyFrom(const Arguments& arguments) {
-  auto policy = basePolicy(arguments);
-  if (!policy) return policy;
+Result<Policy> withFlags(Policy base, const Arguments& arguments) {
   for (const Given& given : arguments.given) {
     const Flag* flag = findFlag(*given.option);
     if (flag == nullptr) continue;  // an option of the verb
-    if (auto done = applyFlag(*policy, *flag, given.value); !done) return fail(blame(done.error(), given));
+    if (auto done = applyFlag(base, *flag, given.value); !done) return fail(blame(done.error(), given));
   }
-  if (auto served = refuseUnserved(policy->model(), arguments); !served) return fail(served.error());
-  return policy;
+  if (auto served = refuseUnserved(base.model(), arguments); !served) return fail(served.error());
+  return base;
+}
+
+std::vector<std::string> keysOfFlags(const Arguments& arguments) {
+  std::vector<std::string> keys;
+  for (const Given& given : arguments.given) {
+    const Flag* flag = findFlag(*given.option);
+    if (flag != nullptr && !flag->key.empty()) keys.emplace_back(flag->key);
+  }
+  return keys;
+}
+
+Result<BasedPolicy> basedPolicyFrom(const Arguments& arguments, const ProjectLookup& project) {
+  auto base = basePolicy(arguments, project);
+  if (!base) return base;
+  return based(withFlags(std::move(base->policy), arguments), base->base);
+}
+
+Result<Policy> policyFrom(const Arguments& arguments) {
+  auto policy = basedPolicyFrom(arguments, {});
+  if (!policy) return fail(policy.error());
+  return std::move(policy->policy);
 }
 
 }  // namespace caisson::cli

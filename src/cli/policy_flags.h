@@ -4,15 +4,32 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "caisson/policy.h"
 #include "cli/options.h"
+#include "cli/project.h"
 
 namespace caisson::cli {
 
 /// Builds the policy that these arguments describe: the profile or file (else the project's policy, else the owner's
 /// default profile), then each flag in order. Hosts or ports without network mode `proxy` are an error.
 Result<Policy> policyFrom(const Arguments& arguments);
+
+/// A policy and where its base comes from: a file, the project, a profile that `--profile` names, or the default.
+enum class PolicyBase : std::uint8_t { file, project, profile, standard };
+struct BasedPolicy {
+  Policy policy;
+  PolicyBase base = PolicyBase::standard;
+};
+/// policyFrom() with the project's policy looked up as `project` says.
+Result<BasedPolicy> basedPolicyFrom(const Arguments& arguments, const ProjectLookup& project);
+
+/// Applies each flag to `base`, in order.
+Result<Policy> withFlags(Policy base, const Arguments& arguments);
+
+/// The policy keys that the flags set.
+std::vector<std::string> keysOfFlags(const Arguments& arguments);
 
 /// Rewrites a library error about a policy key to name the flag that set the key. Returns other errors
 /// unchanged.

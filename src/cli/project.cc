@@ -25,13 +25,14 @@ constexpr std::string_view kName = "caisson.toml";
 constexpr int kMaxLevels = 64;
 constexpr std::int64_t kConsentSeconds = 365L * 24 * 3600;
 
-/// Returns the nearest file of that name from here upward, or "". The search ends before the home directory and
+/// Returns the nearest file of that name from `start` upward, or "". The search ends before the home directory and
 /// before /.
-std::string findProjectFile() {
-  char here[4096];
-  if (::getcwd(here, sizeof(here)) == nullptr || here[0] != '/') return {};
+std::string findProjectFile(const std::string& start = {}) {
+  std::error_code error;
+  const auto here = start.empty() ? std::filesystem::current_path(error) : std::filesystem::canonical(start, error);
+  if (error || !here.is_absolute()) return {};
   const char* home = std::getenv("HOME");
-  std::string directory = here;
+  std::string directory = here.string();
   for (int level = 0; level < kMaxLevels && directory.size() > 1; ++level) {
     if (home != nullptr && directory == home) return {};
     std::string file = directory + "/" + std::string(kName);
@@ -83,6 +84,14 @@ std::string loweredText(const policy::Policy& policy) {
 
 std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
 
+Result<bool> isConsented(const std::string& consent) {
+  auto store = approval::Store::open();
+  if (!store) return fail(store.error());
+  const auto approvals = store->list(now());
+  if (!approvals) return fail(approvals.error());
+  return std::ranges::any_of(*approvals, [&](const approval::Approval& one) { return one.what == consent; });
+}
+
 int trust(const Arguments& arguments) {
   if (arguments.operands.size() > 1) {
     return complain(usageError("policy trust", "expected one file", "caisson policy trust caisson.toml"));
@@ -115,22 +124,22 @@ int trust(const Arguments& arguments) {
 
 }  // namespace
 
-Result<std::optional<Policy>> projectPolicy() {
-  const std::string file = findProjectFile();
+Result<std::optional<Policy>> projectPolicy(const ProjectLookup& lookup) {
+  const std::string file = findProjectFile(lookup.directory);
   if (file.empty()) return std::nullopt;
   auto text = policy::readRegularFile(file);
   if (!text) {
     tell(file + " is not used: it is not a readable file");
     return std::nullopt;
   }
-  auto store = approval::Store::open();
-  if (!store) return fail(store.error());
-  const auto approvals = store->list(now());
-  if (!approvals) return fail(approvals.error());
   const std::string consent = consentFor(file, *text);
-  const bool consented =
-      std::ranges::any_of(*approvals, [&](const approval::Approval& one) { return one.what == consent; });
-  if (!consented) {
+  const auto consented = isConsented(consent);
+  if (!consented) return fail(consented.error());
+  if (!*consented && lookup.trust) {
+    auto recorded = approval::recordAnswer(consent, "--trust on the command line", true);
+    if (!recorded) return fail(recorded.error());
+  }
+  if (!*consented && !lookup.trust) {
     tell(file + " is not used: a repository's policy needs your consent; `caisson policy trust` shows it and asks");
     return std::nullopt;
   }

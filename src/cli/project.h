@@ -6,15 +6,21 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "caisson/policy.h"
 #include "cli/verb.h"
 
 namespace caisson::cli {
 
+struct ProjectLookup {
+  std::string directory;  ///< where the search begins; empty: the current directory
+  bool trust = false;     ///< the caller's flag is the consent, which is recorded
+};
+
 /// Returns the project's policy if the owner consented to it, and none if there is no file. For an unreadable file or
 /// one without consent, prints a notice and returns none.
-Result<std::optional<Policy>> projectPolicy();
+Result<std::optional<Policy>> projectPolicy(const ProjectLookup& lookup = {});
 
 extern const Verb kPolicyTrust;
 

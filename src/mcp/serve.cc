@@ -4,6 +4,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
@@ -17,9 +18,10 @@
 #include "mcp/http/token.h"
 #include "mcp/log.h"
 #include "mcp/sandbox/features.h"
+#include "mcp/sandbox/tools.h"
 #include "mcp/sandbox/workspace.h"
 #include "mcp/stdio.h"
-#include "policy/profiles/profiles.h"
+#include "policy/model.h"
 
 namespace caisson::mcp {
 namespace {
@@ -45,33 +47,84 @@ void endAnyway() {
   }).detach();
 }
 
-/// The directories open to the server: those named by the user, else the project that the host names, else the current
-/// directory. A home directory or the root is not a project.
+Error startError(std::string_view option, std::string_view object, std::string reason, std::string hint) {
+  return plainError(Stage::usage, "mcp " + std::string(option), object, std::move(reason), std::move(hint));
+}
+
+/// Opens the directories that the operator named, on the command line or in a policy file.
+Result<void> openNamed(const std::vector<ServedDirectory>& named, OperatorBounds& bounds) {
+  bounds.workspaces = true;
+  for (const ServedDirectory& one : named) {
+    if (one.mode == "rw")
+      return fail(startError("--workspace", one.path, "a sandbox keeps its changes apart from the real directory",
+                             "leave out `:rw`; --allow-commit lets the model write changes back without asking"));
+    if (one.mode == "none") {
+      if (named.size() > 1)
+        return fail(startError("--workspace", one.path, "`none` goes with no other directory", "leave out the others"));
+      bounds.no_workspace = true;
+      return {};
+    }
+    std::error_code problem;
+    const std::string path = std::filesystem::canonical(one.path, problem).string();
+    if (problem)
+      return fail(sysError(Stage::usage, "mcp --workspace", one.path, problem.value(), "name a directory that exists"));
+    bounds.directories.push_back(path);
+    if (one.mode == "ro") bounds.never_committed.push_back(path);
+  }
+  return {};
+}
+
+/// Opens the project that the host names, else the current directory. A home directory or the root is not a project.
+void openProject(OperatorBounds& bounds) {
+  const char* project = std::getenv("CLAUDE_PROJECT_DIR");
+  const char* home = std::getenv("HOME");
+  std::error_code problem;
+  const std::string path = std::filesystem::canonical(project != nullptr ? project : ".", problem).string();
+  if (problem || path == "/" || (home != nullptr && isWithin(home, path))) return;
+  bounds.directories.push_back(path);
+}
+
+Result<void> openDirectories(const ServeOptions& options, const policy::Policy& policy, OperatorBounds& bounds) {
+  if (!options.workspaces.empty()) return openNamed(options.workspaces, bounds);
+  const policy::Workspace& workspace = policy.filesystem.workspace;
+  const bool ro = workspace.mode == policy::WorkspaceMode::ro;
+  bounds.workspaces = bounds.whole;
+  if (bounds.whole && workspace.mode == policy::WorkspaceMode::none) return openNamed({{"", "none"}}, bounds);
+  if (bounds.whole && !workspace.path.empty()) return openNamed({{workspace.path, ro ? "ro" : ""}}, bounds);
+  openProject(bounds);
+  if (bounds.whole && ro) bounds.never_committed = bounds.directories;
+  return {};
+}
+
+/// What the operator asked for has to fit together; otherwise the server would offer less or more than its flags say.
+Result<void> checkBounds(const ServeOptions& options, const policy::Policy& policy, const OperatorBounds& bounds) {
+  if (policy.isolation.level == policy::Level::none)
+    return fail(startError("--level", "none", "sandboxes need namespaces", "use level full or process"));
+  if (bounds.read_only && options.allow_commit)
+    return fail(startError("--allow-commit", "", "--read-only lets nothing be committed", "leave out one of them"));
+  if (bounds.read_only && !policy.filesystem.read_write.empty())
+    return fail(startError("--read-only", policy.filesystem.read_write.front(),
+                           "the policy shows this host path writable", "show it with --ro, or leave out --read-only"));
+  for (const Tool* tool : allTools())
+    if (std::ranges::find(options.tools, tool->name) != options.tools.end() && !bounds.offers(*tool))
+      return fail(startError("--tools", tool->name, "another flag takes this tool away",
+                             "leave it out, or the flag: --read-only, --net, --workspace DIR:ro"));
+  return {};
+}
+
 Result<SandboxSettings> settingsFrom(const ServeOptions& options) {
   SandboxSettings settings{
-      .commit_without_asking = options.allow_commit, .rungs = options.rungs, .program = options.program};
-  if (auto policy = sandboxPolicy(policy::kDefaultProfile, settings); !policy) return std::unexpected(policy.error());
-  std::vector<std::string> wishes = options.workspaces;
-  const bool named = !wishes.empty();
-  if (const char* project = std::getenv("CLAUDE_PROJECT_DIR"); !named && project != nullptr)
-    wishes.emplace_back(project);
-  if (wishes.empty()) wishes.emplace_back(".");
-  const char* home = std::getenv("HOME");
-  for (const std::string& wish : wishes) {
-    std::error_code problem;
-    const std::string path = std::filesystem::canonical(wish, problem).string();
-    if (problem) {
-      if (!named) continue;
-      return std::unexpected(Error{.stage = Stage::usage,
-                                   .call = "mcp --workspace",
-                                   .object = wish,
-                                   .sys_errno = problem.value(),
-                                   .hint = "name a directory that exists"});
-    }
-    if (!named && (path == "/" || (home != nullptr && isWithin(home, path)))) continue;
-    settings.allowed.push_back(path);
+      .commit_without_asking = options.allow_commit, .program = options.program, .bounds = options.bounds};
+  OperatorBounds& bounds = settings.bounds;
+  const auto policy = bounds.policy("");
+  if (!policy) return std::unexpected(policy.error());
+  if (!options.tools.empty()) {
+    auto tools = toolsWithNeeds(options.tools);
+    if (!tools) return std::unexpected(tools.error());
+    bounds.tools = *std::move(tools);
   }
-  if (!settings.allowed.empty()) settings.workspace = settings.allowed.front();
+  if (auto opened = openDirectories(options, policy->model(), bounds); !opened) return std::unexpected(opened.error());
+  if (auto checked = checkBounds(options, policy->model(), bounds); !checked) return std::unexpected(checked.error());
   return settings;
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "mcp/sandbox/operator_bounds.h"
 
 namespace caisson::mcp {
 
@@ -19,13 +20,20 @@ struct TransportOptions {
 /// start. Reserves standard output for the protocol.
 Result<void> serveFeatures(Features& features, const TransportOptions& options);
 
+/// One `--workspace DIR[:MODE]`.
+struct ServedDirectory {
+  std::string path;
+  std::string mode;  ///< empty or overlay; ro: never committed; none: no directory at all
+};
+
 struct ServeOptions {
   TransportOptions transport;
-  bool allow_commit = false;            ///< changes may be written to the real workspace without approval
-  std::vector<std::string> workspaces;  ///< that sandboxes may show, the first by default; empty: the project
-  std::string version;                  ///< of caisson
-  std::vector<std::string> rungs;       ///< weaker ones that sandboxes may take (isolation.may_be_missing)
-  std::string program;                  ///< the path of the caisson program; empty: the installed one
+  bool allow_commit = false;                ///< changes may be written to the real workspace without approval
+  std::vector<ServedDirectory> workspaces;  ///< that sandboxes may show, the first by default; empty: the project
+  std::vector<std::string> tools;           ///< offered ones, by name; empty: all
+  OperatorBounds bounds;                    ///< without directories and tools, which serve() fills in
+  std::string version;                      ///< of caisson
+  std::string program;                      ///< the path of the caisson program; empty: the installed one
 };
 
 /// serveFeatures() with the features of sandboxes; at the end kills their commands and destroys those that are not

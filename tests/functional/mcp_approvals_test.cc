@@ -225,6 +225,50 @@ TEST_F(McpApprovals, AProfileWithANetworkNeedsEveryApproval) {
   EXPECT_EQ(mute->request("tools/call", fetch)["result"]["isError"], true);
 }
 
+TEST_F(McpApprovals, GrantForOneUseSurvivesADenialOfAnotherQuestion) {
+  grant({"net:proxy"});
+  const auto client = start({{"elicitation", Json::object()}});
+  Json fetch{{"name", "sandbox_create"}, {"arguments", {{"profile", "web-fetch"}, {"memory", "much"}}}};
+  EXPECT_EQ(client->request("tools/call", fetch)["result"]["isError"], true);
+  fetch["arguments"].erase("memory");
+  const Json asked = client->request("tools/call", fetch)["result"];
+  EXPECT_EQ(asked["inputRequests"].size(), 1U) << asked;  // the level
+  EXPECT_EQ(reply(*client, fetch, asked, "deny")["result"]["isError"], true);
+  EXPECT_TRUE(contains(approvals().dump(), "net:proxy")) << approvals();
+  const Json again = client->request("tools/call", fetch)["result"];
+  const Json made = reply(*client, fetch, again, "allow")["result"];
+  EXPECT_TRUE(isMade(made)) << made;
+  EXPECT_FALSE(contains(approvals().dump(), "net:proxy")) << approvals();
+}
+
+TEST_F(McpApprovals, GrantForOneUseSurvivesTheQuestionAboutRoots) {
+  grant({"user:root"});
+  auto variables = environment();
+  variables["CLAUDE_PROJECT_DIR"] = "/";  // no project, so that the client is asked for its roots
+  McpClient client({}, variables, {{"roots", Json::object()}});
+  Json call{{"name", "sandbox_create"}, {"arguments", {{"root", true}}}};
+  const Json asked = client.request("tools/call", call)["result"];
+  ASSERT_TRUE(asked.contains("inputRequests") && asked["inputRequests"].contains("roots")) << asked;
+  EXPECT_TRUE(contains(approvals().dump(), "user:root")) << approvals();
+  call["requestState"] = asked["requestState"];
+  call["inputResponses"]["roots"] = {{"roots", Json::array()}};
+  const Json made = client.request("tools/call", call)["result"];
+  EXPECT_TRUE(isMade(made)) << made;
+  EXPECT_FALSE(contains(approvals().dump(), "user:root")) << approvals();
+}
+
+TEST_F(McpApprovals, HostGrantedForOneUseStaysOpenInTheSandbox) {
+  grant({"host:example.org"});
+  const auto client = start();
+  const std::string id = create(*client);
+  client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "curl --max-time 1 http://example.org/"}});
+  client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "true"}});  // reviews the open hosts
+  const Json info = client->tool("sandbox_info", {{"sandbox_id", id}});
+  EXPECT_EQ(info["network"], "proxy") << info;
+  EXPECT_EQ(info["allowed_hosts"], Json::array({"example.org"})) << info;
+  EXPECT_FALSE(contains(approvals().dump(), "example.org")) << approvals();
+}
+
 TEST_F(McpApprovals, AClientThatOnlyOpensAddressesCannotAsk) {
   const Json refused =
       start({{"elicitation", {{"url", Json::object()}}}})->request("tools/call", showOther())["result"];

@@ -27,11 +27,11 @@ class Mcp : public testing::Test {
     workspace.openToAll();
   }
   [[nodiscard]] std::map<std::string, std::string> environment() const {
-    return {{"CAISSON_HOME", home / "state"}, {"CAISSON_LOG", "off"}};
+    return {{"CAISSON_HOME", home / "state"}, {"CAISSON_LOG", "off"}, {"CLAUDE_PROJECT_DIR", workspace.path()}};
   }
-  std::unique_ptr<McpClient> start(Json capabilities = Json::object()) const {
-    return std::make_unique<McpClient>(std::vector<std::string>{"--workspace", workspace.path()}, environment(),
-                                       std::move(capabilities));
+  /// Without flags the operator decides nothing: the workspace is only the default.
+  std::unique_ptr<McpClient> start(Json capabilities = Json::object(), std::vector<std::string> flags = {}) const {
+    return std::make_unique<McpClient>(std::move(flags), environment(), std::move(capabilities));
   }
   /// Answers a question of the server: repeats the request with the server's state and the user's decision.
   static Json reply(McpClient& client, Json params, const Json& asked, const std::string& decision) {

@@ -29,7 +29,9 @@ function place() {
   return { state: join(base, 'state'), project: join(base, 'project'), other: join(base, 'other') };
 }
 
-const environment = (state) => ({ ...process.env, CAISSON_HOME: state, CAISSON_LOG: 'info' });
+const environment = (where) => ({
+  ...process.env, CAISSON_HOME: where.state, CLAUDE_PROJECT_DIR: where.project, CAISSON_LOG: 'info',
+});
 
 const clientInfo = { name: 'caisson-tests', version: '1' };
 const capabilities = { elicitation: { form: {} }, roots: {} };
@@ -105,9 +107,9 @@ async function flow(client, where, answers) {
   answers.next = { action: 'accept', content: { decision: 'allow for this sandbox' } };
   assert.deepEqual((await call('sandbox_network', wish)).allowed_hosts, ['example.org']);
   const [kept] = JSON.parse(execFileSync(caisson, ['approvals', 'list', '--json'],
-    { env: environment(where.state), encoding: 'utf8' }));
+    { env: environment(where), encoding: 'utf8' }));
   assert.deepEqual([kept.what, kept.session, kept.by], ['host:example.org', sandbox_id, 'elicitation']);
-  execFileSync(caisson, ['approvals', 'revoke', kept.id], { env: environment(where.state) });
+  execFileSync(caisson, ['approvals', 'revoke', kept.id], { env: environment(where) });
   assert.equal((await call('sandbox_info', { sandbox_id })).allowed_hosts, undefined);
 
   const list = await client.listResources();
@@ -221,18 +223,18 @@ async function overStdio(kind) {
   const client = makeClient(kind, answers);
   const sdk = kind === 'v1' ? v1 : v2;
   await client.connect(new sdk.StdioClientTransport({
-    command: caisson, args: ['mcp', '--workspace', where.project], env: environment(where.state), stderr: 'ignore',
+    command: caisson, args: ['mcp'], env: environment(where), stderr: 'ignore',
   }));
   await flow(client, where, answers);
   await client.close();
-  assert.equal(execFileSync(caisson, ['session', 'list'], { env: environment(where.state), encoding: 'utf8' }), '');
+  assert.equal(execFileSync(caisson, ['session', 'list'], { env: environment(where), encoding: 'utf8' }), '');
 }
 
 /// Calls `use` with the place and the transport options of a running HTTP server.
 async function withHttpServer(use) {
   const where = place();
-  const server = spawn(caisson, ['mcp', '--http', '0', '--workspace', where.project],
-    { env: environment(where.state), stdio: ['ignore', 'ignore', 'pipe'] });
+  const server = spawn(caisson, ['mcp', '--http', '0'],
+    { env: environment(where), stdio: ['ignore', 'ignore', 'pipe'] });
   const url = await new Promise((resolve, reject) => {
     let text = '';
     server.stderr.on('data', (piece) => {
@@ -275,7 +277,7 @@ function inspector(era) {
   const run = (...args) => JSON.parse(execFileSync(process.execPath,
     [join(process.cwd(), 'node_modules/.bin/mcp-inspector'), '--cli', caisson, 'mcp', '--workspace', where.project,
       '--protocol-era', era, '--format', 'json', ...args],
-    { env: { ...environment(where.state), CAISSON_LOG: 'off', MCP_INSPECTOR_SECRET_STORE: 'memory' }, encoding: 'utf8',
+    { env: { ...environment(where), CAISSON_LOG: 'off', MCP_INSPECTOR_SECRET_STORE: 'memory' }, encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'] })).result;
   const tool = (name, args) => run('--method', 'tools/call', '--tool-name', name, '--tool-args-json', JSON.stringify(args))
     .structuredContent;

@@ -234,9 +234,10 @@ def main():
         (scratch / name).mkdir()
     reports = scratch / "report"
     environment = {**os.environ, "CAISSON_HOME": str(scratch / "state"), "CAISSON_LOG": "info",
+                   "CLAUDE_PROJECT_DIR": str(scratch / "project"),
                    "TSAN_OPTIONS": f"log_path={reports} exitcode=66 die_after_fork=0 " + os.environ.get("TSAN_OPTIONS", "")}
     log = open(scratch / "server.log", "w+")
-    server = subprocess.Popen([caisson, "mcp", "--http", "0", "--http-without-token", "--workspace", str(scratch / "project")],
+    server = subprocess.Popen([caisson, "mcp", "--http", "0", "--http-without-token"],
                               env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
     port = None
     for _ in range(600):

@@ -6,18 +6,21 @@
 #include "cli/commands/mcp_options.h"
 #include "cli/companion.h"
 #include "cli/output.h"
-#include "cli/policy_options.h"
 #include "cli/verb.h"
 
 namespace caisson::cli {
 namespace {
 
-constexpr Option kServerOptions[] = {kMcpWorkspace, kMcpAllowCommit, kAllowWeaker, kMcpHttp, kMcpWithoutToken};
-constexpr Option kInstallOptions[] = {kMcpYes};
+constexpr Option kServerOptions[] = {kMcpTools, kMcpReadOnly, kMcpAllowCommit, kMcpMaxSandboxes,
+                                     kMcpTtl,   kMcpTrust,    kMcpHttp,        kMcpWithoutToken};
+constexpr Option kInstallOptions[] = {kMcpScope, kMcpYes};
 /// For protocol tests only, so not in the help.
 constexpr Option kConformance{.name = "conformance", .help = "Serve the fixtures of the official conformance suite."};
 constexpr Option kTestOptions[] = {kConformance};
-constexpr OptionGroup kGroups[] = {{"Server", kServerOptions}, {"Install", kInstallOptions}, {"", kTestOptions}};
+constexpr OptionGroup kGroups[] = {{"Server", kServerOptions},   {"Policy", kBaseOptions},
+                                   {"Files", kMcpFileOptions},   {"Network", kNetworkOptions},
+                                   {"Limits", kLimitOptions},    {"Environment", kEnvironmentOptions},
+                                   {"Install", kInstallOptions}, {"", kTestOptions}};
 
 int perform(const Arguments& arguments) {
   const auto& operands = arguments.operands;
@@ -41,11 +44,17 @@ constinit const Verb kMcp{
         "Speaks the Model Context Protocol, versions 2026-07-28 and 2024-11-05 to 2025-11-25, on standard input and "
         "output. Standard output carries nothing else; the log goes to standard error, its level is CAISSON_LOG "
         "(debug, info, warning, error, off).\n\n"
-        "`install HOST` puts the entry that starts this server into the configuration of an agent host, after showing "
-        "it: claude-code, claude-desktop, cursor, vscode, codex, gemini.",
+        "The flags are the operator's policy. No tool offers what they decide as a parameter: --profile, --policy, "
+        "--image, --user, --net, one --workspace. A model may choose less than the limits, never more; an attempt is "
+        "refused and recorded in the audit log. --policy, and a caisson.toml of the project that you consented to "
+        "with `caisson policy trust`, decide everything.\n\n"
+        "`install HOST` puts the entry that starts this server, with the same flags, into the configuration of an "
+        "agent host, after showing it: claude-code, claude-desktop, codex, cursor, gemini, jetbrains, opencode, "
+        "vscode, windsurf, zed.",
     .examples =
         "claude mcp add caisson -- caisson mcp  in Claude Code\n"
-        "caisson mcp install cursor  in Cursor\n"
+        "caisson mcp install cursor --profile bash --net none  in Cursor, with an operator's policy\n"
+        "caisson mcp --workspace . --read-only --tools sandbox_execute,sandbox_read_file  to look at a project\n"
         "caisson mcp --http 7070  over HTTP, at http://127.0.0.1:7070/mcp",
     .topic = Topic::agents,
     .syntax = {.groups = kGroups, .operands = "[install HOST]"},

@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
-#include "cli/options.h"
+#include "cli/commands/mcp_options.h"
 #include "cli/output.h"
+#include "cli/policy_flags.h"
 #include "cli/safe_text.h"
 #include "mcp/install.h"
 #include "sys/root_dir.h"
@@ -41,11 +44,92 @@ bool saysYes() {
   return ::read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
 }
 
-Result<sys::RootDir> baseOf(const mcp::AgentHost& host) {
+/// Where the entry goes.
+struct Target {
+  const mcp::AgentHost* host = nullptr;
+  mcp::HostFile file;
+  bool project = false;
+};
+
+Result<Target> targetOf(const Arguments& arguments) {
+  const std::string_view name = arguments.operands[1];
+  const mcp::AgentHost* host = mcp::findAgentHost(name);
+  if (host == nullptr)
+    return fail(usageError(name, "unknown host; there are " + hostNames(), "caisson mcp install claude-code"));
+  const auto scope = arguments.value(kMcpScope);
+  const bool project = scope ? *scope == "project" : host->project_first;
+  const mcp::HostFile file = project ? host->project : host->user;
+  if (file.file.empty())
+    return fail(usageError("--scope " + std::string(*scope), std::string(host->title) + " has no such configuration",
+                           "leave out --scope"));
+  return Target{host, file, project};
+}
+
+Result<sys::RootDir> baseOf(const Target& target) {
   const char* home = std::getenv("HOME");
-  if (host.below_home && (home == nullptr || *home != '/'))
+  if (!target.project && (home == nullptr || *home != '/'))
     return fail(usageError("mcp install", "HOME is not set", "set it to your home directory"));
-  return sys::RootDir::open(host.below_home ? home : ".", {.known_as = host.below_home ? home : ""});
+  return sys::RootDir::open(target.project ? "." : home, {.known_as = target.project ? "" : home});
+}
+
+/// A path as the host needs it: absolute in the user's file; in a project's file relative to the project, or behind the
+/// variable that the host replaces.
+Result<std::string> pathFor(const Target& target, std::string_view path) {
+  std::error_code problem;
+  const std::filesystem::path absolute = std::filesystem::weakly_canonical(path, problem);
+  if (problem) return fail(sysError(Stage::usage, "mcp install", path, problem.value()));
+  if (!target.project) return absolute.string();
+  const auto here = std::filesystem::current_path(problem);
+  const std::string relative = problem ? ".." : absolute.lexically_relative(here).string();
+  if (relative == ".." || relative.starts_with("../"))
+    return fail(usageError(path, "it is outside of this project, whose file names no path of this machine",
+                           "use a path inside the project, or --scope user"));
+  if (target.host->folder.empty()) return relative;
+  return std::string(target.host->folder) + (relative == "." ? "" : "/" + relative);
+}
+
+/// A flag's value with its path changed to what the host needs.
+Result<std::string> valueFor(const Target& target, const Given& given) {
+  const std::string_view name = given.option->name;
+  if (name == "workspace") {
+    const auto parts = splitWorkspace(given.value);
+    if (!parts) return fail(parts.error());
+    if (parts->mode == "none") return std::string(given.value);
+    auto path = pathFor(target, parts->directory.empty() ? "." : parts->directory);
+    if (!path) return path;
+    return *path + (parts->mode.empty() ? "" : ":" + std::string(parts->mode));
+  }
+  const bool image = name == "image" && (given.value.starts_with('/') || given.value.starts_with('.'));
+  if (name == "policy" || name == "ro" || name == "rw" || image) {
+    auto path = pathFor(target, given.value);
+    // A relative root begins with a dot; other texts are names of images.
+    if (path && image && target.project && target.host->folder.empty()) return "./" + *path;
+    return path;
+  }
+  return std::string(given.value);
+}
+
+/// The command line of the entry.
+Result<std::vector<std::string>> lineFor(const Target& target, const Arguments& arguments, const std::string& program) {
+  std::vector<std::string> line{target.project ? "caisson" : program, "mcp"};
+  bool workspace = false;
+  for (const Given& given : arguments.given) {
+    const std::string_view name = given.option->name;
+    if (name == kMcpYes.name || name == kMcpScope.name) continue;
+    if (name == kMcpHttp.name || name == kMcpWithoutToken.name)
+      return fail(usageError("--" + std::string(name), "the host starts the server on standard input and output",
+                             "leave it out"));
+    workspace = workspace || name == kMcpWorkspace.name;
+    line.push_back("--" + std::string(name));
+    if (given.option->value.empty()) continue;
+    auto value = valueFor(target, given);
+    if (!value) return fail(value.error());
+    line.back() += "=" + *value;
+  }
+  // These hosts start servers in any directory.
+  if (!workspace && target.project && !target.host->folder.empty())
+    line.push_back("--workspace=" + std::string(target.host->folder));
+  return line;
 }
 
 Result<std::string> currentText(const sys::RootDir& base, const std::string& path) {
@@ -60,24 +144,26 @@ Result<std::string> currentText(const sys::RootDir& base, const std::string& pat
 
 }  // namespace
 
-int installInHost(std::string_view name, bool without_asking, const std::string& program) {
-  const mcp::AgentHost* host = mcp::findAgentHost(name);
-  if (host == nullptr)
-    return complain(usageError(name, "unknown host; there are " + hostNames(), "caisson mcp install claude-code"));
-  const auto base = baseOf(*host);
+int installInHost(const Arguments& arguments, const std::string& program) {
+  const auto target = targetOf(arguments);
+  if (!target) return complain(target.error());
+  const mcp::AgentHost& host = *target->host;
+  const auto line = lineFor(*target, arguments, program);
+  if (!line) return complain(line.error());
+  const auto base = baseOf(*target);
   if (!base) return complain(base.error());
-  const std::string directory(host->directory);
-  const std::string path = (directory.empty() ? "" : directory + "/") + std::string(host->file);
+  const std::string directory(target->file.directory);
+  const std::string path = (directory.empty() ? "" : directory + "/") + std::string(target->file.file);
   const auto before = currentText(*base, path);
   if (!before) return complain(before.error());
-  const auto after = mcp::withEntry(*host, *before, program);
+  const auto after = mcp::withEntry(host, *before, *line);
   if (!after) return complain(after.error());
-  const std::string shown_path = (host->below_home ? std::string(std::getenv("HOME")) + "/" : "./") + path;
+  const std::string shown_path = (target->project ? "./" : std::string(std::getenv("HOME")) + "/") + path;
   if (*after == *before) return print(shown_path + " has the entry already\n");
-  if (const int failed = print(std::string(host->title) + ": " + shown_path + "\n" + addedLines(*before, *after));
-      failed != 0)
+  const std::string title = std::string(host.title) + (target->project ? " (this project)" : "");
+  if (const int failed = print(title + ": " + shown_path + "\n" + addedLines(*before, *after)); failed != 0)
     return failed;
-  if (!without_asking) {
+  if (!arguments.has(kMcpYes)) {
     if (::isatty(STDIN_FILENO) != 1)
       return complain(
           usageError("mcp install", "there is no terminal to ask on", "add --yes to write it without asking"));

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <string>
-#include <string_view>
+
+#include "cli/options.h"
 
 namespace caisson::cli {
 
-/// Shows the change to an agent host's configuration, asks unless `without_asking`, and writes it: the agent host then
-/// starts `program`, the path of caisson. Returns the exit status.
-int installInHost(std::string_view host, bool without_asking, const std::string& program);
+/// Shows the change to an agent host's configuration, asks unless --yes, and writes it: the agent host then starts
+/// `caisson mcp` with the flags of `arguments`. `program` is the path of caisson. The entry in a project's file names
+/// neither that nor any other path of this machine. Returns the exit status.
+int installInHost(const Arguments& arguments, const std::string& program);
 
 }  // namespace caisson::cli

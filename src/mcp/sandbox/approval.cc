@@ -125,19 +125,57 @@ std::string stateOfAll(const std::vector<ApprovalRequest>& requests, std::string
   return state;
 }
 
-Result<void> redeem(approval::Store& store, const ApprovalRequest& request) {
-  auto used = store.use(request.what, request.sandbox, now());
-  if (!used) return std::unexpected(used.error());
-  if (!*used) return std::unexpected(refusal(request, "its approval was revoked or used up", remedyFor(request)));
-  return {};
-}
-
-/// The letters of the round before, if the state is one of obtainAll() for exactly these requests.
+/// The letters of the round before, if the state is one of obtainAll() for exactly these requests, and every question
+/// has an answer.
 std::string askedBefore(const Call& call, const std::vector<ApprovalRequest>& requests) {
   constexpr std::size_t kPrefix = 4;  // "all "
   if (!call.state || call.state->size() < kPrefix + requests.size()) return {};
   std::string asked = call.state->substr(kPrefix, requests.size());
-  return *call.state == stateOfAll(requests, asked) ? asked : std::string();
+  if (*call.state != stateOfAll(requests, asked)) return {};
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    if (asked[i] == 'q' && call.input(keyOf(i)) == nullptr) return {};
+  return asked;
+}
+
+/// Adds the questions about requests without an approval on record to `needs`.
+Result<void> addQuestions(const Call& call, const std::vector<ApprovalRequest>& requests, std::string_view asked,
+                          NeedsInput& needs) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (asked[i] != 'q') continue;
+    if (!canAsk(call))
+      return std::unexpected(
+          refusal(requests[i], "the user has to allow this, and this client can't ask them", remedyFor(requests[i])));
+    if (auto recorded = approval::recordQuestion(requests[i].what, kBy, requests[i].sandbox); !recorded)
+      return recorded;
+    needs.requests.emplace(keyOf(i), questionFor(requests[i], 0));
+    needs.state = stateOfAll(requests, asked);
+  }
+  return {};
+}
+
+/// Takes the answers, and then, if none was a denial, uses the approvals on record.
+AllApproved takeAll(const Call& call, const std::vector<ApprovalRequest>& requests, std::string_view asked,
+                    approval::Store& store) {
+  std::vector<Approval> given(requests.size());
+  std::vector<approval::Claim> claims;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (asked[i] == 's') {
+      claims.push_back({requests[i].what, requests[i].sandbox});
+      places.push_back(i);
+      continue;
+    }
+    Word word = keepAnswer(requests[i], decisionIn(*call.input(keyOf(i)), requests[i]));
+    if (auto* error = std::get_if<Error>(&word)) return std::move(*error);
+    given[i] = std::get<Approval>(std::move(word));
+  }
+  if (claims.empty()) return given;
+  auto used = store.useAll(claims, now());
+  if (!used) return used.error();
+  if (!*used)
+    return refusal(requests[places.front()], "an approval was revoked or used up", remedyFor(requests[places.front()]));
+  for (std::size_t at = 0; at < places.size(); ++at) given[places[at]] = std::move((**used)[at]);
+  return given;
 }
 
 }  // namespace
@@ -148,44 +186,19 @@ bool canAsk(const Call& call) {
   return declared != nullptr && (declared->empty() || declared->contains("form"));
 }
 
-AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests) {
-  if (requests.empty()) return {};
-  if (requests.size() == 1) {
-    Word word = ownersWord(call, requests.front());
-    if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
-    if (auto* error = std::get_if<Error>(&word)) return std::move(*error);
-    return {};
-  }
+AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests, NeedsInput pending) {
+  const auto waits = [&] { return !pending.requests.empty(); };
+  if (requests.empty()) return waits() ? AllApproved(std::move(pending)) : AllApproved();
   auto store = approval::Store::open();
   if (!store) return store.error();
   std::string asked = askedBefore(call, requests);
-  const bool answered = !asked.empty();
-  if (!answered) {
+  if (asked.empty()) {
     const auto approvals = store->list(now());
     if (!approvals) return approvals.error();
     for (const ApprovalRequest& request : requests) asked += isOnRecord(*approvals, request) ? 's' : 'q';
+    if (auto added = addQuestions(call, requests, asked, pending); !added) return added.error();
   }
-  NeedsInput needs{.requests = {}, .state = stateOfAll(requests, asked)};
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (asked[i] != 'q' || answered) continue;
-    if (!canAsk(call))
-      return refusal(requests[i], "the user has to allow this, and this client can't ask them", remedyFor(requests[i]));
-    if (auto recorded = approval::recordQuestion(requests[i].what, kBy, requests[i].sandbox); !recorded)
-      return recorded.error();
-    needs.requests.emplace(keyOf(i), questionFor(requests[i], 0));
-  }
-  if (!needs.requests.empty()) return needs;
-  // Grants for one use are used up only now that every question is answered.
-  for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (asked[i] == 's') {
-      if (auto redeemed = redeem(*store, requests[i]); !redeemed) return redeemed.error();
-      continue;
-    }
-    const Json* answer = call.input(keyOf(i));
-    Word word = keepAnswer(requests[i], answer == nullptr ? kDeny : decisionIn(*answer, requests[i]));
-    if (auto* error = std::get_if<Error>(&word)) return std::move(*error);
-  }
-  return {};
+  return waits() ? AllApproved(std::move(pending)) : takeAll(call, requests, asked, *store);
 }
 
 Word ownersWord(const Call& call, const ApprovalRequest& request) {

@@ -39,11 +39,12 @@ using Word = std::variant<approval::Approval, NeedsInput, Error>;
 /// stored approval for one use is used up by this.
 Word ownersWord(const Call& call, const ApprovalRequest& request);
 
-/// std::monostate: every request is approved.
-using AllApproved = std::variant<std::monostate, NeedsInput, Error>;
-/// ownersWord() for several requests, asked about in one round. Stored approvals for one use are used up only when all
-/// questions are answered. More than one request: `more_pages` must be empty.
-AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests);
+/// The approvals, in the order of the requests: every one is approved.
+using AllApproved = std::variant<std::vector<approval::Approval>, NeedsInput, Error>;
+/// ownersWord() for any number of requests, asked about in one round together with `pending`, the other questions of
+/// the call. Stored approvals for one use are used up, all together, only when nothing is left to ask and nothing was
+/// denied. `more_pages` must be empty.
+AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests, NeedsInput pending = {});
 
 /// Quotes a text as one argument of a shell.
 std::string shellWord(std::string_view text);

@@ -10,7 +10,6 @@
 #include "mcp/sandbox/tools.h"
 #include "plan/landlock_tier.h"
 #include "policy/model.h"
-#include "policy/profiles/profiles.h"
 
 namespace caisson::mcp {
 namespace {
@@ -40,13 +39,16 @@ std::string instructionsForTier() {
 
 /// The instructions for the model on this host: they say if no sandbox can be started, or only a weaker one.
 std::string instructionsFor(const SandboxSettings& settings) {
-  auto policy = sandboxPolicy(policy::kDefaultProfile, settings);
-  if (!policy) return std::string(kInstructions);
+  auto policy = settings.bounds.policy("");
+  const std::string decided = settings.bounds.describe();
+  const std::string usual =
+      std::string(kInstructions) + (decided.empty() ? "" : " The operator of this server decided: " + decided + ".");
+  if (!policy) return usual;
   policy->model().filesystem.workspace.mode = policy::WorkspaceMode::none;
   const Trial trial = tryLaunch(*policy);
   const auto level = trial.layers.find("level");
   if (trial.started && level != trial.layers.end() && level->second == "landlock tier") return instructionsForTier();
-  if ((trial.started && trial.rungs.empty()) || !trial.error) return std::string(kInstructions);
+  if ((trial.started && trial.rungs.empty()) || !trial.error) return usual;
   Error error = *trial.error;
   std::string hint = std::exchange(error.hint, "");
   if (error.code == ErrorCode::no_user_namespace)
@@ -62,7 +64,9 @@ class SandboxFeatures final : public Features {
  public:
   SandboxFeatures(Sandboxes& sandboxes, std::string version)
       : sandboxes_(sandboxes), version_(std::move(version)), tools_(Json::array()) {
-    for (const Tool* tool : allTools()) tools_.push_back(describeTool(*tool));
+    const OperatorBounds& bounds = sandboxes.settings().bounds;
+    for (const Tool* tool : allTools())
+      if (bounds.offers(*tool)) tools_.push_back(describeTool(*tool, bounds));
   }
 
   void connect(Announcer& announcer) override { sandboxes_.connect(announcer); }
@@ -101,10 +105,14 @@ class SandboxFeatures final : public Features {
       const Json* values = find(call.params, "arguments");
       if (values == nullptr || values->is_null()) values = &kNone;
       if (!values->is_object()) return RpcError{code::kInvalidParams, "params.arguments must be an object", {}};
+      const OperatorBounds& bounds = sandboxes_.settings().bounds;
+      if (!bounds.offers(*tool)) return refuse(call, tool->name, notOffered(*tool), *values);
       if (const std::string problem = checkArguments(*tool, *values); !problem.empty()) return errorResult(problem);
       const Json arguments = withoutAliases(*tool, *values);
-      if (call.era == Era::legacy && call.takesTask()) return performAsTask(*tool, call, arguments);
-      return tool->perform(sandboxes_, call, Arguments(arguments));
+      if (const auto excess = findExcess(bounds, *tool, arguments)) return refuse(call, tool->name, *excess, arguments);
+      const Json within = withoutFixed(bounds, *tool, arguments);
+      if (call.era == Era::legacy && call.takesTask()) return performAsTask(*tool, call, within);
+      return tool->perform(sandboxes_, call, Arguments(within));
     }
     return RpcError{code::kInvalidParams, "unknown tool: " + name, {}};
   }
@@ -156,6 +164,12 @@ Json failure(const Call& call, const Error& error) {
   Json value{{"error", error.message()}};
   if (!error.hint.empty()) value["hint"] = error.hint;
   return structuredResult(call, std::move(value), true);
+}
+
+double ttlOf(const Sandboxes& sandboxes, const Arguments& arguments) {
+  constexpr std::int64_t kUsual = 3600;
+  const std::int64_t most = sandboxes.settings().bounds.max_ttl_seconds;
+  return static_cast<double>(arguments.integer("timeout_seconds").value_or(std::min(kUsual, most)));
 }
 
 WhenBusy whenBusy(const Arguments& arguments) {

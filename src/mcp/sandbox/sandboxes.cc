@@ -5,15 +5,6 @@
 #include "mcp/log.h"
 
 namespace caisson::mcp {
-
-Result<Policy> sandboxPolicy(std::string_view profile, const SandboxSettings& settings) {
-  auto policy = Policy::profile(profile);
-  for (const std::string& rung : settings.rungs) {
-    if (!policy) break;
-    if (auto added = policy->append("isolation.may_be_missing", rung); !added) return std::unexpected(added.error());
-  }
-  return policy;
-}
 namespace {
 
 constexpr std::size_t kMaxCommands = 256;  ///< at the same time, in all sandboxes
@@ -175,18 +166,46 @@ Result<SessionStore> Sandboxes::store() {
   return *store_;
 }
 
-Result<SandboxPointer> Sandboxes::create(const SessionOptions& options, bool stays) {
+Result<void> Sandboxes::reserve() {
+  const auto taken = [this] {
+    const auto own = [](const auto& entry) { return entry.second->own(); };
+    return static_cast<std::size_t>(std::ranges::count_if(sandboxes_, own)) + creating_;
+  };
+  std::unique_lock lock(mutex_);
+  if (taken() >= settings_.bounds.max_sandboxes) {
+    lock.unlock();
+    sweep();  // some may have expired since the last time
+    lock.lock();
+  }
+  if (taken() >= settings_.bounds.max_sandboxes)
+    return std::unexpected(Error{.stage = Stage::usage,
+                                 .call = "sandbox",
+                                 .object = std::to_string(settings_.bounds.max_sandboxes) + " sandboxes",
+                                 .reason = "this server has as many as its operator allows (--max-sandboxes)",
+                                 .hint = "destroy one with sandbox_destroy"});
+  ++creating_;
+  return {};
+}
+
+Result<SandboxPointer> Sandboxes::create(const std::function<Result<Session>(SessionStore&)>& make, bool stays) {
+  if (auto reserved = reserve(); !reserved) {
+    recordExcess("sandbox_create", {"", reserved.error().reason, ""}, Json::object());
+    return std::unexpected(reserved.error());
+  }
   auto opened = store();
-  if (!opened) return std::unexpected(opened.error());
-  auto session = opened->create(options);
+  auto session = opened ? make(*opened) : Result<Session>(std::unexpected(opened.error()));
+  SandboxPointer sandbox = session ? adopt(session->id(), stays) : nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    --creating_;
+  }
   if (!session) return std::unexpected(session.error());
-  auto sandbox = adopt(session->id(), stays);
   give(*sandbox, std::move(*session), 0);
   return sandbox;
 }
 
 SandboxPointer Sandboxes::adopt(const std::string& id, bool stays) {
-  auto sandbox = std::make_shared<Sandbox>(id, stays);
+  auto sandbox = std::make_shared<Sandbox>(id, stays, true);
   {
     const std::lock_guard lock(mutex_);
     sandboxes_[id] = sandbox;
@@ -194,6 +213,21 @@ SandboxPointer Sandboxes::adopt(const std::string& id, bool stays) {
   writeLog(LogLevel::info, "sandbox created", {{"sandbox_id", id}});
   if (announcer_ != nullptr) announcer_->changed(Announcer::Change::resources);
   return sandbox;
+}
+
+Result<void> Sandboxes::admit(Session& session) {
+  const auto info = session.info();
+  if (!info) return std::unexpected(info.error());
+  const auto policy = session.policyJson();
+  if (!policy) return std::unexpected(policy.error());
+  const auto excess = findExcess(settings_.bounds, *policy, info->workspace);
+  if (!excess) return {};
+  recordExcess("sandbox_id", *excess, {{"sandbox_id", session.id()}});
+  return std::unexpected(Error{.stage = Stage::usage,
+                               .call = "sandbox",
+                               .object = session.id(),
+                               .reason = excess->reason,
+                               .hint = excess->remedy});
 }
 
 Result<SandboxPointer> Sandboxes::find(const std::string& id) {
@@ -208,8 +242,9 @@ Result<SandboxPointer> Sandboxes::find(const std::string& id) {
     auto opened = store();
     if (!opened) return std::unexpected(opened.error());
     if (auto session = opened->find(id); session && session->id() == id) {
+      if (auto admitted = admit(*session); !admitted) return std::unexpected(admitted.error());
       const std::lock_guard lock(mutex_);
-      return sandboxes_.emplace(id, std::make_shared<Sandbox>(id, true)).first->second;
+      return sandboxes_.emplace(id, std::make_shared<Sandbox>(id, true, false)).first->second;
     }
   }
   std::string known;

@@ -19,6 +19,7 @@
 
 #include "caisson/session.h"
 #include "mcp/sandbox/execution.h"
+#include "mcp/sandbox/operator_bounds.h"
 #include "mcp/server/features.h"
 #include "mcp/server/workers.h"
 
@@ -26,23 +27,19 @@ namespace caisson::mcp {
 
 struct SandboxSettings {
   bool commit_without_asking = false;
-  std::string workspace;                            ///< --workspace: used if a client names none; may be empty
-  std::vector<std::string> allowed;                 ///< directories that may be shown without approval
   std::chrono::milliseconds answer_within{45'000};  ///< after this, a running command is returned by its exec_id
-  std::vector<std::string> rungs;                   ///< --allow-weaker
   std::string program;                              ///< the path of the caisson program; empty: the installed one
+  OperatorBounds bounds;
 };
-
-/// A built-in profile with the rungs of the server's command line.
-Result<Policy> sandboxPolicy(std::string_view profile, const SandboxSettings& settings);
 
 class Sandbox {
  public:
-  /// `stays`: it is not destroyed with the server.
-  Sandbox(std::string id, bool stays) : id_(std::move(id)), stays_(stays) {}
+  /// `stays`: it is not destroyed with the server. `own`: this server created it.
+  Sandbox(std::string id, bool stays, bool own) : id_(std::move(id)), stays_(stays), own_(own) {}
 
   [[nodiscard]] const std::string& id() const { return id_; }
   [[nodiscard]] bool stays() const { return stays_; }
+  [[nodiscard]] bool own() const { return own_; }
 
   /// Keeps the newest commands; older ones that ended are dropped.
   void remember(const std::shared_ptr<Execution>& execution);
@@ -64,7 +61,7 @@ class Sandbox {
   static constexpr std::size_t kKept = 64;
 
   std::string id_;
-  bool stays_;
+  bool stays_, own_;
   mutable std::mutex mutex_;
   std::vector<Session> idle_;        ///< unused handles; a handle must not be used by two threads
   std::uint64_t handles_since_ = 0;  ///< counts forgetHandles()
@@ -86,12 +83,12 @@ class Sandboxes {
   /// Notifies `announcer` of new and destroyed sandboxes from now on.
   void connect(Announcer& announcer) { announcer_ = &announcer; }
 
-  /// Creates a session and registers it. `stays`: it is not destroyed with the server.
-  Result<SandboxPointer> create(const SessionOptions& options, bool stays);
-  /// Registers a session that a fork created.
-  SandboxPointer adopt(const std::string& id, bool stays);
-  /// Finds by id, also a session that another process created: that one is then listed, too, but not destroyed with the
-  /// server. The error lists the known ids, so that a model that invented one can continue.
+  /// Runs `make`, which creates a session, and registers that. An error if this server has as many sandboxes as its
+  /// operator allows. `stays`: it is not destroyed with the server.
+  Result<SandboxPointer> create(const std::function<Result<Session>(SessionStore&)>& make, bool stays);
+  /// Finds by id, also a session that another process created, if it is within the operator's bounds: that one is then
+  /// listed, too, but not destroyed with the server. The error lists the known ids, so that a model that invented one
+  /// can continue.
   Result<SandboxPointer> find(const std::string& id);
   [[nodiscard]] std::vector<SandboxPointer> all() const;
   /// Kills the sandbox's commands and removes it, also one that another process created.
@@ -126,6 +123,12 @@ class Sandboxes {
   void finish();
 
  private:
+  /// Takes one of the operator's number of sandboxes, for one that is being created; give it back with --creating_.
+  Result<void> reserve();
+  /// Whether a session that another process created is within the operator's bounds. A refusal is recorded.
+  Result<void> admit(Session& session);
+  /// Registers a new session.
+  SandboxPointer adopt(const std::string& id, bool stays);
   /// Opened at the first use.
   Result<SessionStore> store();
   /// An idle handle of the sandbox, or a new one. `since` is for give().
@@ -145,6 +148,7 @@ class Sandboxes {
   std::condition_variable ending_;
   bool finished_ = false;
   std::optional<SessionStore> store_;
+  std::size_t creating_ = 0;
   std::map<std::string, SandboxPointer> sandboxes_;
   std::set<std::pair<std::string, std::string>> declined_;  ///< of sandboxes that other servers created, too
   std::map<std::string, SandboxPointer> approved_;          ///< sandboxes with hosts that depend on an approval

@@ -1,5 +1,7 @@
 #include "mcp/sandbox/tool.h"
 
+#include "mcp/sandbox/operator_bounds.h"
+
 namespace caisson::mcp {
 namespace {
 
@@ -98,10 +100,11 @@ std::map<std::string, std::string> Arguments::variables(std::string_view name) c
   return map;
 }
 
-Json describeTool(const Tool& tool) {
+Json describeTool(const Tool& tool, const OperatorBounds& bounds) {
   Json properties = Json::object();
   Json required = Json::array();
   for (const Parameter& parameter : tool.parameters) {
+    if (!bounds.offers(parameter)) continue;
     properties[parameter.name] = schemaOf(parameter);
     if (!parameter.alias.empty()) {
       // A client that checks the schema must be able to send either name, so neither is in `required`.

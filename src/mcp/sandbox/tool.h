@@ -25,7 +25,13 @@ struct Parameter {
   std::string_view choices;          ///< of texts: "a|b|c"; empty: any
   bool any_bytes = false;            ///< of texts: NUL is allowed (the content of a file)
   std::string_view alias;            ///< another name for the same value
+  std::string_view fixed_by;         ///< not offered if the operator decided about this (operator_bounds.h)
 };
+
+// Values of Parameter::fixed_by: the policy key that the parameter sets, if it is one.
+inline constexpr std::string_view kFixedProfile = "profile", kFixedImage = "filesystem.root",
+                                  kFixedUser = "isolation.user", kFixedWorkspace = "filesystem.workspace.path",
+                                  kFixedEmpty = "filesystem.workspace.mode";
 
 /// The hints about a tool's behaviour that clients get.
 struct Behaviour {
@@ -62,10 +68,13 @@ struct Tool {
   Outcome (*perform)(Sandboxes& sandboxes, Call& call, const Arguments& arguments) = nullptr;
 };
 
-/// The entry in tools/list.
-Json describeTool(const Tool& tool);
+struct OperatorBounds;
 
-/// Returns an error that names the parameter; empty if the arguments are valid.
+/// The entry in tools/list, without the parameters that the operator decided.
+Json describeTool(const Tool& tool, const OperatorBounds& bounds);
+
+/// Returns an error that names the parameter; empty if the arguments are valid. Accepts parameters that the operator
+/// decided: findExcess() compares them.
 std::string checkArguments(const Tool& tool, const Json& values);
 
 /// The arguments with every alias replaced by the parameter's own name. They must have passed checkArguments().

@@ -33,6 +33,8 @@ inline constexpr Parameter kStop{.name = "stop_processes",
                                  .description =
                                      "End running processes of the sandbox first; else it is refused while there "
                                      "are any."};
+/// The time to live that a new sandbox gets: the model's, else an hour, and not more than the operator allows.
+double ttlOf(const Sandboxes& sandboxes, const Arguments& arguments);
 /// The value of kStop.
 WhenBusy whenBusy(const Arguments& arguments);
 

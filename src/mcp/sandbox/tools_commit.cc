@@ -114,6 +114,13 @@ bool isUnusual(const CommitReport& report) {
 Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
+  const auto shown = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
+  if (!shown) return failure(call, shown.error());
+  if (!arguments.flag("dry_run") && !sandboxes.settings().bounds.mayCommitTo(shown->workspace))
+    return refuse(call, kCommitTool.name,
+                  {"", "the operator of this server lets nothing be written to " + shown->workspace,
+                   "use sandbox_diff to show the changes"},
+                  {{"sandbox_id", (*sandbox)->id()}});
   CommitRequest request{.paths = arguments.texts("paths"), .ordinary_files_only = true};
   const auto run = [&](bool dry_run, const std::string& expect) {
     request.dry_run = dry_run;

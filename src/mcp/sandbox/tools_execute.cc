@@ -194,8 +194,12 @@ Outcome execute(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   request.working_directory = arguments.text("working_dir");
   request.input = arguments.text("stdin");
   request.environment = arguments.variables("env");
-  if (const auto timeout = arguments.integer("timeout_ms"))
+  if (const auto timeout = arguments.integer("timeout_ms")) {
     request.timeout_seconds = static_cast<double>(*timeout) / 1e3;
+  } else if (arguments.flag("background")) {
+    request.timeout_seconds =
+        sandboxes.settings().bounds.maxCommandSeconds();  // unlike other commands it has no default
+  }
   std::string note;
   if (auto needs = offerNetwork(sandboxes, call, *sandbox, request.command, note)) return *std::move(needs);
   if (arguments.flag("background")) return startBackground(sandboxes, call, **sandbox, std::move(request), arguments);

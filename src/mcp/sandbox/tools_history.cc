@@ -64,13 +64,15 @@ Outcome fork(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
   ForkOptions options{.name = arguments.text("name"), .when_busy = whenBusy(arguments)};
-  options.ttl_seconds = static_cast<double>(arguments.integer("timeout_seconds").value_or(3600));
-  const auto branch = sandboxes.with(**sandbox, [&](Session& session) { return session.fork(options); });
+  options.ttl_seconds = ttlOf(sandboxes, arguments);
+  const auto make = [&](SessionStore&) {
+    return sandboxes.with(**sandbox, [&](Session& session) { return session.fork(options); });
+  };
+  const auto branch = sandboxes.create(make, (*sandbox)->stays());
   if (!branch) return failure(call, branch.error());
-  sandboxes.adopt(branch->id(), (*sandbox)->stays());
-  return structuredResult(
-      call,
-      {{"sandbox_id", branch->id()}, {"forked_from", (*sandbox)->id()}, {"expires_in_seconds", options.ttl_seconds}});
+  return structuredResult(call, {{"sandbox_id", (*branch)->id()},
+                                 {"forked_from", (*sandbox)->id()},
+                                 {"expires_in_seconds", options.ttl_seconds}});
 }
 
 /// Selects the requested paths and all below them. Everything: no paths, or one that is the workspace itself.

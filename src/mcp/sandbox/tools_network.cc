@@ -110,10 +110,13 @@ Outcome network(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   return describe(sandboxes, call, **sandbox, host, true, info->network == "none");
 }
 
-/// Opens every host that the user approved; the first error ends it.
-Result<void> openAll(Sandboxes& sandboxes, const SandboxPointer& sandbox, const std::vector<std::string>& hosts) {
-  for (const std::string& host : hosts) {
-    if (auto opened = sandboxes.openHost(sandbox, host, true, WhenBusy::refuse); !opened) return opened;
+/// Opens every host that the user approved; the first error ends it. An approval for one use is consumed by this
+/// sandbox; any other can be revoked.
+Result<void> openAll(Sandboxes& sandboxes, const SandboxPointer& sandbox, const std::vector<std::string>& hosts,
+                     const std::vector<approval::Approval>& approvals) {
+  for (std::size_t at = 0; at < hosts.size(); ++at) {
+    const bool while_approved = approvals[at].scope != approval::Scope::once;
+    if (auto opened = sandboxes.openHost(sandbox, hosts[at], while_approved, WhenBusy::refuse); !opened) return opened;
   }
   return {};
 }
@@ -122,6 +125,7 @@ Result<void> openAll(Sandboxes& sandboxes, const SandboxPointer& sandbox, const 
 
 std::optional<NeedsInput> offerNetwork(Sandboxes& sandboxes, const Call& call, const SandboxPointer& sandbox,
                                        const std::vector<std::string>& command, std::string& note) {
+  if (sandboxes.settings().bounds.fixesNetwork()) return std::nullopt;
   const auto client = policy::networkClient(command);
   if (!client || client->hosts.empty() || sandboxes.declined(sandbox->id(), client->sign)) return std::nullopt;
   const auto info = sandboxes.with(*sandbox, [](Session& session) { return session.info(); });
@@ -145,7 +149,7 @@ std::optional<NeedsInput> offerNetwork(Sandboxes& sandboxes, const Call& call, c
     note = "`" + client->sign + "` uses the network, and this sandbox has none: ask the user with sandbox_network";
     return std::nullopt;
   }
-  if (const auto opened = openAll(sandboxes, sandbox, hosts); !opened) {
+  if (const auto opened = openAll(sandboxes, sandbox, hosts, std::get<0>(approved)); !opened) {
     note = "the network was allowed and could not be opened: " + opened.error().message();
     return std::nullopt;
   }

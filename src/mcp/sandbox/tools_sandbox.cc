@@ -18,31 +18,40 @@ constexpr Parameter kCreateParameters[] = {
     {.name = "name", .description = "A short name for people: letters, digits, '-', '_', '.'."},
     {.name = "workspace_path",
      .description = "Absolute path of a host directory to start from. It appears at /workspace; changes stay in the "
-                    "sandbox and never touch the original until sandbox_commit. Default: the user's project."},
-    {.name = "empty", .type = ParameterType::boolean, .description = "Start with an empty /workspace instead."},
+                    "sandbox and never touch the original until sandbox_commit. Default: the user's project.",
+     .fixed_by = kFixedWorkspace},
+    {.name = "empty",
+     .type = ParameterType::boolean,
+     .description = "Start with an empty /workspace instead.",
+     .fixed_by = kFixedEmpty},
     {.name = "timeout_seconds",
      .type = ParameterType::integer,
      .description = "Time to live: the sandbox is removed after this many seconds (default 3600).",
      .least = 1,
      .most = 7 * 24 * 3600},
     {.name = "profile",
-     .description = "The policy to start from: dev (default), bash, shell, strict, or another built-in."},
+     .description = "The policy to start from: dev (default), bash, shell, strict, or another built-in.",
+     .fixed_by = kFixedProfile},
     {.name = "image",
      .description = "An image of the user's local store to use instead of this computer's programs, such as debian:12. "
-                    "The user is asked."},
+                    "The user is asked.",
+     .fixed_by = kFixedImage},
     {.name = "root",
      .type = ParameterType::boolean,
-     .description = "Be root inside, so that package managers work in the image. The user is asked."},
+     .description = "Be root inside, so that package managers work in the image. The user is asked.",
+     .fixed_by = kFixedUser},
     {.name = "memory", .description = "Memory limit, such as 512M or 2G."},
     {.name = "keep",
      .type = ParameterType::boolean,
      .description = "Keep the sandbox when the server ends, until its time to live is over."},
 };
 
-/// A model chooses among profiles; less isolation or more network than the default is the user's decision.
-void addProfileApprovals(const policy::Policy& policy, const std::string& profile,
+/// A model chooses among profiles; less isolation or more network than the default is the user's decision. What the
+/// operator chose is decided.
+void addProfileApprovals(const policy::Policy& policy, const std::string& profile, const OperatorBounds& bounds,
                          std::vector<ApprovalRequest>& needed) {
-  if (policy.isolation.level != policy::Level::full) {
+  if (profile.empty() || bounds.fixes(kFixedProfile)) return;
+  if (policy.isolation.level != policy::Level::full && !bounds.fixes("isolation.level")) {
     needed.push_back({.what = "level:process",
                       .message = "Make a sandbox with the profile " + profile +
                                  "? It has less isolation than the default: commands see the system files of this "
@@ -50,7 +59,7 @@ void addProfileApprovals(const policy::Policy& policy, const std::string& profil
                       .exactly = profile,
                       .remedy = "use a profile of level full: dev, bash, shell, python, node or strict"});
   }
-  if (policy.network.mode == policy::NetworkMode::none) return;
+  if (policy.network.mode == policy::NetworkMode::none || bounds.fixesNetwork()) return;
   std::string hosts;
   for (const std::string& host : policy.network.allowed_hosts) hosts += (hosts.empty() ? "" : ", ") + host;
   needed.push_back({.what = "net:proxy",
@@ -84,52 +93,53 @@ Result<void> setRoot(const Arguments& arguments, Policy& policy, std::vector<App
   return policy.set("isolation.user", "root");
 }
 
+/// The limits that a model chose, and a time limit also where the user's own commands have none.
+Result<void> setLimits(const Arguments& arguments, const OperatorBounds& bounds, Policy& policy) {
+  if (arguments.has("memory"))
+    if (auto set = policy.set("resources.memory", arguments.text("memory")); !set) return set;
+  if (policy::effectiveWallSeconds(policy.model()) != policy::kNoTimeLimit) return {};
+  if (std::ranges::find(bounds.keys, "resources.wall_seconds") != bounds.keys.end()) return {};  // --timeout none
+  const auto owner = approval::loadOwner();
+  if (!owner) return std::unexpected(owner.error());
+  policy.model().resources.wall_seconds =
+      std::min(policy::defaultWallSeconds(policy::Level::full), owner->ceilingsFor(policy.model()).wall_seconds);
+  return {};
+}
+
+Result<void> setWorkspace(const std::string& workspace, Policy& policy) {
+  if (workspace.empty()) return policy.set("filesystem.workspace.mode", "none");
+  if (auto set = policy.set("filesystem.workspace.path", workspace); !set) return set;
+  return policy.set("filesystem.workspace.mode", "overlay");
+}
+
 Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
-  const std::string profile =
-      arguments.has("profile") ? arguments.text("profile") : std::string(policy::kDefaultProfile);
-  auto policy = sandboxPolicy(profile, sandboxes.settings());
+  const OperatorBounds& bounds = sandboxes.settings().bounds;
+  const std::string profile = arguments.text("profile");
+  auto policy = bounds.policy(profile);
   if (!policy) return failure(call, policy.error());
   std::string workspace;
   std::vector<ApprovalRequest> needed;
   NeedsInput unanswered;
   if (!arguments.flag("empty")) {
-    WorkspaceChoice choice = chooseWorkspace(call, arguments.text("workspace_path"), sandboxes.settings(), needed);
+    WorkspaceChoice choice = chooseWorkspace(call, arguments.text("workspace_path"), bounds, needed);
     if (const auto* error = std::get_if<Error>(&choice)) return failure(call, *error);
     if (auto* needs = std::get_if<NeedsInput>(&choice)) unanswered = std::move(*needs);
     if (auto* path = std::get_if<std::string>(&choice)) workspace = std::move(*path);
   }
-  addProfileApprovals(policy->model(), profile, needed);
+  addProfileApprovals(policy->model(), profile, bounds, needed);
   if (auto set = setRoot(arguments, *policy, needed); !set) return failure(call, set.error());
-  // One round for all questions: the client answers only the newest ones.
-  AllApproved approved;
-  if (unanswered.requests.empty() || !needed.empty()) approved = obtainAll(call, needed);
+  // What can be wrong is found before the user is asked, so that no approval for one use is lost.
+  if (auto set = setWorkspace(workspace, *policy); !set) return failure(call, set.error());
+  if (auto set = setLimits(arguments, bounds, *policy); !set) return failure(call, set.error());
+  AllApproved approved = obtainAll(call, needed, std::move(unanswered));
   if (const auto* error = std::get_if<Error>(&approved)) return failure(call, *error);
-  if (auto* needs = std::get_if<NeedsInput>(&approved)) {
-    unanswered.requests.merge(needs->requests);
-    unanswered.state = std::move(needs->state);
-  }
-  if (!unanswered.requests.empty()) return unanswered;
-  Result<void> set;
-  if (workspace.empty()) {
-    set = policy->set("filesystem.workspace.mode", "none");
-  } else {
-    set = policy->set("filesystem.workspace.path", workspace);
-    if (set) set = policy->set("filesystem.workspace.mode", "overlay");
-  }
-  if (set && arguments.has("memory")) set = policy->set("resources.memory", arguments.text("memory"));
-  // A model's command has a time limit also where the user's own has none.
-  if (set && policy::effectiveWallSeconds(policy->model()) == policy::kNoTimeLimit) {
-    const auto owner = approval::loadOwner();
-    if (!owner) return failure(call, owner.error());
-    policy->model().resources.wall_seconds =
-        std::min(policy::defaultWallSeconds(policy::Level::full), owner->ceilingsFor(policy->model()).wall_seconds);
-  }
-  if (!set) return failure(call, set.error());
+  if (auto* needs = std::get_if<NeedsInput>(&approved)) return std::move(*needs);
   const char* const network = policy->model().network.mode == policy::NetworkMode::none ? "none" : "proxy";
   SessionOptions options{.policy = *std::move(policy), .name = arguments.text("name")};
-  options.ttl_seconds = static_cast<double>(arguments.integer("timeout_seconds").value_or(3600));
+  options.ttl_seconds = ttlOf(sandboxes, arguments);
   options.keep = arguments.flag("keep");
-  auto sandbox = sandboxes.create(options, options.keep);
+  const auto make = [&](SessionStore& store) { return store.create(options); };
+  auto sandbox = sandboxes.create(make, options.keep);
   if (!sandbox) return failure(call, sandbox.error());
   const auto info = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
   if (!info) return failure(call, info.error());
@@ -137,7 +147,7 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
             {"name", options.name},
             {"workspace", workspace},
             {"directory", info->directory},
-            {"profile", profile},
+            {"profile", profile.empty() ? options.policy.model().name : profile},
             {"network", network},
             {"expires_in_seconds", options.ttl_seconds}};
   if (!info->warnings.empty()) made["warnings"] = info->warnings;

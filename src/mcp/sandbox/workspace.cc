@@ -57,11 +57,13 @@ bool isWithin(std::string_view path, std::string_view directory) {
   return path.size() == directory.size() || directory == "/" || path[directory.size()] == '/';
 }
 
-WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const SandboxSettings& settings,
+WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const OperatorBounds& bounds,
                                 std::vector<ApprovalRequest>& needed) {
+  if (bounds.no_workspace) return std::string();
   const bool can_ask_roots = call.can("roots") && call.input("roots") == nullptr && call.state != "no-roots";
   if (asked.empty()) {
-    if (!settings.workspace.empty()) return settings.workspace;
+    if (!bounds.directories.empty()) return bounds.directories.front();
+    if (bounds.workspaces) return std::string();
     if (can_ask_roots) return NeedsInput{{{"roots", {"roots/list", Json::object()}}}, "roots"};
     const auto roots = rootsOf(call);
     return roots.empty() ? std::string() : roots.front();
@@ -69,7 +71,9 @@ WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, cons
   if (!asked.starts_with('/')) return refusal(asked, "an absolute path is expected", "");
   const std::string path = canonical(asked);
   if (path.empty()) return refusal(asked, "there is no such directory", "leave it out for an empty workspace");
-  if (isAllowed(path, settings.allowed) || isAllowed(path, rootsOf(call))) return path;
+  if (isAllowed(path, bounds.directories)) return path;
+  if (bounds.workspaces) return refusal(path, "the operator of this server did not open it", "");
+  if (isAllowed(path, rootsOf(call))) return path;
   if (!isReadable(path)) return refusal(path, "its name contains characters that hide what they are", "");
   needed.push_back(
       {.what = "path:" + path,

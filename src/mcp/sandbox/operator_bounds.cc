@@ -1,0 +1,282 @@
+#include "mcp/sandbox/operator_bounds.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "approval/owner.h"
+#include "audit/log.h"
+#include "mcp/log.h"
+#include "mcp/sandbox/tools.h"
+#include "mcp/sandbox/workspace.h"
+#include "policy/decode/decode.h"
+#include "policy/decode/syntax.h"
+#include "policy/decode/widening.h"
+#include "policy/limits.h"
+
+namespace caisson::mcp {
+namespace {
+
+constexpr std::string_view kNetworkKeys = "network.";
+
+/// What `--read-only` takes away: they change files of a workspace, or the real ones.
+constexpr const Tool* kWriters[] = {&kWriteTool, &kEditTool, &kRestoreTool, &kCommitTool};
+
+constexpr struct {
+  const Tool& tool;
+  const Tool& needs;
+} kNeeds[] = {{kExecuteTool, kProcessTool}, {kProcessTool, kExecuteTool}, {kRestoreTool, kCheckpointTool}};
+
+const Tool* toolNamed(std::string_view name) {
+  for (const Tool* tool : allTools())
+    if (tool->name == name) return tool;
+  return nullptr;
+}
+
+Excess fixedBy(std::string_view parameter, const std::string& decision) {
+  return {std::string(parameter), "the operator of this server decided it: " + decision,
+          "leave out `" + std::string(parameter) + "`"};
+}
+
+std::string canonicalPath(const std::string& path) {
+  std::error_code problem;
+  const auto result = std::filesystem::canonical(path, problem);
+  return problem ? "" : result.string();
+}
+
+bool isShown(const OperatorBounds& bounds, const std::string& path) {
+  return std::ranges::any_of(bounds.directories, [&](const std::string& one) { return isWithin(path, one); });
+}
+
+/// A value of a fixed parameter. The operator's own value is accepted: it exceeds nothing.
+std::optional<Excess> findFixedExcess(const OperatorBounds& bounds, const Parameter& parameter, const Json& value,
+                                      const policy::Policy& policy) {
+  if (!bounds.fixes(parameter.fixed_by)) return std::nullopt;
+  if (parameter.fixed_by == kFixedWorkspace) {
+    if (bounds.no_workspace) return fixedBy(parameter.name, "sandboxes show no directory");
+    return std::nullopt;  // findWorkspaceExcess() compares the paths
+  }
+  if (parameter.fixed_by == kFixedEmpty)
+    return value == Json(true) ? std::nullopt
+                               : std::optional(fixedBy(parameter.name, "sandboxes start with an empty workspace"));
+  if (parameter.fixed_by == kFixedProfile && value != Json(policy.name))
+    return fixedBy(parameter.name, "the policy is " + policy.name);
+  if (parameter.fixed_by == kFixedImage && value != Json(policy.filesystem.root))
+    return fixedBy(parameter.name, "the root is " + policy.filesystem.root);
+  const bool root = policy.isolation.user == policy::InsideUser::root;
+  if (parameter.fixed_by == kFixedUser && value != Json(root))
+    return fixedBy(parameter.name, root ? "commands are root inside" : "commands are not root inside");
+  return std::nullopt;
+}
+
+std::optional<Excess> findWorkspaceExcess(const OperatorBounds& bounds, const Json& values) {
+  const auto path = textAt(values, "workspace_path");
+  if (!bounds.workspaces || !path || path->empty()) return std::nullopt;
+  const std::string real = canonicalPath(*path);
+  if (!real.empty() && isShown(bounds, real)) return std::nullopt;
+  std::string known;
+  for (const std::string& one : bounds.directories) known += (known.empty() ? "" : ", ") + one;
+  return Excess{"workspace_path", "the operator of this server did not open this directory",
+                known.empty() ? "leave it out" : "these are open: " + known};
+}
+
+std::optional<Excess> findMemoryExcess(const OperatorBounds& bounds, const Json& values, const Policy& policy) {
+  const auto memory = textAt(values, "memory");
+  const policy::Field* field = policy::findField("resources.memory");
+  if (!memory || field == nullptr || !(bounds.profile || bounds.fixes(field->key))) return std::nullopt;
+  Policy asked = policy;
+  if (!asked.set(field->key, *memory)) return std::nullopt;  // no size at all, which the tool reports
+  // Only a host can compare a share with a size, so a share that the operator did not choose counts as more.
+  if (!policy::isWider(*field, policy.model(), asked.model())) return std::nullopt;
+  return Excess{"memory", "it is more than the operator of this server allows", "ask for less, or leave it out"};
+}
+
+std::optional<Excess> findTimeExcess(const OperatorBounds& bounds, const Json& values) {
+  if (const auto ttl = integerAt(values, "timeout_seconds"); ttl && *ttl > bounds.max_ttl_seconds)
+    return Excess{"timeout_seconds", "it is more than the operator of this server allows",
+                  "at most " + std::to_string(bounds.max_ttl_seconds)};
+  const auto most = bounds.maxCommandSeconds();
+  const auto wish = integerAt(values, "timeout_ms");
+  if (!most || !wish || static_cast<double>(*wish) / 1e3 <= *most) return std::nullopt;
+  return Excess{"timeout_ms", "it is more than the operator of this server allows",
+                "at most " + std::to_string(static_cast<std::int64_t>(*most * 1e3))};
+}
+
+std::optional<Excess> findVariableExcess(const OperatorBounds& bounds, const Json& values,
+                                         const policy::Policy& policy) {
+  const Json* variables = findObject(values, "env");
+  if (variables == nullptr || !bounds.fixes("environment.set")) return std::nullopt;
+  for (const auto& [name, value] : variables->items()) {
+    const auto set = policy.environment.set.find(name);
+    if (set != policy.environment.set.end() && value != Json(set->second))
+      return Excess{"env", "the operator of this server set the variable " + name, "leave out " + name};
+  }
+  return std::nullopt;
+}
+
+/// The sandbox hides these paths itself; this check is what puts the attempt on record.
+std::optional<Excess> findPathExcess(const OperatorBounds& bounds, const Json& values, const policy::Policy& policy) {
+  const auto path = textAt(values, "path");
+  if (!path || !(bounds.profile || bounds.fixes("filesystem.denied"))) return std::nullopt;
+  const std::string inside = policy::normalPath(path->starts_with('/') ? *path : "/workspace/" + *path);
+  for (const std::string& denied : policy.filesystem.denied)
+    if (policy::isWithin(inside, policy::normalPath(denied)))
+      return Excess{"path", "the policy hides " + denied, "use another file"};
+  return std::nullopt;
+}
+
+bool isCompared(const OperatorBounds& bounds, std::string_view key) {
+  if (key == "filesystem.workspace.path" || key == "filesystem.workspace.mode") return false;
+  if (std::ranges::find(bounds.keys, key) != bounds.keys.end()) return true;
+  // Of these the user may have approved more for one sandbox.
+  if (key.starts_with(kNetworkKeys)) return bounds.fixesNetwork();
+  if (key == kFixedImage || key == kFixedUser) return bounds.whole;
+  return bounds.whole || bounds.profile;
+}
+
+}  // namespace
+
+bool OperatorBounds::fixes(std::string_view key) const {
+  if (key.empty()) return false;
+  if (key == kFixedProfile) return whole || profile;
+  if (key == kFixedWorkspace) return no_workspace || (workspaces && directories.size() == 1);
+  if (key == kFixedEmpty) return no_workspace;
+  return whole || std::ranges::find(keys, key) != keys.end();
+}
+
+bool OperatorBounds::fixesNetwork() const {
+  return whole || std::ranges::any_of(keys, [](const std::string& key) { return key.starts_with(kNetworkKeys); });
+}
+
+bool OperatorBounds::mayCommitTo(const std::string& workspace) const {
+  return !read_only && !no_workspace &&
+         std::ranges::none_of(never_committed, [&](const std::string& one) { return isWithin(workspace, one); });
+}
+
+bool OperatorBounds::offers(const Tool& tool) const {
+  if (!tools.empty() && !tools.contains(std::string(tool.name))) return false;
+  if (read_only && std::ranges::find(kWriters, &tool) != std::end(kWriters)) return false;
+  if (&tool == &kNetworkTool) return !fixesNetwork();
+  if (&tool != &kCommitTool) return true;
+  return !no_workspace && !(workspaces && !directories.empty() && never_committed.size() == directories.size());
+}
+
+bool OperatorBounds::offers(const Parameter& parameter) const { return !fixes(parameter.fixed_by); }
+
+std::optional<double> OperatorBounds::maxCommandSeconds() const {
+  if (!policy || !(profile || fixes("resources.wall_seconds"))) return std::nullopt;
+  const auto base = policy("");
+  if (!base || !base->model().resources.wall_seconds) return std::nullopt;
+  const double seconds = *base->model().resources.wall_seconds;
+  return seconds == policy::kNoTimeLimit ? std::nullopt : std::optional(seconds);
+}
+
+std::string OperatorBounds::describe() const {
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  const auto base = policy ? policy("") : Result<Policy>(fail(Error{}));
+  if (!base) return text;
+  const policy::Policy& model = base->model();
+  if (fixes(kFixedProfile)) add("the policy is " + model.name);
+  if (fixes(kFixedImage)) add("the root is " + model.filesystem.root);
+  if (fixes(kFixedUser) && model.isolation.user == policy::InsideUser::root) add("commands are root inside");
+  if (fixesNetwork()) {
+    std::string hosts;
+    for (const std::string& host : model.network.allowed_hosts) hosts += " " + host;
+    const bool none = model.network.mode == policy::NetworkMode::none;
+    add(none ? "there is no network" : "the network reaches only" + (hosts.empty() ? " no host" : hosts));
+  }
+  if (no_workspace) add("workspaces start empty");
+  if (read_only) add("nothing is written to the user's files");
+  return text;
+}
+
+Result<std::set<std::string>> toolsWithNeeds(const std::vector<std::string>& names) {
+  std::set<std::string> all;
+  for (const std::string& name : names) {
+    if (toolNamed(name) == nullptr) {
+      std::string known;
+      for (const Tool* tool : allTools()) known += (known.empty() ? "" : ", ") + std::string(tool->name);
+      return fail(plainError(Stage::usage, "mcp --tools", name, "there is no such tool", "there are: " + known));
+    }
+    all.insert(name);
+    if (name != kListTool.name) all.insert(std::string(kCreateTool.name));
+    for (const auto& [tool, needs] : kNeeds)
+      if (tool.name == name) all.insert(std::string(needs.name));
+  }
+  return all;
+}
+
+Excess notOffered(const Tool& tool) {
+  return {"", "the operator of this server does not offer " + std::string(tool.name), "use another tool"};
+}
+
+std::optional<Excess> findExcess(const OperatorBounds& bounds, const Tool& tool, const Json& values) {
+  const std::string profile = bounds.fixes(kFixedProfile) ? "" : textAt(values, "profile").value_or("");
+  const auto policy = bounds.policy(profile);
+  if (!policy) return std::nullopt;  // an unknown profile, which the tool reports
+  for (const Parameter& parameter : tool.parameters) {
+    const Json* value = find(values, parameter.name);
+    if (value == nullptr) continue;
+    if (auto excess = findFixedExcess(bounds, parameter, *value, policy->model())) return excess;
+  }
+  if (auto excess = findWorkspaceExcess(bounds, values)) return excess;
+  if (auto excess = findMemoryExcess(bounds, values, *policy)) return excess;
+  if (auto excess = findTimeExcess(bounds, values)) return excess;
+  if (auto excess = findVariableExcess(bounds, values, policy->model())) return excess;
+  return findPathExcess(bounds, values, policy->model());
+}
+
+Json withoutFixed(const OperatorBounds& bounds, const Tool& tool, Json values) {
+  for (const Parameter& parameter : tool.parameters)
+    if (!bounds.offers(parameter) && parameter.fixed_by != kFixedWorkspace) values.erase(std::string(parameter.name));
+  return values;
+}
+
+std::optional<Excess> findExcess(const OperatorBounds& bounds, const std::string& policy,
+                                 const std::string& workspace) {
+  const auto excess = [](const std::string& reason) {
+    return Excess{"sandbox_id", "it was not made by this server, and " + reason, "make one with sandbox_create"};
+  };
+  if (!workspace.empty() && (bounds.no_workspace || (bounds.workspaces && !isShown(bounds, workspace))))
+    return excess("shows a directory that the operator did not open");
+  if (!bounds.whole && !bounds.profile && bounds.keys.empty()) return std::nullopt;
+  const auto base = bounds.policy("");
+  const auto expected = base ? approval::underOwner(base->model()) : fail(base.error());
+  auto document = policy::readText(policy, policy::Format::json, "sandbox");
+  if (!expected || !document) return excess("its policy can't be compared with the operator's");
+  const policy::Ceilings none = approval::noCeilings();
+  policy::Origin origin;
+  origin.ceilings = &none;
+  const auto own = policy::decode(*document, origin);
+  if (!own) return excess("its policy can't be compared with the operator's");
+  for (const policy::Field& field : policy::fields())
+    if (isCompared(bounds, field.key) && policy::isWider(field, *expected, *own))
+      return excess("its " + std::string(field.key) + " allows more than the operator's policy");
+  return std::nullopt;
+}
+
+void recordExcess(std::string_view tool, const Excess& excess, const Json& arguments) {
+  audit::Fields fields;
+  fields.text("rule", "operator").text("tool", tool).text("parameter", excess.parameter).text("reason", excess.reason);
+  if (const Json* value = find(arguments, excess.parameter)) fields.text("value", writeJson(*value).substr(0, 200));
+  auto log = audit::Log::open();
+  const auto recorded = log ? log->append({audit::EventType::policy_violation, audit::Severity::warn,
+                                           textAt(arguments, "sandbox_id").value_or(""), fields})
+                            : fail(log.error());
+  if (!recorded) writeLog(LogLevel::error, "a refusal could not be recorded", {{"error", recorded.error().message()}});
+}
+
+Json refuse(const Call& call, std::string_view tool, const Excess& excess, const Json& arguments) {
+  recordExcess(tool, excess, arguments);
+  const std::string object = excess.parameter.empty() ? std::string(tool) : excess.parameter;
+  return structuredResult(
+      call,
+      {{"error", (excess.parameter.empty() ? "" : "`" + excess.parameter + "`: ") + excess.reason},
+       {"hint", excess.remedy},
+       {"denials",
+        Json::array({{{"rule", "operator"}, {"object", object}, {"operation", tool}, {"remedy", excess.remedy}}})}},
+      true);
+}
+
+}  // namespace caisson::mcp

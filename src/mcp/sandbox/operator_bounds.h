@@ -1,0 +1,74 @@
+// The operator's decisions: what `caisson mcp` got on its command line, or the project's trusted caisson.toml. A model
+// chooses within them. No tool offers a fixed choice as a parameter; a client that sends it all the same with another
+// value is refused, and the attempt is recorded in the audit log.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "caisson/policy.h"
+#include "mcp/sandbox/tool.h"
+
+namespace caisson::mcp {
+
+struct OperatorBounds {
+  /// The policy of a new sandbox with this built-in profile and the operator's flags; empty: the operator's own base.
+  std::function<Result<Policy>(const std::string& profile)> policy;
+  bool whole = false;             ///< a policy file or the project's file decides: every key is fixed
+  bool profile = false;           ///< the base is fixed
+  std::vector<std::string> keys;  ///< policy keys that flags set
+
+  bool workspaces = false;                   ///< sandboxes show only `directories` and what is below them
+  bool no_workspace = false;                 ///< every sandbox starts with an empty workspace
+  std::vector<std::string> directories;      ///< canonical; the first is the default
+  std::vector<std::string> never_committed;  ///< those of them with mode `ro`
+
+  bool read_only = false;       ///< no tool that changes files of a workspace or writes to the real ones
+  std::set<std::string> tools;  ///< offered ones; empty: all
+  std::size_t max_sandboxes = 128;
+  std::int64_t max_ttl_seconds = std::int64_t{7} * 24 * 3600;
+
+  /// Whether the operator decided about this policy key, so that no model can.
+  [[nodiscard]] bool fixes(std::string_view key) const;
+  [[nodiscard]] bool fixesNetwork() const;
+  [[nodiscard]] bool mayCommitTo(const std::string& workspace) const;
+  [[nodiscard]] bool offers(const Tool& tool) const;
+  [[nodiscard]] bool offers(const Parameter& parameter) const;
+  /// The longest time of one command that the operator set; a model may ask for less.
+  [[nodiscard]] std::optional<double> maxCommandSeconds() const;
+  /// The base and fixed choices in one or two sentences, for the model; empty if there are none.
+  [[nodiscard]] std::string describe() const;
+};
+
+/// Adds to `tools` what its members need: a sandbox, and a way to wait for commands. An error for an unknown name.
+Result<std::set<std::string>> toolsWithNeeds(const std::vector<std::string>& names);
+
+/// Why a request is refused.
+struct Excess {
+  std::string parameter;  ///< or empty: the tool, or a sandbox
+  std::string reason, remedy;
+};
+
+Excess notOffered(const Tool& tool);
+
+/// The first argument that exceeds what the operator allows. The arguments passed checkArguments().
+std::optional<Excess> findExcess(const OperatorBounds& bounds, const Tool& tool, const Json& values);
+
+/// The arguments without those that the operator decided; a directory below the only workspace stays.
+Json withoutFixed(const OperatorBounds& bounds, const Tool& tool, Json values);
+
+/// Whether a sandbox that another process created is within the bounds; if not, the reason. `policy` is its policy as
+/// JSON.
+std::optional<Excess> findExcess(const OperatorBounds& bounds, const std::string& policy, const std::string& workspace);
+
+/// Records the attempt in the audit log. A failure is logged: nothing more is allowed because of it.
+void recordExcess(std::string_view tool, const Excess& excess, const Json& arguments);
+
+/// Records the attempt and returns the tool's result that explains it.
+Json refuse(const Call& call, std::string_view tool, const Excess& excess, const Json& arguments);
+
+}  // namespace caisson::mcp

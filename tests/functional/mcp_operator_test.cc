@@ -1,0 +1,305 @@
+// The operator's policy of `caisson mcp`: no tool offers what its flags decide as a parameter, and a client that sends
+// more than they allow is refused and recorded.
+#include <set>
+
+#include "mcp_fixture.h"
+#include "support/conforms.h"
+
+namespace caisson::test {
+namespace {
+
+/// What a client could try to exceed with a parameter. Every parameter of every tool of a server without flags has a
+/// row here or in kFree, so that a new one needs a decision.
+struct Attempt {
+  const char* tool;
+  const char* parameter;
+  const char* arguments;  ///< JSON; SANDBOX is a sandbox of this server, OTHER a directory that is not opened
+};
+
+constexpr Attempt kAttempts[] = {
+    {"sandbox_create", "workspace_path", R"({"workspace_path": "OTHER"})"},
+    {"sandbox_create", "timeout_seconds", R"({"timeout_seconds": 601})"},
+    {"sandbox_create", "profile", R"({"profile": "web-fetch"})"},
+    {"sandbox_create", "image", R"({"image": "debian:12"})"},
+    {"sandbox_create", "root", R"({"root": true})"},
+    {"sandbox_create", "memory", R"({"memory": "1G"})"},
+    {"sandbox_execute", "command", R"({"sandbox_id": "SANDBOX", "command": "echo forbidden-word"})"},
+    {"sandbox_execute", "args", R"({"sandbox_id": "SANDBOX", "command": "echo", "args": ["forbidden-word"]})"},
+    {"sandbox_execute", "timeout_ms", R"({"sandbox_id": "SANDBOX", "command": "true", "timeout_ms": 30001})"},
+    {"sandbox_execute", "env", R"({"sandbox_id": "SANDBOX", "command": "true", "env": {"MODE": "other"}})"},
+    {"sandbox_read_file", "path", R"({"sandbox_id": "SANDBOX", "path": "./secret/key"})"},
+    {"sandbox_write_file", "path", R"({"sandbox_id": "SANDBOX", "path": "/workspace/secret/key", "content": "x"})"},
+    {"sandbox_edit_file", "path",
+     R"({"sandbox_id": "SANDBOX", "path": "secret/key", "old_text": "k", "new_text": "x"})"},
+    {"sandbox_fork", "timeout_seconds", R"({"sandbox_id": "SANDBOX", "timeout_seconds": 601})"},
+};
+
+/// Parameters that exceed nothing, whatever their value.
+constexpr struct {
+  const char* tool;
+  std::initializer_list<const char*> parameters;
+  const char* why;
+} kFree[] = {
+    {"sandbox_create", {"name", "keep"}, "a label; it ends with its time to live, which is bounded"},
+    {"sandbox_create", {"empty"}, "it shows less than the operator's directory"},
+    {"sandbox_execute", {"stdin", "wait_ms", "keep_stdin"}, "data for a command; how long the call waits"},
+    {"sandbox_execute", {"working_dir", "background"}, "inside the sandbox; the time limit holds (a test below)"},
+    {"sandbox_process", {"exec_id", "action", "data", "close", "wait_ms", "offset"}, "commands of the same sandbox"},
+    {"sandbox_read_file", {"offset", "limit"}, "a part of a file that may be read"},
+    {"sandbox_write_file", {"content", "encoding", "append", "executable"}, "a file that may be written"},
+    {"sandbox_edit_file", {"old_text", "new_text", "replace_all"}, "a file that may be written"},
+    {"sandbox_checkpoint", {"name", "stop_processes"}, "the sandbox's own state"},
+    {"sandbox_restore", {"checkpoint", "stop_processes"}, "the sandbox's own state"},
+    {"sandbox_fork", {"name", "stop_processes"}, "the sandbox's own state"},
+    {"sandbox_diff", {"checkpoint", "patch", "paths"}, "what the sandbox shows anyway"},
+};
+
+/// Tools that the server of the test does not offer: every parameter of them is refused.
+const std::set<std::string> kTakenAway{"sandbox_commit", "sandbox_network"};
+
+class McpOperator : public Mcp {
+ protected:
+  void SetUp() override {
+    Mcp::SetUp();
+    if (IsSkipped()) return;
+    workspace.write("secret/key", "k");
+    workspace.openToAll();
+    other.openToAll();
+    policy = other.write("narrow.toml", R"(
+extends = "dev"
+name = "narrow"
+[filesystem]
+denied = ["/workspace/secret"]
+[resources]
+memory = "256M"
+wall_seconds = 30
+[environment.set]
+MODE = "fixed"
+[commands]
+blocked_patterns = ["forbidden-word"]
+)");
+    other.openToAll();
+  }
+  [[nodiscard]] std::unique_ptr<McpClient> startNarrow(Json capabilities = Json::object()) const {
+    return start(std::move(capabilities),
+                 {"--policy", policy, "--workspace", workspace.path() + ":ro", "--ttl", "10m"});
+  }
+  /// The recorded attempts so far.
+  [[nodiscard]] int violations() const {
+    const std::string log = runCaisson({"audit", "show", "--json"}, {.env = environment()}).out;
+    int count = 0;
+    for (std::size_t at = 0; (at = log.find("\"event\":\"policy_violation\"", at)) != std::string::npos; ++at) ++count;
+    return count;
+  }
+  /// Sends a request that must be refused, and be on record after it.
+  void expectRefused(McpClient& client, const std::string& tool, const Json& arguments) const {
+    const int before = violations();
+    const Json result = client.call(tool, arguments);
+    EXPECT_EQ(result.value("isError", false), true) << tool << " " << arguments << " gave " << result;
+    EXPECT_GT(violations(), before) << tool << " " << arguments << " is not on record: " << result;
+  }
+  [[nodiscard]] Json argumentsOf(const Attempt& attempt, const std::string& sandbox) const {
+    std::string text = attempt.arguments;
+    if (const auto at = text.find("SANDBOX"); at != std::string::npos) text.replace(at, 7, sandbox);
+    if (const auto at = text.find("OTHER"); at != std::string::npos) text.replace(at, 5, other.path());
+    return Json::parse(text);
+  }
+  static Json listed(McpClient& client) { return client.request("tools/list", Json::object())["result"]["tools"]; }
+  static std::set<std::string> toolsOf(McpClient& client) {
+    std::set<std::string> names;
+    for (const Json& tool : listed(client)) names.insert(tool["name"]);
+    return names;
+  }
+  static std::set<std::string> parametersOf(McpClient& client, const std::string& name) {
+    std::set<std::string> names;
+    for (const Json& tool : listed(client))
+      if (tool["name"] == name)
+        for (const auto& [parameter, schema] : tool["inputSchema"]["properties"].items()) names.insert(parameter);
+    return names;
+  }
+
+  const TempDir other;
+  std::string policy;
+};
+
+TEST_F(McpOperator, ExcessInEveryParameterIsRefusedAndRecorded) {
+  CONFORMS("R-SESSION-20");
+  const auto usual = start();
+  const Json everything = listed(*usual);
+  ASSERT_GE(everything.size(), 15U);
+  const auto narrow = startNarrow();
+  const std::string id = create(*narrow);
+  // A sandbox with more memory than the operator allows, which another process made.
+  const std::string foreign = create(*usual, {{"memory", "512M"}, {"keep", true}});
+  for (const Json& tool : everything) {
+    const std::string name = tool["name"];
+    if (kTakenAway.contains(name)) expectRefused(*narrow, name, {{"sandbox_id", id}});
+    for (const auto& [parameter, schema] : tool["inputSchema"]["properties"].items()) {
+      if (kTakenAway.contains(name)) {
+        expectRefused(*narrow, name, {{"sandbox_id", id}, {parameter, "anything"}});
+        continue;
+      }
+      if (parameter == "sandbox_id" || parameter == "session_id") {
+        Json arguments{{parameter, foreign}};
+        for (const Json& required : tool["inputSchema"].value("required", Json::array()))
+          if (!arguments.contains(required.get<std::string>())) arguments[required.get<std::string>()] = "x";
+        expectRefused(*narrow, name, arguments);
+        continue;
+      }
+      bool decided = false;
+      for (const Attempt& attempt : kAttempts) {
+        if (attempt.tool != name || attempt.parameter != parameter) continue;
+        decided = true;
+        expectRefused(*narrow, name, argumentsOf(attempt, id));
+      }
+      for (const auto& free : kFree)
+        for (const char* one : free.parameters) decided = decided || (free.tool == name && one == parameter);
+      EXPECT_TRUE(decided) << name << "." << parameter << " is new: decide how the operator's policy bounds it";
+    }
+  }
+  EXPECT_EQ(readFile(workspace / "secret/key"), "k");
+  usual->call("sandbox_destroy", {{"sandbox_id", foreign}});
+}
+
+TEST_F(McpOperator, DecidedChoicesAreNoParametersAndLessIsAccepted) {
+  const auto narrow = startNarrow();
+  const auto create_parameters = parametersOf(*narrow, "sandbox_create");
+  EXPECT_EQ(create_parameters, (std::set<std::string>{"empty", "keep", "memory", "name", "timeout_seconds"}));
+  const auto tools = toolsOf(*narrow);
+  for (const std::string& taken : kTakenAway) EXPECT_FALSE(tools.contains(taken)) << taken;
+  const Json made = narrow->tool(
+      "sandbox_create",
+      {{"memory", "128M"}, {"timeout_seconds", 300}, {"profile", "narrow"}, {"workspace_path", workspace.path()}});
+  ASSERT_TRUE(made.contains("sandbox_id")) << made;
+  EXPECT_EQ(made["profile"], "narrow");
+  EXPECT_EQ(made["workspace"], workspace.path());
+  const std::string id = made["sandbox_id"];
+  const Json ran = narrow->tool("sandbox_execute", {{"sandbox_id", id},
+                                                    {"command", "echo $MODE; cat secret/key || echo hidden"},
+                                                    {"timeout_ms", 20000},
+                                                    {"env", {{"MODE", "fixed"}, {"X", "y"}}}});
+  EXPECT_EQ(ran["stdout"], "fixed\nhidden\n") << ran;
+}
+
+TEST_F(McpOperator, FlagsAloneFixTheirChoice) {
+  const auto client = start(Json::object(), {"--net", "none", "--user", "sandbox", "--level", "full"});
+  EXPECT_FALSE(toolsOf(*client).contains("sandbox_network"));
+  const auto parameters = parametersOf(*client, "sandbox_create");
+  EXPECT_FALSE(parameters.contains("root"));
+  EXPECT_TRUE(parameters.contains("profile"));
+  EXPECT_TRUE(parameters.contains("image"));
+  // The operator decided about level and network, so the profile asks for no approval.
+  const Json made = client->tool("sandbox_create", {{"profile", "web-fetch"}});
+  ASSERT_TRUE(made.contains("sandbox_id")) << made;
+  EXPECT_EQ(made["network"], "none");
+  expectRefused(*client, "sandbox_network", {{"sandbox_id", made["sandbox_id"]}, {"host", "example.org"}});
+}
+
+TEST_F(McpOperator, WorkspacesAreOnlyThoseOfTheFlag) {
+  CONFORMS("R-SESSION-20");
+  const TempDir second;
+  second.write("b.txt", "b");
+  second.openToAll();
+  const Json roots{{"roots", Json::object()}, {"elicitation", Json::object()}};
+  const auto client = start(roots, {"--workspace", workspace.path(), "--workspace", second.path() + ":ro"});
+  EXPECT_TRUE(parametersOf(*client, "sandbox_create").contains("workspace_path"));
+  EXPECT_EQ(client->tool("sandbox_create", {{"workspace_path", second.path()}})["workspace"], second.path());
+  expectRefused(*client, "sandbox_create", {{"workspace_path", other.path()}});
+  expectRefused(*client, "sandbox_create", {{"workspace_path", "/etc"}});
+  const std::string id = create(*client, {{"workspace_path", second.path()}});
+  client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "b.txt"}, {"content", "changed"}});
+  expectRefused(*client, "sandbox_commit", {{"sandbox_id", id}});
+  EXPECT_EQ(readFile(second / "b.txt"), "b");
+  const auto empty = start(roots, {"--workspace", ":none"});
+  EXPECT_EQ(empty->tool("sandbox_create", Json::object())["workspace"], "");
+  expectRefused(*empty, "sandbox_create", {{"workspace_path", workspace.path()}});
+}
+
+TEST_F(McpOperator, ReadOnlyServerRunsCommandsAndWritesNothing) {
+  CONFORMS("R-SESSION-21");
+  const auto client = start(Json::object(), {"--read-only"});
+  const auto tools = toolsOf(*client);
+  EXPECT_TRUE(tools.contains("sandbox_execute"));
+  for (const char* taken : {"sandbox_write_file", "sandbox_edit_file", "sandbox_restore", "sandbox_commit"})
+    EXPECT_FALSE(tools.contains(taken)) << taken;
+  const std::string id = create(*client);
+  EXPECT_EQ(
+      client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "echo changed > a.txt && cat a.txt"}})["stdout"],
+      "changed\n");
+  expectRefused(*client, "sandbox_write_file", {{"sandbox_id", id}, {"path", "a.txt"}, {"content", "x"}});
+  expectRefused(*client, "sandbox_commit", {{"sandbox_id", id}});
+  EXPECT_EQ(readFile(workspace / "a.txt"), "from the host\n");
+}
+
+TEST_F(McpOperator, ToolsListsOnlyTheseAndWhatTheyNeed) {
+  CONFORMS("R-SESSION-21");
+  const auto client = start(Json::object(), {"--tools", "sandbox_execute,sandbox_read_file"});
+  EXPECT_EQ(toolsOf(*client),
+            (std::set<std::string>{"sandbox_create", "sandbox_execute", "sandbox_process", "sandbox_read_file"}));
+  const std::string id = create(*client);
+  expectRefused(*client, "sandbox_write_file", {{"sandbox_id", id}, {"path", "x"}, {"content", "x"}});
+  EXPECT_EQ(client->tool("sandbox_read_file", {{"sandbox_id", id}, {"path", "a.txt"}})["content"], "from the host\n");
+}
+
+TEST_F(McpOperator, WrongFlagsAreErrorsAtTheStart) {
+  const struct {
+    std::vector<std::string> flags;
+    const char* message;
+  } cases[] = {
+      {{"--tools", "sandbox_fly"}, "there is no such tool"},
+      {{"--tools", "sandbox_commit", "--read-only"}, "another flag takes this tool away"},
+      {{"--read-only", "--allow-commit"}, "lets nothing be committed"},
+      {{"--read-only", "--rw", workspace.path()}, "shows this host path writable"},
+      {{"--workspace", workspace.path() + ":rw"}, "keeps its changes apart"},
+      {{"--workspace", workspace / "missing"}, "No such file"},
+      {{"--max-sandboxes", "0"}, "expected a number above 0"},
+      {{"--ttl", "soon"}, "expected a time"},
+      {{"--allow-host", "example.org"}, "network mode `proxy`"},
+      {{"--profile", "unheard-of"}, "unheard-of"},
+      {{"--memory", "much"}, "--memory much"},
+  };
+  for (const auto& [flags, message] : cases) {
+    std::vector<std::string> line{"mcp"};
+    line.insert(line.end(), flags.begin(), flags.end());
+    const RunOutput output = runCaisson(line, {.stdin_data = "", .env = environment()});
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    EXPECT_NE(output.err.find(message), std::string::npos) << output.describe();
+  }
+}
+
+TEST_F(McpOperator, NumberOfSandboxesIsBounded) {
+  CONFORMS("R-SESSION-22");
+  const auto client = start(Json::object(), {"--max-sandboxes", "2"});
+  const std::string first = create(*client);
+  const std::string second = create(*client);
+  expectRefused(*client, "sandbox_create", Json::object());
+  expectRefused(*client, "sandbox_fork", {{"sandbox_id", first}});
+  client->tool("sandbox_destroy", {{"sandbox_id", second}});
+  EXPECT_TRUE(client->tool("sandbox_fork", {{"sandbox_id", first}}).contains("sandbox_id"));
+}
+
+TEST_F(McpOperator, BackgroundCommandHasTheOperatorsTimeLimit) {
+  const auto client = start(Json::object(), {"--timeout", "2s"});
+  const std::string id = create(*client);
+  const Json started =
+      client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "sleep 600"}, {"background", true}});
+  ASSERT_EQ(started["status"], "running") << started;
+  const Json ended =
+      client->tool("sandbox_process", {{"sandbox_id", id}, {"exec_id", started["exec_id"]}, {"wait_ms", 30000}});
+  EXPECT_EQ(ended["status"], "timed_out") << ended;
+}
+
+TEST_F(McpOperator, ProjectFileCountsOnlyWithConsent) {
+  workspace.write("caisson.toml", "extends = \"dev\"\nname = \"of-the-project\"\n[resources]\nmemory = \"200M\"\n");
+  workspace.openToAll();
+  EXPECT_EQ(start()->tool("sandbox_create", {{"empty", true}})["profile"], "dev");
+  const auto trusting = start(Json::object(), {"--trust"});
+  EXPECT_EQ(trusting->tool("sandbox_create", {{"empty", true}})["profile"], "of-the-project");
+  EXPECT_FALSE(parametersOf(*trusting, "sandbox_create").contains("profile"));
+  expectRefused(*trusting, "sandbox_create", {{"memory", "300M"}});
+  const std::string log = runCaisson({"audit", "show", "--json"}, {.env = environment()}).out;
+  EXPECT_NE(log.find("--trust on the command line"), std::string::npos) << log;
+}
+
+}  // namespace
+}  // namespace caisson::test
