@@ -56,7 +56,6 @@ class AgentTest(unittest.TestCase):
         for server in self.servers:
             server.kill()
             server.wait()
-        subprocess.run([CAISSON, "clean", "--all", "--yes"], env=self.environment, capture_output=True, timeout=TIMEOUT)
         for session in self.sessions():
             self.caisson("session", "destroy", session["id"])
         shutil.rmtree(self.scratch, ignore_errors=True)  # does not follow links

@@ -52,7 +52,7 @@ class ClaudeCode(Published):
     prompt = ("-p", "do the script", "--allowedTools", "Bash", "--output-format", "json")
 
     def test_ShellToolRunsInASession(self):
-        self.environment.update(ANTHROPIC_BASE_URL=self.model(SCRIPT), CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1")
+        self.start_outside()
         self.assertEqual(self.caisson("agent", "install", "claude-code", "--yes").returncode, 0)
         done = self.run_program(self.program, *self.prompt)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -61,8 +61,14 @@ class ClaudeCode(Published):
         self.assertIn("Exit code 3", self.results())
         self.check_commit("agent", "commit")
 
-    def test_WithoutCaissonTheCommandIsBlocked(self):
+    def start_outside(self):
+        if os.geteuid() == 0:
+            self.skipTest("run it as an ordinary user: as root, Claude Code 2.1.197 was seen to hang before its first "
+                          "request, without caisson as well")
         self.environment.update(ANTHROPIC_BASE_URL=self.model(SCRIPT), CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC="1")
+
+    def test_WithoutCaissonTheCommandIsBlocked(self):
+        self.start_outside()
         self.assertEqual(self.caisson("agent", "install", "claude-code", "--yes").returncode, 0)
         (self.scratch / "bin" / "caisson").unlink()
         self.run_program(self.program, *self.prompt)
