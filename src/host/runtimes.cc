@@ -15,7 +15,7 @@
 namespace caisson::host {
 namespace {
 
-const std::string kDirectories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"};
+const std::string kRuntimeDirectories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"};
 
 Error notUsable(const std::string& path, std::string_view reason) {
   return plainError(Stage::host, "runtime", path, path + ": " + std::string(reason),
@@ -52,7 +52,7 @@ Result<std::string> locate(const std::string& name) {
   if (!owner) return fail(owner.error());
   const auto& paths = owner->runtimes.paths;
   const auto listed = std::ranges::find(paths, name, &std::pair<std::string, std::string>::first);
-  return listed != paths.end() ? checkRuntimePath(listed->second) : findRuntime(name, kDirectories);
+  return listed != paths.end() ? checkRuntimePath(listed->second) : findRuntime(name, kRuntimeDirectories);
 }
 
 /// Names of the host's /proc that are not processes; in a new one they are the same.

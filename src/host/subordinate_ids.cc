@@ -26,10 +26,10 @@ using sys::Fd;
 constexpr int kHelperTimeoutMs = 10'000;
 constexpr const char* kPackage = "install the package uidmap (shadow-utils)";
 /// Fixed: PATH is the caller's, and the program runs as root.
-constexpr const char* kDirectories[] = {"/usr/bin/", "/bin/", "/usr/local/bin/", "/run/wrappers/bin/"};
+constexpr const char* kHelperDirectories[] = {"/usr/bin/", "/bin/", "/usr/local/bin/", "/run/wrappers/bin/"};
 
 std::string findHelper(const char* name) {
-  for (const char* directory : kDirectories) {
+  for (const char* directory : kHelperDirectories) {
     std::string path = std::string(directory) + name;
     if (whyNotHelper(path).empty()) return path;
   }
