@@ -12,7 +12,7 @@
 namespace caisson {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using namespace std::string_literals;
 
 RunResult success() {
@@ -25,11 +25,11 @@ RunResult success() {
   return result;
 }
 
-Json rendered(const RunResult& result) { return Json::parse(renderResult(result)); }
+OrderedJson rendered(const RunResult& result) { return OrderedJson::parse(renderResult(result)); }
 
 TEST(ResultJson, HasTheFixedFieldsInTheFixedOrder) {
   std::vector<std::string> keys;
-  const Json json = rendered(success());
+  const OrderedJson json = rendered(success());
   for (const auto& [key, value] : json.items()) {
     if (key != "signal_name" && !key.ends_with("_encoding") && key != "notices" && key != "lifecycle")
       keys.push_back(key);
@@ -42,14 +42,14 @@ TEST(ResultJson, HasTheFixedFieldsInTheFixedOrder) {
 TEST(ResultJson, IsOneLine) { EXPECT_EQ(renderResult(success()).find('\n'), std::string::npos); }
 
 TEST(ResultJson, SaysHowAProgramExited) {
-  const Json json = rendered(success());
+  const OrderedJson json = rendered(success());
   EXPECT_EQ(json["outcome"], "exited");
   EXPECT_EQ(json["exit_code"], 0);
   EXPECT_TRUE(json["signal"].is_null());
   EXPECT_TRUE(json["limit"].is_null());
   EXPECT_EQ(json["stdout"], "hello\n");
   EXPECT_EQ(json["stdout_encoding"], "utf-8");
-  EXPECT_EQ(json["truncated"], (Json{{"stdout", false}, {"stderr", false}}));
+  EXPECT_EQ(json["truncated"], (OrderedJson{{"stdout", false}, {"stderr", false}}));
   EXPECT_DOUBLE_EQ(json["duration_ms"].get<double>(), 12.346);
   EXPECT_TRUE(json["usage"]["processes_peak"].is_null());
 }
@@ -58,7 +58,7 @@ TEST(ResultJson, HasNoExitCodeUnlessTheProgramExited) {
   RunResult result = success();
   result.outcome = OutcomeKind::signaled;
   result.signal = SIGSEGV;
-  const Json json = rendered(result);
+  const OrderedJson json = rendered(result);
   EXPECT_TRUE(json["exit_code"].is_null());
   EXPECT_EQ(json["signal"], SIGSEGV);
   EXPECT_EQ(json["signal_name"], "SIGSEGV");
@@ -73,7 +73,7 @@ TEST(ResultJson, MarksBytesThatAreNotUtf8AndGivesThemAsBase64) {
   RunResult result = success();
   result.out.data = "\xff\x00\x01"s;
   result.err.data = "\xfe\xfe"s;
-  const Json json = rendered(result);
+  const OrderedJson json = rendered(result);
   EXPECT_EQ(json["stdout"], "/wAB");
   EXPECT_EQ(json["stdout_encoding"], "base64");
   EXPECT_EQ(json["stderr"], "/v4=");
@@ -82,7 +82,7 @@ TEST(ResultJson, MarksBytesThatAreNotUtf8AndGivesThemAsBase64) {
 TEST(ResultJson, TextCutInsideACharacterIsStillText) {
   RunResult result = success();
   result.out = {.data = "ab\xe2\x82", .truncated = true, .dropped = 7};
-  const Json json = rendered(result);
+  const OrderedJson json = rendered(result);
   EXPECT_EQ(json["stdout"], "ab");
   EXPECT_EQ(json["stdout_encoding"], "utf-8");
   EXPECT_EQ(json["truncated"]["stdout"], true);
@@ -92,7 +92,8 @@ TEST(ResultJson, TextCutInsideACharacterIsStillText) {
 }
 
 TEST(ResultJson, CarriesTheErrorOfARunThatNeverStarted) {
-  const Json json = rendered(refusedResult(sysError(Stage::mounts, "mount", "/x\xff", EPERM, "run caisson doctor")));
+  const OrderedJson json =
+      rendered(refusedResult(sysError(Stage::mounts, "mount", "/x\xff", EPERM, "run caisson doctor")));
   EXPECT_EQ(json["outcome"], "setup_failed");
   EXPECT_EQ(json["error"]["stage"], "mounts");
   EXPECT_EQ(json["error"]["object"], "/x\xef\xbf\xbd");
@@ -107,7 +108,7 @@ TEST(ResultJson, CannotSteerTheTerminalThatShowsIt) {
   result.out.data = "\x1b[2J\xe2\x80\xae\xc2\x9b\x7f\"\\";
   const std::string text = renderResult(result);
   EXPECT_NE(text.find("\\u001b[2J\\u202e\\u009b\\u007f\\\"\\\\"), std::string::npos);
-  EXPECT_EQ(Json::parse(text)["stdout"], result.out.data);
+  EXPECT_EQ(OrderedJson::parse(text)["stdout"], result.out.data);
 }
 
 TEST(JsonWriter, NestsAndSeparates) {

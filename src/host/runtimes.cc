@@ -15,7 +15,8 @@
 namespace caisson::host {
 namespace {
 
-const std::string kRuntimeDirectories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"};
+const std::string kRuntimeDirectories[] = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
+                                           "/usr/bin",        "/sbin",          "/bin"};
 
 Error notUsable(const std::string& path, std::string_view reason) {
   return plainError(Stage::host, "runtime", path, path + ": " + std::string(reason),
