@@ -193,7 +193,7 @@ TEST_F(Credentials, TheByteLimitHoldsForThem) {
 
 TEST_F(Credentials, AnIdleConnectionIsEndedAndCounted) {
   const RunOutput output =
-      shell("idle_seconds = 1\n" + credential("example.org"), "curl -sS https://example.org/slow", {"--json"});
+      shell("idle_seconds = 3\n" + credential("example.org"), "curl -sS https://example.org/slow", {"--json"});
   const auto result = output.json();
   EXPECT_TRUE(arrivedWithSecret("/slow")) << seen();
   EXPECT_NE(result["exit_code"], 0) << output.describe();
