@@ -54,7 +54,7 @@ constinit const Verb kMcp{
     .examples =
         "claude mcp add caisson -- caisson mcp  in Claude Code\n"
         "caisson mcp install cursor --profile bash --net none  in Cursor, with an operator's policy\n"
-        "caisson mcp --workspace . --read-only --tools sandbox_execute,sandbox_read_file  to look at a project\n"
+        "caisson mcp --workspace . --read-only --tools sandbox_execute,sandbox_read_file  looks only\n"
         "caisson mcp --http 7070  over HTTP, at http://127.0.0.1:7070/mcp",
     .topic = Topic::agents,
     .syntax = {.groups = kGroups, .operands = "[install HOST]"},
