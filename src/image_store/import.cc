@@ -54,9 +54,13 @@ Result<Source> openDirectory(Transaction& transaction, sys::Fd directory, const 
 Result<Source> openArchive(Transaction& transaction, const sys::Fd& file, const ImportOptions& options,
                            UnpackReport& report, Progress& progress) {
   const std::string origin = std::filesystem::path(options.path).stem().string();
-  const auto type = detectArchive(file.get());
+  // Opened again: the decoder is killed once the type is known, but may read on for a moment, and would move an offset
+  // that it shares.
+  const sys::Fd again(
+      ::open(("/proc/self/fd/" + std::to_string(file.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!again) return fail(sysError(Stage::state, "open", options.path, errno));
+  const auto type = detectArchive(again.get());
   if (!type) return fail(type.error());
-  if (::lseek(file.get(), 0, SEEK_SET) != 0) return fail(sysError(Stage::state, "lseek", options.path, errno));
   if (*type == ArchiveType::image) {
     auto offers = readImageArchive(transaction, file.get(), origin, progress);
     if (!offers) return fail(offers.error());

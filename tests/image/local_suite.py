@@ -202,6 +202,16 @@ class Verify(ImageTest):
         self.finds("the blob has another content")
 
 
+class LargeRoot(ImageTest):
+    def test_decoder_that_found_the_type_does_not_disturb_the_import(self):
+        # It reads on for a moment, and every import must have the whole archive.
+        names = [entry(f"{number:090}") for number in range(4000)]  # more than the decoder sends at once
+        archive = self.write_tar("r.tar", names + [entry(f"data{number}", os.urandom(1 << 20)) for number in range(96)])
+        for number in range(6):
+            self.must("import", "-q", archive, f"root:{number}")
+        self.assertEqual(len(list((self.store / "layers").iterdir())), 1)
+
+
 class Names(ImageTest):
     def setUp(self):
         super().setUp()
