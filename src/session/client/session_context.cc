@@ -149,7 +149,6 @@ Result<const SupervisorConnection*> SessionContext::connect() {
 Result<void> checkExec(const ExecRequest& request, const policy::Policy& policy) {
   if (auto checked = checkRequest(request); !checked) return checked;
   if (!request.timeout_seconds || request.typed) return {};
-  if (*request.timeout_seconds > 0 && *request.timeout_seconds <= policy::effectiveWallSeconds(policy)) return {};
   return checkTimeout(policy, *request.timeout_seconds);
 }
 
