@@ -100,6 +100,9 @@ Result<void> openDirectories(const ServeOptions& options, const policy::Policy& 
 Result<void> checkBounds(const ServeOptions& options, const policy::Policy& policy, const OperatorBounds& bounds) {
   if (policy.isolation.level == policy::Level::none)
     return fail(startError("--level", "none", "sandboxes need namespaces", "use level full or process"));
+  if (policy.isolation.runtime != policy::Runtime::caisson)
+    return fail(startError("isolation.runtime", "", "sandboxes do not use an OCI runtime",
+                           "remove the key, or use `caisson run`"));
   if (bounds.read_only && options.allow_commit)
     return fail(startError("--allow-commit", "", "--read-only lets nothing be committed", "leave out one of them"));
   if (bounds.read_only && !policy.filesystem.read_write.empty())

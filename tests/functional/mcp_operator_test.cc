@@ -242,6 +242,8 @@ TEST_F(McpOperator, ToolsListsOnlyTheseAndWhatTheyNeed) {
 }
 
 TEST_F(McpOperator, WrongFlagsAreErrorsAtTheStart) {
+  const std::string runtime = other.write("runtime.toml", "extends = \"dev\"\nisolation.runtime = \"crun\"\n");
+  other.openToAll();
   const struct {
     std::vector<std::string> flags;
     const char* message;
@@ -257,6 +259,7 @@ TEST_F(McpOperator, WrongFlagsAreErrorsAtTheStart) {
       {{"--allow-host", "example.org"}, "network mode `proxy`"},
       {{"--profile", "unheard-of"}, "unheard-of"},
       {{"--memory", "much"}, "--memory much"},
+      {{"--policy", runtime, "--allow-weaker", "runtime"}, "do not use an OCI runtime"},
   };
   for (const auto& [flags, message] : cases) {
     std::vector<std::string> line{"mcp"};
