@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The HTTP server: create to first output, commands per second, downloads. http_api.py [CAISSON] [EXEC-RATE-PROGRAM]
 
+Creates through a bare connection and through both clients; that for TypeScript must have been built (`make test-clients`).
 Compares commands with the library's exec() in the same run (bench/exec_rate.cc), and downloads with nginx where that is
 installed. Run it on a quiet machine."""
 import json
@@ -20,7 +21,27 @@ if len(sys.argv) > 1:
     os.environ["CAISSON_BIN"] = os.path.abspath(sys.argv[1])
 import api  # noqa: E402
 
+sys.path.insert(0, os.path.join(HERE, "../clients/python/src"))
+import caisson_client  # noqa: E402
+
 ROUNDS = int(os.environ.get("ROUNDS", "100"))
+PAUSE = 0.03  # seconds; the pool refills
+TYPESCRIPT = os.path.join(os.path.dirname(os.path.realpath(api.CAISSON)), "clients/clients/typescript/dist/index.js")
+# Prints the milliseconds of each round.
+TYPESCRIPT_ROUNDS = """
+const { Client, Sandbox } = await import(process.env.CLIENT);
+const client = new Client({ url: process.env.SERVER });
+const options = JSON.parse(process.env.FIELDS);
+for (let round = 0; round < Number(process.env.ROUNDS); round++) {
+  const begin = performance.now();
+  const sandbox = await Sandbox.create({ ...options, client });
+  const result = await sandbox.run(["echo", "x"]);
+  console.log(performance.now() - begin);
+  if (result.stdout !== "x\\n") throw new Error(result.stdout);
+  await sandbox.destroy();
+  await new Promise((done) => setTimeout(done, Number(process.env.PAUSE) * 1000));
+}
+"""
 SIZE = 256 << 20
 
 
@@ -54,8 +75,35 @@ def first_output(client, fields):
         times.append((time.perf_counter() - begin) * 1000)
         assert result["stdout"] == "x\n"
         client.call("DELETE", f"/v1/sandboxes/{box}")
-        time.sleep(0.03)  # the pool refills
+        time.sleep(PAUSE)
     return statistics.median(times)
+
+
+def through_python(server, fields):
+    client = caisson_client.Client("unix:" + server.socket)
+    times = []
+    for _ in range(ROUNDS):
+        begin = time.perf_counter()
+        sandbox = caisson_client.Sandbox.create(client=client, **fields)
+        result = sandbox.run(["echo", "x"])
+        times.append((time.perf_counter() - begin) * 1000)
+        assert result.stdout == "x\n"
+        sandbox.destroy()
+        time.sleep(PAUSE)
+    return statistics.median(times)
+
+
+def through_typescript(server, fields):
+    """None if the client was not built."""
+    if not os.path.exists(TYPESCRIPT):
+        return None
+    environment = {**os.environ, "CLIENT": TYPESCRIPT, "SERVER": "unix:" + server.socket, "FIELDS": json.dumps(fields),
+                   "ROUNDS": str(ROUNDS), "PAUSE": str(PAUSE)}
+    done = subprocess.run(["node", "--input-type=module", "-e", TYPESCRIPT_ROUNDS], env=environment, capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise SystemExit(done.stderr)
+    return statistics.median(map(float, done.stdout.split()))
 
 
 def rate(server, box, threads, seconds=5.0):
@@ -128,8 +176,14 @@ def main():
     try:
         client = Kept(server)
         print("| what | result | |\n|---|---|---|")
-        row("create to first output, cold, p50", first_output(client, {}), "ms", "target 12")
-        row("create to first output, pool, p50", first_output(client, {"template": "t"}), "ms", "target 4")
+        for name, fields, target in (("cold", {}, 12), ("pool", {"template": "t"}, 4)):
+            row(f"create to first output, {name}, p50", first_output(client, fields), "ms", f"target {target}")
+            row("the same through the Python client", through_python(server, fields), "ms", f"target {target}")
+            measured = through_typescript(server, fields)
+            if measured is None:
+                print("| the same through the TypeScript client | not built | make test-clients builds it |")
+            else:
+                row("the same through the TypeScript client", measured, "ms", f"target {target}")
         box = client.call("POST", "/v1/sandboxes", {})["id"]
         for threads in (1, 4):
             library = None

@@ -95,9 +95,11 @@ int renameOver(int parent, const std::string& from, const std::string& to) {
   return ::renameat(parent, from.c_str(), parent, to.c_str()) == 0 ? 0 : errno;
 }
 
-/// renameOver() that exchanges both names and removes the old file, where the file system can do that.
-int exchangeNames(int parent, const std::string& from, const std::string& to) {
+/// renameOver() that exchanges both names and removes the old file, where the file system can do that. The old file
+/// lives until `replaced` is closed.
+int exchangeNames(int parent, const std::string& from, const std::string& to, Fd& replaced) {
   if (::renameat2(parent, from.c_str(), parent, to.c_str(), RENAME_EXCHANGE) != 0) return renameOver(parent, from, to);
+  replaced = Fd(::openat(parent, from.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (::unlinkat(parent, from.c_str(), 0) == 0) return 0;
   const int error = errno;  // a directory had that name
   (void)::renameat2(parent, from.c_str(), parent, to.c_str(), RENAME_EXCHANGE);
@@ -271,18 +273,20 @@ Result<std::string> RootDir::readFile(std::string_view relative, std::uint64_t m
 }
 
 Result<void> RootDir::writeFileAtomic(std::string_view relative, std::string_view data, mode_t mode) const {
-  return putFile(relative, data, mode, Put::durable);
+  if (auto put = putFile(relative, data, mode, Put::durable); !put) return std::unexpected(put.error());
+  return {};
 }
 
 Result<void> RootDir::replaceFile(std::string_view relative, std::string_view data, mode_t mode) const {
-  return putFile(relative, data, mode, Put::replace);
+  if (auto put = putFile(relative, data, mode, Put::replace); !put) return std::unexpected(put.error());
+  return {};
 }
 
-Result<void> RootDir::exchangeFile(std::string_view relative, std::string_view data, mode_t mode) const {
+Result<Fd> RootDir::exchangeFile(std::string_view relative, std::string_view data, mode_t mode) const {
   return putFile(relative, data, mode, Put::exchange);
 }
 
-Result<void> RootDir::putFile(std::string_view relative, std::string_view data, mode_t mode, Put how) const {
+Result<Fd> RootDir::putFile(std::string_view relative, std::string_view data, mode_t mode, Put how) const {
   const bool durable = how == Put::durable;
   auto place = locateName("write", relative);
   if (!place) return std::unexpected(place.error());
@@ -296,15 +300,16 @@ Result<void> RootDir::putFile(std::string_view relative, std::string_view data, 
   int error = writeAll(file.get(), data);
   if (error == 0 && ::fchmod(file.get(), mode) != 0) error = errno;
   if (error == 0 && durable) error = syncDescriptor(file.get());
+  Fd replaced;
   if (error == 0)
-    error = how == Put::exchange ? exchangeNames(parent, *temporary, place->name)
+    error = how == Put::exchange ? exchangeNames(parent, *temporary, place->name, replaced)
                                  : renameOver(parent, *temporary, place->name);
   if (error != 0) {
     ::unlinkat(parent, temporary->c_str(), 0);
     return refuse("write", relative, error);
   }
   if (error = durable ? syncDescriptor(directory.get()) : 0; error != 0) return refuse("fsync", relative, error);
-  return {};
+  return replaced;
 }
 
 Result<void> RootDir::makeDurable(std::string_view relative) const {

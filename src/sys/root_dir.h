@@ -110,8 +110,9 @@ class RootDir {
   /// Like writeFileAtomic() but without fsync: atomic for concurrent readers, not across a crash of the machine.
   [[nodiscard]] Result<void> replaceFile(std::string_view relative, std::string_view data, mode_t mode) const;
   /// Like replaceFile(), without the flush with which ext4 protects a file that was renamed over another: after a crash
-  /// of the machine it may be empty. Call makeDurable() soon.
-  [[nodiscard]] Result<void> exchangeFile(std::string_view relative, std::string_view data, mode_t mode) const;
+  /// of the machine it may be empty. Call makeDurable() soon. Returns the replaced file, if there was one: closing it
+  /// frees its blocks, which may wait for the disk.
+  [[nodiscard]] Result<Fd> exchangeFile(std::string_view relative, std::string_view data, mode_t mode) const;
   /// Completes replaceFile(): fsyncs the file and its directory.
   [[nodiscard]] Result<void> makeDurable(std::string_view relative) const;
   /// Gives the owner full access to the directory `relative` itself, which must belong to this user. A failed chmod is
@@ -146,8 +147,9 @@ class RootDir {
   /// Like locate(), for calls that need a name: an error if the request is the root or ends in `..`.
   Result<Place> locateName(std::string_view call, std::string_view relative, bool stay_on_mount = false) const;
   enum class Put : std::uint8_t { durable, replace, exchange };
-  /// Writes a temporary file and moves it to the target's name. `durable`: with fsync of both.
-  Result<void> putFile(std::string_view relative, std::string_view data, mode_t mode, Put how) const;
+  /// Writes a temporary file and moves it to the target's name. `durable`: with fsync of both. Returns what
+  /// exchangeFile() returns.
+  Result<Fd> putFile(std::string_view relative, std::string_view data, mode_t mode, Put how) const;
   /// Opens an existing object after checking its type, even if a payload swaps its name meanwhile.
   Result<Fd> openPlace(const Place& place, std::string_view relative, const OpenOptions& options) const;
   /// Returns an error of a failed call on `object`, with a hint for a full or read-only file system.

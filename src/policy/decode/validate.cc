@@ -352,6 +352,13 @@ std::optional<Problem> checkResources(const Policy& policy, const Ceilings& ceil
 
 std::optional<Problem> checkValue(const Field& field, const Value& value) { return std::visit(Checker{field}, value); }
 
+std::optional<Problem> checkField(const Field& field, const Value& value, const Policy& policy,
+                                  const Ceilings& ceilings) {
+  if (auto problem = checkValue(field, value)) return problem;
+  if (std::ranges::find(policy.typed, field.key) != policy.typed.end()) return std::nullopt;
+  return checkCeiling(field, value, ceilings);
+}
+
 std::string valuesAboveCeilings(const Policy& policy, const Ceilings& ceilings) {
   std::string found;
   for (const Field& field : fields()) {
@@ -366,14 +373,8 @@ std::vector<Problem> findProblems(const Policy& policy, const Ceilings& ceilings
   std::vector<Problem> problems;
   const auto add = [&](std::optional<Problem> problem) {
     if (problem) problems.push_back(*std::move(problem));
-    return problem.has_value();
   };
-  for (const Field& field : fields()) {
-    const Value value = field.get(policy);
-    if (add(checkValue(field, value))) continue;
-    if (std::ranges::find(policy.typed, field.key) != policy.typed.end()) continue;
-    add(checkCeiling(field, value, ceilings));
-  }
+  for (const Field& field : fields()) add(checkField(field, field.get(policy), policy, ceilings));
   if (!problems.empty()) return problems;  // the checks below rely on values that are valid by themselves
   add(checkFilesystem(policy.filesystem));
   add(checkLists(policy));
@@ -385,11 +386,13 @@ std::vector<Problem> findProblems(const Policy& policy, const Ceilings& ceilings
 
 Result<void> validate(const Policy& policy) { return validate(policy, ceilingsOf(policy)); }
 
+Error errorOf(const Problem& problem) {
+  return plainError(Stage::policy, "validate", problem.key, problem.reason, problem.hint);
+}
+
 Result<void> validate(const Policy& policy, const Ceilings& ceilings) {
   std::vector<Error> errors;
-  for (const Problem& problem : findProblems(policy, ceilings)) {
-    errors.push_back(plainError(Stage::policy, "validate", problem.key, problem.reason, problem.hint));
-  }
+  for (const Problem& problem : findProblems(policy, ceilings)) errors.push_back(errorOf(problem));
   if (errors.empty()) return {};
   return fail(together(std::move(errors)));
 }

@@ -23,6 +23,13 @@ struct Problem {
 /// check ceilings and credentials; findProblems() does.
 std::optional<Problem> checkValue(const Field& field, const Value& value);
 
+/// checkValue(), then the ceiling, which does not bind the fields of Policy::typed.
+std::optional<Problem> checkField(const Field& field, const Value& value, const Policy& policy,
+                                  const Ceilings& ceilings);
+
+/// The problem as the error of validate().
+Error errorOf(const Problem& problem);
+
 /// The values above these ceilings, also those that Policy::typed exempts: "resources.memory = 4 GiB, resources.cpus =
 /// 4"; or empty.
 std::string valuesAboveCeilings(const Policy& policy, const Ceilings& ceilings);

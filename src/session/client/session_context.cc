@@ -49,11 +49,10 @@ Result<void> checkRequest(const ExecRequest& request) {
 Result<void> checkTimeout(const policy::Policy& policy, double seconds) {
   const auto owner = approval::loadOwner();
   if (!owner) return fail(owner.error());
-  policy::Ceilings ceilings = approval::noCeilings();
-  ceilings.wall_seconds = owner->ceilingsFor(policy).wall_seconds;
-  policy::Policy asked = policy;
-  asked.resources.wall_seconds = seconds;
-  return policy::validate(asked, ceilings);
+  const policy::Field* field = policy::findField("resources.wall_seconds");
+  if (const auto problem = policy::checkField(*field, seconds, policy, owner->ceilingsFor(policy)))
+    return fail(policy::errorOf(*problem));
+  return {};
 }
 
 Error expired(const std::string& id) {
@@ -223,22 +222,22 @@ Result<void> SessionContext::renew(double ttl_seconds) {
   return {};
 }
 
-Result<void> SessionContext::handOut(const std::string& name, double ttl_seconds) {
+Result<sys::Fd> SessionContext::handOut(const std::string& name, double ttl_seconds) {
   auto held = lock();
   if (!held) return fail(held.error());
   metadata_.name = name;
   metadata_.pooled = false;
   metadata_.began = Moment::now();
   metadata_.setTtl(metadata_.began, ttl_seconds);
-  if (auto noted = note("created", name); !noted) return noted;
-  if (auto claimed = store_->claimName(name, id()); !claimed) return claimed;
-  if (auto written = store_->exchangeMetadata(directory_, metadata_); !written) return written;
-  if (inLandlockTier(metadata_.policy)) return {};
+  if (auto noted = note("created", name); !noted) return fail(noted.error());
+  if (auto claimed = store_->claimName(name, id()); !claimed) return fail(claimed.error());
+  auto replaced = store_->exchangeMetadata(directory_, metadata_);
+  if (!replaced || inLandlockTier(metadata_.policy)) return replaced;
   auto connection = connect();
   if (!connection) return fail(connection.error());
   auto asked = (*connection)->ask(MessageType::renew, codec::encode(Seconds{ttl_seconds}), "session create", id());
   if (!asked) return fail(asked.error());
-  return {};
+  return replaced;
 }
 
 }  // namespace caisson::session

@@ -49,8 +49,8 @@ class SessionContext {
   /// Sets the session's end to `ttl_seconds` from now, also for an expired session.
   Result<void> renew(double ttl_seconds);
   /// Turns a pooled session into a normal one that begins now. The change survives a crash of this process; so that it
-  /// survives a power loss, call Store::makeDurable().
-  Result<void> handOut(const std::string& name, double ttl_seconds);
+  /// survives a power loss, call Store::completeLater() with the result, the replaced metadata file.
+  Result<sys::Fd> handOut(const std::string& name, double ttl_seconds);
 
   // network.cc
   /// Allows or denies hosts that match `pattern`. An error if the session has no network.

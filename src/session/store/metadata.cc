@@ -279,7 +279,7 @@ Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metada
   return session.replaceFile(kMetaFile, toJson(metadata), 0600);
 }
 
-Result<void> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata) {
+Result<sys::Fd> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata) {
   return session.exchangeFile(kMetaFile, toJson(metadata), 0600);
 }
 

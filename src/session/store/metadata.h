@@ -94,8 +94,9 @@ Result<Metadata> readMetadata(const sys::RootDir& session);
 Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata);
 /// Writes meta.json without waiting for the disk; call syncMetadata() soon.
 Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata);
-/// The same, and faster; without syncMetadata(), meta.json may be empty after a power loss.
-Result<void> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata);
+/// The same, and faster; without syncMetadata(), meta.json may be empty after a power loss. Returns what
+/// RootDir::exchangeFile() returns.
+Result<sys::Fd> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata);
 /// Waits until meta.json, as written by replaceMetadata() or exchangeMetadata(), is on the disk.
 Result<void> syncMetadata(const sys::RootDir& session);
 

@@ -26,10 +26,10 @@ Result<Metadata> MetadataCache::read(const sys::RootDir& session) {
   return metadata;
 }
 
-Result<void> MetadataCache::exchange(const sys::RootDir& session, const Metadata& metadata) {
-  if (auto written = exchangeMetadata(session, metadata); !written) return written;
-  remember(session, metadata);
-  return {};
+Result<sys::Fd> MetadataCache::exchange(const sys::RootDir& session, const Metadata& metadata) {
+  auto replaced = exchangeMetadata(session, metadata);
+  if (replaced) remember(session, metadata);
+  return replaced;
 }
 
 void MetadataCache::remember(const sys::RootDir& session, std::string text, const Metadata& metadata) {

@@ -15,7 +15,7 @@ class MetadataCache {
   /// Like readMetadata(); does not parse a text again that the file had the last time.
   Result<Metadata> read(const sys::RootDir& session);
   /// Like exchangeMetadata(); the next read() does not parse it. Its end must be what setTtl() set.
-  Result<void> exchange(const sys::RootDir& session, const Metadata& metadata);
+  Result<sys::Fd> exchange(const sys::RootDir& session, const Metadata& metadata);
   /// The session's file has these metadata now, as toJson() writes them: the next read() does not parse it.
   void remember(const sys::RootDir& session, const Metadata& metadata) {
     remember(session, toJson(metadata), metadata);

@@ -2,7 +2,6 @@
 
 #include <chrono>
 
-#include "session/commit/git_base.h"
 #include "session/tier/tier_files.h"
 
 namespace caisson::session {
@@ -58,9 +57,6 @@ Pool::~Pool() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  std::unique_lock held(mutex_);
-  completeHandedOut(held);
-  held.unlock();
   for (const auto& handle : ready_) {
     handle->disconnect();
     (void)store_->destroy(handle->id());
@@ -81,23 +77,9 @@ Result<std::shared_ptr<SessionContext>> Pool::make() {
   return fail(prepared.error());
 }
 
-// Not done in take(): syncing would be most of its cost, and a session's content is not synced either. Files that
-// changed since the session was handed out get no merge base, so these may be recorded later, too.
-void Pool::completeHandedOut(std::unique_lock<std::mutex>& held) {
-  while (!incomplete_.empty()) {
-    const HandedOut handed = std::move(incomplete_.front());
-    incomplete_.pop_front();
-    held.unlock();
-    recordGitBases(handed.context->directory(), handed.workspace, handed.began);
-    store_->makeDurable(handed.context->id(), handed.name);
-    held.lock();
-  }
-}
-
 void Pool::refill() {
   std::unique_lock held(mutex_);
   while (!ending_) {
-    completeHandedOut(held);
     // The oldest is in front; drop it if it expires soon.
     if (!ready_.empty() && ready_.front()->metadata().secondsLeft(Moment::now()) < kTooLittleLeft) {
       const auto old = std::move(ready_.front());
@@ -153,14 +135,14 @@ Result<std::shared_ptr<SessionContext>> Pool::take(const std::string& name, doub
     if (!made) return made;
     handle = std::move(*made);
   }
-  if (auto handed = handle->handOut(name, ttl_seconds); !handed) {
+  auto replaced = handle->handOut(name, ttl_seconds);
+  if (!replaced) {
     handle->disconnect();
     (void)store_->destroy(handle->id());  // used or not, it is never handed out again
-    return fail(handed.error());
+    return fail(replaced.error());
   }
-  const std::lock_guard held(mutex_);
-  incomplete_.push_back({handle, name, handle->metadata().workspace, handle->metadata().began});
-  changed_.notify_all();
+  // Waiting for the disk would be most of the cost, and a session's content is not synced either.
+  store_->completeLater(handle->metadata(), *std::move(replaced));
   return handle;
 }
 

@@ -29,23 +29,13 @@ class Pool {
   [[nodiscard]] std::size_t ready() const;
 
  private:
-  /// A session that was handed out. Its metadata belong to the thread that took it, so this has copies of what the
-  /// pool's thread reads.
-  struct HandedOut {
-    std::shared_ptr<SessionContext> context;
-    std::string name, workspace;
-    Moment began;
-  };
-
   Pool(std::shared_ptr<Store> store, const SessionOptions& options, std::size_t size);
   /// Creates a pooled session and starts its sandbox.
   Result<std::shared_ptr<SessionContext>> make();
   /// The oldest ready session, or null.
   std::shared_ptr<SessionContext> pop();
-  /// The pool's thread: keeps `size_` sessions ready, replaces those that expire soon, completes handed-out ones.
+  /// The pool's thread: keeps `size_` sessions ready and replaces those that expire soon.
   void refill();
-  /// Does what handing out left for later: records merge bases and syncs the metadata. Releases `held` meanwhile.
-  void completeHandedOut(std::unique_lock<std::mutex>& held);
 
   std::shared_ptr<Store> store_;
   SessionOptions options_;
@@ -53,7 +43,6 @@ class Pool {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<std::shared_ptr<SessionContext>> ready_;
-  std::deque<HandedOut> incomplete_;  ///< handed out, and not yet on disk
   std::chrono::steady_clock::time_point last_taken_;
   bool ending_ = false;
   std::thread thread_;

@@ -17,6 +17,7 @@
 #include "plan/workspace.h"
 #include "policy/decode/validate.h"
 #include "session/client/connection.h"
+#include "session/commit/git_base.h"
 #include "session/commit/recover.h"
 #include "session/layers/layer_stack.h"
 #include "session/layers/root_layers.h"
@@ -288,6 +289,15 @@ void Store::makeDurable(const std::string& id, const std::string& name) const {
 
 void Store::makeDurableLater(const std::string& id, const std::string& name) {
   later_->add([this, id, name] { makeDurable(id, name); });
+}
+
+void Store::completeLater(const Metadata& metadata, sys::Fd replaced) {
+  later_->add([this, id = metadata.id, name = metadata.name, workspace = metadata.workspace, began = metadata.began,
+               held = std::make_shared<sys::Fd>(std::move(replaced))] {
+    if (auto directory = paths_.sessions().enter(id)) recordGitBases(*directory, workspace, began);
+    makeDurable(id, name);
+    held->reset();
+  });
 }
 
 Result<Store::Found> Store::add(Metadata metadata, bool durable) {

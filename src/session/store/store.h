@@ -19,8 +19,8 @@ class Store {
   [[nodiscard]] const SessionPaths& paths() const { return paths_; }
   /// The current metadata of a session.
   [[nodiscard]] Result<Metadata> readMetadata(const sys::RootDir& session) const { return cache_->read(session); }
-  /// Replaces the metadata after setTtl(); call makeDurable() soon.
-  [[nodiscard]] Result<void> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata) const {
+  /// Replaces the metadata after setTtl(); call makeDurable() soon. Returns what RootDir::exchangeFile() returns.
+  [[nodiscard]] Result<sys::Fd> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata) const {
     return cache_->exchange(session, metadata);
   }
 
@@ -48,6 +48,9 @@ class Store {
   void makeDurable(const std::string& id, const std::string& name) const;
   /// makeDurable() a moment later, in a thread. Waits for the disk here if too many sessions are waiting already.
   void makeDurableLater(const std::string& id, const std::string& name);
+  /// Completes a session that a pool handed out, a moment later in the same thread: records its merge bases, makes it
+  /// durable and closes `replaced`, its metadata file until then. Files that change meanwhile get no merge base.
+  void completeLater(const Metadata& metadata, sys::Fd replaced);
 
   /// Binds a name to the session, without waiting for the disk; an error if a session of that name exists. Nothing for
   /// "".
