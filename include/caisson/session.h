@@ -147,9 +147,27 @@ struct FileEntry {
   std::int64_t modified = 0;  ///< seconds since 1970
 };
 
+/// Which files an operation reaches.
+enum class FileReach : std::uint8_t {
+  workspace,  ///< those of the workspace; another path is an error
+  /// Every path that a command sees, with the rights of a command: /tmp, the home, the root of an image. A relative
+  /// path is below the workspace, and links are followed as a command follows them. An error for /proc, /sys and
+  /// devices. In the landlock tier the same as `workspace`.
+  sandbox,
+};
+
+/// How a command may access a path.
+struct PathAccess {
+  bool exists = false;
+  std::string nearest;     ///< the path itself, or its nearest parent that exists
+  bool read_only = false;  ///< that one is on a read-only mount
+  bool denied = false;     ///< a command can't open it for reading, for want of rights
+};
+
 struct WriteOptions {
   bool make_directories = true;
   std::optional<std::uint32_t> mode;  ///< unset: the mode of the replaced file, else 0644
+  FileReach reach = FileReach::workspace;
 };
 
 /// What to do if processes of the session are running, which could keep changing files through open descriptors:
@@ -331,11 +349,12 @@ class Session {
   Result<std::vector<LeftBehind>> stopLeftBehind(double grace_seconds = 2);
 
   /// Reads up to `max_bytes` from `offset` on. For all file operations: `path` is relative to the workspace, or
-  /// absolute and inside it (/workspace/a). Other paths of the sandbox, such as /tmp, are an error. Whatever the
-  /// payload plants there (links, pipes, devices, rename races) can make them fail, but cannot redirect them elsewhere
-  /// or make them block.
-  Result<FilePiece> read(std::string_view path, std::uint64_t offset = 0, std::uint64_t max_bytes = 64U << 20);
-  /// Creates or replaces the file, atomically.
+  /// absolute and inside it (/workspace/a). Other paths of the sandbox, such as /tmp, are an error, unless the
+  /// operation takes a FileReach. Whatever the payload plants there (links, pipes, devices, rename races) can make them
+  /// fail, but cannot redirect them to the host or make them block.
+  Result<FilePiece> read(std::string_view path, std::uint64_t offset = 0, std::uint64_t max_bytes = 64U << 20,
+                         FileReach reach = FileReach::workspace);
+  /// Creates or replaces the file, atomically; only a file whose directory can't be written is changed in place.
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options = {});
   /// Like write(), with the bytes that `read` returns until it returns 0. The file appears only when it is complete.
   /// While this runs, checkpoints of the session wait. Returns the size.
@@ -343,12 +362,15 @@ class Session {
                                   const std::function<Result<std::size_t>(std::span<char>)>& read,
                                   const WriteOptions& options = {});
   /// Opens a regular file for reading and returns the descriptor, which the caller closes.
-  Result<int> openFile(std::string_view path);
+  Result<int> openFile(std::string_view path, FileReach reach = FileReach::workspace);
   /// The entries of a directory, sorted by name. More than a million are an error.
   /// `opened` is called with a descriptor of the directory before it is read, for example to watch it for changes.
-  Result<std::vector<FileEntry>> listFiles(std::string_view path, const std::function<void(int)>& opened = nullptr);
-  /// One file, directory or link itself.
-  Result<FileEntry> statFile(std::string_view path);
+  Result<std::vector<FileEntry>> listFiles(std::string_view path, const std::function<void(int)>& opened = nullptr,
+                                           FileReach reach = FileReach::workspace);
+  /// One file or directory; of the workspace also a link itself.
+  Result<FileEntry> statFile(std::string_view path, FileReach reach = FileReach::workspace);
+  /// How a command may access a path. Opens nothing for writing.
+  Result<PathAccess> pathAccess(std::string_view path, FileReach reach = FileReach::workspace);
   /// Creates a directory and its missing parents.
   Result<void> makeDirectory(std::string_view path);
   /// Renames within the workspace. Without `replace`, EEXIST if `to` exists.

@@ -88,8 +88,9 @@ BuiltTree buildTree(const Block& block, Helper& helper);
 bool enterTimeNamespace(const Block& block);
 /// Opens a pty in the sandbox's own devpts; returns the slave, stores the master.
 int openTerminal(const Block& block, int* master);
-/// Enters the Landlock domain of the block, if it has one.
-void restrictWithLandlock(const Block& block);
+/// Enters the Landlock domain of the block, if it has one. `ruleset`: gets the descriptor of its rules, which the
+/// caller closes; -1: there is no domain.
+void restrictWithLandlock(const Block& block, int* ruleset = nullptr);
 /// Empties all capability sets, but for Block::kept_capabilities, for a process that calls exec; dropOwnCapabilities()
 /// is for one that never does.
 /// Without CAP_SETPCAP the bounding set stays as it is, which no_new_privs makes harmless.

@@ -9,7 +9,8 @@
 
 namespace caisson::isolation {
 
-void restrictWithLandlock(const Block& block) {
+void restrictWithLandlock(const Block& block, int* kept) {
+  if (kept != nullptr) *kept = -1;
   if (block.landlock_abi < 1) return;
   sys::LandlockRulesetAttr attributes{block.handled_fs, block.handled_net, block.scoped};
   const std::size_t size = block.landlock_abi >= 6 ? sizeof(attributes) : block.landlock_abi >= 4 ? 16 : 8;
@@ -46,7 +47,8 @@ void restrictWithLandlock(const Block& block) {
     raw(SYS_landlock_add_rule, ruleset, sys::kLandlockRulePathBeneath, &file, 0);
   }
   must(block, Stage::landlock, "landlock_restrict_self", "", raw(SYS_landlock_restrict_self, ruleset, 0));
-  closeFd(static_cast<int>(ruleset));
+  if (kept == nullptr) return closeFd(static_cast<int>(ruleset));
+  *kept = static_cast<int>(ruleset);
 }
 
 }  // namespace caisson::isolation

@@ -27,7 +27,7 @@
 namespace caisson::session {
 
 /// Changes with every incompatible change of the messages below.
-inline constexpr std::uint32_t kProtocol = 0x43540006;
+inline constexpr std::uint32_t kProtocol = 0x43540007;
 
 enum class MessageType : std::uint32_t {
   // from the client
@@ -37,7 +37,8 @@ enum class MessageType : std::uint32_t {
   take_input,   ///< CommandNumber -> done with the write end of the command's standard input
   close_input,  ///< CommandNumber -> done
   workspace,    ///< -> done with the workspace's directory
-  release_workspace,  ///< the client closed that directory; no answer
+  view,  ///< -> done with FileView: the root directory as commands see it, and their Landlock rules if they have any
+  release_workspace,  ///< the client closed these directories; no answer
   renew,              ///< Seconds: the session ends that long from now -> done
   settle,             ///< SettleOptions: ends the sandbox -> done, or failed with EBUSY
   open_port,          ///< PortOptions -> done with the host's port
@@ -141,6 +142,11 @@ struct ProcessList {
   std::vector<LeftProcess> processes;
 };
 
+/// The answer to `view`.
+struct FileView {
+  std::string workspace;  ///< its path inside
+};
+
 struct Nothing {};
 
 /// A received message.
@@ -230,6 +236,10 @@ void fields(A& archive, T& v) {
 template <class A, Of<ProcessList> T>
 void fields(A& archive, T& v) {
   archive(v.processes);
+}
+template <class A, Of<FileView> T>
+void fields(A& archive, T& v) {
+  archive(v.workspace);
 }
 template <class A, Of<Nothing> T>
 void fields(A&, T&) {}

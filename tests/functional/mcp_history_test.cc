@@ -53,10 +53,20 @@ TEST_F(Mcp, DiffReturnsPatchWhenAsked) {
   EXPECT_EQ(patch.find("large.txt"), std::string::npos) << "longer than the limit";
   std::map<std::string, std::string> left_out;
   for (const Json& one : whole["left_out"]) left_out[one["path"]] = one["reason"];
-  EXPECT_NE(left_out["large.txt"].find("paths"), std::string::npos) << whole["left_out"];
+  EXPECT_NE(left_out["large.txt"].find("max_bytes"), std::string::npos) << whole["left_out"];
   EXPECT_NE(left_out["binary"].find("binary"), std::string::npos) << whole["left_out"];
   EXPECT_EQ(whole["changes"][0]["path"], "a.txt") << whole;
   EXPECT_EQ(whole["changes"][0]["added_lines"], 1) << whole;
+  EXPECT_EQ(whole["changes"][1]["path"], "binary") << whole;
+  EXPECT_EQ(whole["changes"][1]["binary"], true) << whole;
+  EXPECT_NE(whole.value("note", "").find("lacks 2 of the changed files"), std::string::npos) << whole;
+  const Json more = client->tool(
+      "sandbox_diff", {{"sandbox_id", id}, {"patch", true}, {"paths", {"large.txt"}}, {"max_bytes", 1 << 20}});
+  EXPECT_TRUE(more.value("patch", "").ends_with("\n+line 40000\n")) << more.dump().substr(0, 300);
+  EXPECT_FALSE(more.contains("note")) << more["note"];
+  const Json less = client->tool("sandbox_diff", {{"sandbox_id", id}, {"patch", true}, {"max_bytes", 200}});
+  EXPECT_LE(less.value("patch", "").size(), 200U) << less;
+  EXPECT_NE(less["left_out"].dump().find("name it in `paths`"), std::string::npos) << less;
 
   const Json part = client->tool("sandbox_diff", {{"sandbox_id", id}, {"patch", true}, {"paths", {"/workspace/sub/"}}});
   EXPECT_EQ(part.value("patch", ""),

@@ -13,7 +13,8 @@ namespace {
 struct Attempt {
   const char* tool;
   const char* parameter;
-  const char* arguments;  ///< JSON; SANDBOX is a sandbox of this server, OTHER a directory that is not opened
+  const char* arguments;  ///< JSON; SANDBOX is a sandbox of this server, FOREIGN one with more than the operator
+                          ///< allows, OTHER a directory that is not opened
 };
 
 constexpr Attempt kAttempts[] = {
@@ -31,6 +32,13 @@ constexpr Attempt kAttempts[] = {
     {"sandbox_write_file", "path", R"({"sandbox_id": "SANDBOX", "path": "/workspace/secret/key", "content": "x"})"},
     {"sandbox_edit_file", "path",
      R"({"sandbox_id": "SANDBOX", "path": "secret/key", "old_text": "k", "new_text": "x"})"},
+    {"sandbox_upload", "path", R"({"sandbox_id": "SANDBOX", "path": "secret/key", "content": "x"})"},
+    {"sandbox_upload", "source",
+     R"({"sandbox_id": "SANDBOX", "path": "x", "source": "caisson://SANDBOX/fs/secret/key"})"},
+    {"sandbox_upload", "source",
+     R"({"sandbox_id": "SANDBOX", "path": "x", "source": "caisson://SANDBOX/root/workspace/./secret/key"})"},
+    {"sandbox_upload", "source", R"({"sandbox_id": "SANDBOX", "path": "x", "source": "caisson://FOREIGN/fs/a.txt"})"},
+    {"sandbox_download", "paths", R"({"sandbox_id": "SANDBOX", "paths": ["a.txt", "/workspace/secret/key"]})"},
     {"sandbox_fork", "timeout_seconds", R"({"sandbox_id": "SANDBOX", "timeout_seconds": 601})"},
 };
 
@@ -48,10 +56,11 @@ constexpr struct {
     {"sandbox_read_file", {"offset", "limit"}, "a part of a file that may be read"},
     {"sandbox_write_file", {"content", "encoding", "append", "executable"}, "a file that may be written"},
     {"sandbox_edit_file", {"old_text", "new_text", "replace_all"}, "a file that may be written"},
+    {"sandbox_upload", {"content", "encoding", "executable"}, "a file that may be written"},
     {"sandbox_checkpoint", {"name", "stop_processes"}, "the sandbox's own state"},
     {"sandbox_restore", {"checkpoint", "stop_processes"}, "the sandbox's own state"},
     {"sandbox_fork", {"name", "stop_processes"}, "the sandbox's own state"},
-    {"sandbox_diff", {"checkpoint", "patch", "paths"}, "what the sandbox shows anyway"},
+    {"sandbox_diff", {"checkpoint", "patch", "paths", "max_bytes"}, "what the sandbox shows anyway"},
 };
 
 /// Tools that the server of the test does not offer: every parameter of them is refused.
@@ -98,10 +107,14 @@ blocked_patterns = ["forbidden-word"]
     EXPECT_EQ(result.value("isError", false), true) << tool << " " << arguments << " gave " << result;
     EXPECT_GT(violations(), before) << tool << " " << arguments << " is not on record: " << result;
   }
-  [[nodiscard]] Json argumentsOf(const Attempt& attempt, const std::string& sandbox) const {
+  [[nodiscard]] Json argumentsOf(const Attempt& attempt, const std::string& sandbox, const std::string& foreign) const {
     std::string text = attempt.arguments;
-    if (const auto at = text.find("SANDBOX"); at != std::string::npos) text.replace(at, 7, sandbox);
-    if (const auto at = text.find("OTHER"); at != std::string::npos) text.replace(at, 5, other.path());
+    const auto put = [&](std::string_view name, const std::string& value) {
+      for (std::size_t at; (at = text.find(name)) != std::string::npos;) text.replace(at, name.size(), value);
+    };
+    put("SANDBOX", sandbox);
+    put("FOREIGN", foreign);
+    put("OTHER", other.path());
     return Json::parse(text);
   }
   static Json listed(McpClient& client) { return client.request("tools/list", Json::object())["result"]["tools"]; }
@@ -142,7 +155,8 @@ TEST_F(McpOperator, ExcessInEveryParameterIsRefusedAndRecorded) {
       if (parameter == "sandbox_id" || parameter == "session_id") {
         Json arguments{{parameter, foreign}};
         for (const Json& required : tool["inputSchema"].value("required", Json::array()))
-          if (!arguments.contains(required.get<std::string>())) arguments[required.get<std::string>()] = "x";
+          if (const std::string key = required; !arguments.contains(key))
+            arguments[key] = tool["inputSchema"]["properties"][key]["type"] == "array" ? Json::array({"x"}) : Json("x");
         expectRefused(*narrow, name, arguments);
         continue;
       }
@@ -150,7 +164,7 @@ TEST_F(McpOperator, ExcessInEveryParameterIsRefusedAndRecorded) {
       for (const Attempt& attempt : kAttempts) {
         if (attempt.tool != name || attempt.parameter != parameter) continue;
         decided = true;
-        expectRefused(*narrow, name, argumentsOf(attempt, id));
+        expectRefused(*narrow, name, argumentsOf(attempt, id, foreign));
       }
       for (const auto& free : kFree)
         for (const char* one : free.parameters) decided = decided || (free.tool == name && one == parameter);
@@ -220,13 +234,15 @@ TEST_F(McpOperator, ReadOnlyServerRunsCommandsAndWritesNothing) {
   const auto client = start(Json::object(), {"--read-only"});
   const auto tools = toolsOf(*client);
   EXPECT_TRUE(tools.contains("sandbox_execute"));
-  for (const char* taken : {"sandbox_write_file", "sandbox_edit_file", "sandbox_restore", "sandbox_commit"})
+  for (const char* taken :
+       {"sandbox_write_file", "sandbox_edit_file", "sandbox_upload", "sandbox_restore", "sandbox_commit"})
     EXPECT_FALSE(tools.contains(taken)) << taken;
   const std::string id = create(*client);
   EXPECT_EQ(
       client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "echo changed > a.txt && cat a.txt"}})["stdout"],
       "changed\n");
   expectRefused(*client, "sandbox_write_file", {{"sandbox_id", id}, {"path", "a.txt"}, {"content", "x"}});
+  expectRefused(*client, "sandbox_upload", {{"sandbox_id", id}, {"path", "a.txt"}, {"content", "x"}});
   expectRefused(*client, "sandbox_commit", {{"sandbox_id", id}});
   EXPECT_EQ(readFile(workspace / "a.txt"), "from the host\n");
 }

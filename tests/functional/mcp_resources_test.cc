@@ -73,8 +73,10 @@ TEST_F(McpResources, AddressesLeadNowhereElse) {
     const Json answer = read(at(rest));
     EXPECT_TRUE(answer.contains("error")) << rest << answer;
   }
-  // A link resolves inside the workspace's root, so it cannot reach the host.
-  EXPECT_TRUE(read(at("fs/link")).contains("error"));
+  // A link resolves inside the sandbox, so it cannot reach the host.
+  const Json inside = client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "cat /etc/passwd"}});
+  EXPECT_EQ(content(at("fs/link"))["text"], inside["stdout"]);
+  EXPECT_TRUE(read(at("root" + workspace.path() + "/a.txt")).contains("error"));
 }
 
 TEST_F(McpResources, TheOutputOfABackgroundCommandIsThereAsWell) {
@@ -110,7 +112,7 @@ TEST_F(McpResources, TheRecordTellsWhatRanInThisSandboxAndInNoOther) {
 
 TEST_F(McpResources, AreListedAndCompleted) {
   const Json listed = client->request("resources/list", Json::object())["result"]["resources"];
-  for (const char* rest : {"info", "fs/", "audit"}) {
+  for (const char* rest : {"info", "fs/", "root/", "audit"}) {
     bool found = false;
     for (const Json& one : listed) found = found || one["uri"] == at(rest);
     EXPECT_TRUE(found) << rest << listed;

@@ -78,6 +78,10 @@ async function flow(client, where, answers) {
   assert.deepEqual(changes.map((change) => `${change.change} ${change.path}`), ['modified a.txt', 'added b.txt']);
   assert.equal(readFileSync(join(where.project, 'a.txt'), 'utf8'), 'from the host\n');
   await call('sandbox_edit_file', { sandbox_id, path: 'b.txt', old_text: 'first', new_text: 'edited' });
+  const { files } = await call('sandbox_download', { sandbox_id, paths: ['b.txt'] });
+  assert.equal((await client.readResource({ uri: files[0].uri })).contents[0].text, 'edited');
+  await call('sandbox_upload', { sandbox_id, path: '/tmp/copy', source: files[0].uri });
+  assert.equal((await call('sandbox_read_file', { sandbox_id, path: '/tmp/copy' })).content, 'edited');
   const fork = await call('sandbox_fork', { sandbox_id, stop_processes: true });
   assert.equal((await call('sandbox_read_file', { sandbox_id: fork.sandbox_id, path: 'b.txt' })).content, 'edited');
   const { exec_id } = await call('sandbox_execute',

@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "base/utf8.h"
+#include "mcp/sandbox/explain.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/tools.h"
 
@@ -80,7 +81,8 @@ Json describeCommand(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox, s
     if (info->err_dropped > 0) value["stderr_dropped_bytes"] = info->err_dropped;
     if (!isUtf8(out->data) || !isUtf8(err->data)) value["binary"] = true;
     Json denials = Json::array();
-    for (const Violation& refused : info->violations) denials.push_back(describeDenial(refused));
+    for (const Violation& refused : info->violations)
+      denials.push_back(describeDenial(sandboxes.settings().bounds, refused));
     if (!denials.empty()) value["denials"] = std::move(denials);
     if (!note.empty()) value["note"] = note;
     if (const auto whole_session = session.info(); whole_session && !whole_session->warnings.empty())
@@ -90,7 +92,14 @@ Json describeCommand(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox, s
       value["duration_ms"] = static_cast<std::int64_t>(info->usage.wall_ms);
     }
     const bool denied = !info->running && info->outcome == OutcomeKind::denied;
+    const bool failed =
+        !info->running && !info->stopped && (info->outcome != OutcomeKind::exited || info->exit_code != 0);
+    const Json explanations =
+        failed ? explainFailure(sandboxes, sandbox, {{info->violations.begin(), info->violations.end()}, err->data})
+               : Json();
+    addExplanations(value, explanations);
     Json result = structuredResult(call, std::move(value), denied);
+    addExplanationText(result, explanations);
     if (out_cut || err_cut) addLink(call, result, whole, out_cut ? "whole stdout" : "whole stderr", "text/plain");
     return result;
   });

@@ -28,8 +28,9 @@ std::vector<std::string> commandsOf(Sandboxes& sandboxes, Sandbox& sandbox) {
 std::vector<std::string> pathsIn(Sandboxes& sandboxes, Sandbox& sandbox, const std::string& begin) {
   const std::size_t slash = begin.rfind('/');
   const std::string directory = slash == std::string::npos ? "" : begin.substr(0, slash + 1);
-  const auto entries =
-      sandboxes.with(sandbox, [&](Session& session) { return session.listFiles(directory.empty() ? "." : directory); });
+  const auto entries = sandboxes.with(sandbox, [&](Session& session) {
+    return session.listFiles(directory.empty() ? "." : directory, nullptr, FileReach::sandbox);
+  });
   std::vector<std::string> values;
   if (!entries) return values;
   for (const FileEntry& entry : *entries)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "api/trial.h"
+#include "mcp/sandbox/explain.h"
 #include "mcp/sandbox/prompts.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/tasks.h"
@@ -14,9 +15,10 @@
 namespace caisson::mcp {
 namespace {
 
-constexpr const Tool* kTools[] = {&kCreateTool, &kExecuteTool,    &kProcessTool, &kReadTool, &kWriteTool,
-                                  &kEditTool,   &kCheckpointTool, &kRestoreTool, &kForkTool, &kDiffTool,
-                                  &kCommitTool, &kNetworkTool,    &kListTool,    &kInfoTool, &kDestroyTool};
+constexpr const Tool* kTools[] = {&kCreateTool, &kExecuteTool, &kProcessTool,  &kReadTool,       &kWriteTool,
+                                  &kEditTool,   &kUploadTool,  &kDownloadTool, &kCheckpointTool, &kRestoreTool,
+                                  &kForkTool,   &kDiffTool,    &kCommitTool,   &kNetworkTool,    &kListTool,
+                                  &kInfoTool,   &kDestroyTool};
 
 constexpr std::string_view kInstructions =
     "caisson gives you sandboxes: isolated Linux computers in which every command is safe to run. Begin with "
@@ -152,10 +154,9 @@ class SandboxFeatures final : public Features {
 
 std::span<const Tool* const> allTools() { return kTools; }
 
-Json describeDenial(const Denial& denial) {
+Json describeDenial(const OperatorBounds& bounds, const Denial& denial) {
   Json value{{"rule", denial.rule}, {"object", denial.object}, {"operation", denial.operation}};
-  const bool network = denial.operation.starts_with("network:") && !denial.remedy.empty();
-  value["remedy"] = network ? "ask the user with sandbox_network" : denial.remedy;
+  value["remedy"] = denial.operation.starts_with("network:") ? networkRemedy(bounds, denial) : denial.remedy;
   if (denial.count > 1) value["count"] = denial.count;
   return value;
 }

@@ -7,6 +7,7 @@
 #include "approval/owner.h"
 #include "audit/log.h"
 #include "mcp/log.h"
+#include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/tools.h"
 #include "mcp/sandbox/workspace.h"
 #include "policy/decode/decode.h"
@@ -20,7 +21,7 @@ namespace {
 constexpr std::string_view kNetworkKeys = "network.";
 
 /// What `--read-only` takes away: they change files of a workspace, or the real ones.
-constexpr const Tool* kWriters[] = {&kWriteTool, &kEditTool, &kRestoreTool, &kCommitTool};
+constexpr const Tool* kWriters[] = {&kWriteTool, &kEditTool, &kUploadTool, &kRestoreTool, &kCommitTool};
 
 constexpr struct {
   const Tool& tool;
@@ -114,14 +115,26 @@ std::optional<Excess> findVariableExcess(const OperatorBounds& bounds, const Jso
   return std::nullopt;
 }
 
+/// The paths inside that the arguments name, with the parameter of each.
+std::vector<std::pair<std::string, std::string>> namedPaths(const Json& values) {
+  std::vector<std::pair<std::string, std::string>> named;
+  if (auto path = textAt(values, "path")) named.emplace_back("path", *std::move(path));
+  if (const auto source = parseFileUri(textAt(values, "source").value_or("")))
+    named.emplace_back("source", source->path);
+  if (const Json* paths = find(values, "paths"); paths != nullptr && paths->is_array())
+    for (const Json& path : *paths) named.emplace_back("paths", path.get<std::string>());
+  return named;
+}
+
 /// The sandbox hides these paths itself; this check is what puts the attempt on record.
 std::optional<Excess> findPathExcess(const OperatorBounds& bounds, const Json& values, const policy::Policy& policy) {
-  const auto path = textAt(values, "path");
-  if (!path || !(bounds.profile || bounds.fixes("filesystem.denied"))) return std::nullopt;
-  const std::string inside = policy::normalPath(path->starts_with('/') ? *path : "/workspace/" + *path);
-  for (const std::string& denied : policy.filesystem.denied)
-    if (policy::isWithin(inside, policy::normalPath(denied)))
-      return Excess{"path", "the policy hides " + denied, "use another file"};
+  if (!(bounds.profile || bounds.fixes("filesystem.denied"))) return std::nullopt;
+  for (const auto& [parameter, path] : namedPaths(values)) {
+    const std::string inside = policy::normalPath(path.starts_with('/') ? path : "/workspace/" + path);
+    for (const std::string& denied : policy.filesystem.denied)
+      if (policy::isWithin(inside, policy::normalPath(denied)))
+        return Excess{parameter, "the policy hides " + denied, "use another file"};
+  }
   return std::nullopt;
 }
 

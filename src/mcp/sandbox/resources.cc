@@ -1,5 +1,8 @@
 #include "mcp/sandbox/resources.h"
 
+#include <charconv>
+
+#include "base/text.h"
 #include "mcp/protocol/results.h"
 #include "mcp/protocol/uri.h"
 
@@ -8,6 +11,27 @@ namespace {
 
 constexpr std::string_view kScheme = "caisson://";
 constexpr std::string_view kAll = "caisson://sandboxes";
+constexpr std::string_view kFiles = "/fs/", kRoot = "/root/";
+
+/// Parses `offset=N&limit=N`, in any order; false for anything else.
+bool parseRange(std::string_view query, FileAddress& address) {
+  for (const std::string_view part : split(query, '&')) {
+    const std::size_t equals = part.find('=');
+    if (equals == std::string_view::npos) return false;
+    const std::string_view text = part.substr(equals + 1);
+    std::uint64_t number = 0;
+    const auto [stop, problem] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (problem != std::errc() || stop != text.data() + text.size() || number > INT64_MAX) return false;
+    if (part.starts_with("offset=")) {
+      address.offset = number;
+    } else if (part.starts_with("limit=")) {
+      address.limit = number;
+    } else {
+      return false;
+    }
+  }
+  return true;
+}
 
 Json sandboxJson(Sandboxes& sandboxes, const SandboxPointer& sandbox) {
   Json value{{"sandbox_id", sandbox->id()}};
@@ -29,8 +53,29 @@ Json sandboxJson(Sandboxes& sandboxes, const SandboxPointer& sandbox) {
 std::string fileUri(const Sandbox& sandbox, std::string_view path) {
   constexpr std::string_view kWorkspace = "/workspace/";
   if (path.starts_with(kWorkspace)) path.remove_prefix(kWorkspace.size());
+  if (path == kWorkspace.substr(0, kWorkspace.size() - 1)) path = "";
   while (path.starts_with("./")) path.remove_prefix(2);
-  return std::string(kScheme) + sandbox.id() + "/fs/" + encodePercent(path);
+  if (!path.starts_with('/')) return std::string(kScheme) + sandbox.id() + std::string(kFiles) + encodePercent(path);
+  path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
+  return std::string(kScheme) + sandbox.id() + std::string(kRoot) + encodePercent(path);
+}
+
+std::optional<FileAddress> parseFileUri(std::string_view uri) {
+  if (!uri.starts_with(kScheme)) return std::nullopt;
+  uri.remove_prefix(kScheme.size());
+  const std::size_t slash = std::min(uri.find('/'), uri.size());
+  FileAddress address{.sandbox_id = std::string(uri.substr(0, slash))};
+  uri.remove_prefix(slash);
+  const bool from_root = uri.starts_with(kRoot);
+  if (!from_root && !uri.starts_with(kFiles)) return std::nullopt;
+  uri.remove_prefix(from_root ? kRoot.size() : kFiles.size());
+  const std::size_t question = uri.find('?');
+  if (question != std::string_view::npos && !parseRange(uri.substr(question + 1), address)) return std::nullopt;
+  auto path = decodePercent(uri.substr(0, question));
+  if (!path || path->starts_with('/')) return std::nullopt;  // one path has one address
+  while (path->ends_with('/')) path->pop_back();
+  address.path = from_root ? "/" + *path : path->empty() ? "." : *std::move(path);
+  return address;
 }
 
 std::string outputUri(const Sandbox& sandbox, std::string_view exec_id, std::string_view stream) {
@@ -54,6 +99,8 @@ Json listResources(Sandboxes& sandboxes) {
     add(std::string(kScheme) + id + "/info", id, "Sandbox " + id,
         "One sandbox: its workspace, its commands, how long it will live.");
     add(fileUri(*sandbox, ""), id + "/fs", "Files of " + id, "What is in the sandbox's /workspace, with addresses.");
+    add(fileUri(*sandbox, "/"), id + "/root", "Root directory of " + id,
+        "What is in the sandbox's root directory, with addresses: /tmp, the home and the others.");
     add(auditUri(*sandbox), id + "/audit", "Record of " + id,
         "What is on record about the sandbox: commands, how they ended, what was refused.");
   }
@@ -70,7 +117,11 @@ Json listTemplates() {
   return Json::array(
       {entry("caisson://{sandbox_id}/info", "sandbox", "One sandbox.", "application/json"),
        entry("caisson://{sandbox_id}/fs/{+path}", "file",
-             "A file of the sandbox's /workspace, or what is in a directory of it.", ""),
+             "A file of the sandbox's /workspace, or what is in a directory of it. Add ?offset=N&limit=N for a part of "
+             "a file that is larger than 1 MiB.",
+             ""),
+       entry("caisson://{sandbox_id}/root/{+path}", "file from the root",
+             "The same for any other path that commands in the sandbox see, such as tmp/report.html.", ""),
        entry("caisson://{sandbox_id}/exec/{exec_id}/stdout", "stdout",
              "Everything that is kept of a command's standard output.", "text/plain"),
        entry("caisson://{sandbox_id}/exec/{exec_id}/stderr", "stderr",
@@ -97,8 +148,7 @@ Outcome readResource(Sandboxes& sandboxes, const Call& call) {
   if (part == "info") return resourceResult(call, jsonContent(uri, sandboxJson(sandboxes, *sandbox)));
   constexpr std::string_view kExec = "exec/";
   if (part.starts_with(kExec)) return readOutputContent(sandboxes, call, **sandbox, uri, part.substr(kExec.size()));
-  constexpr std::string_view kFiles = "fs/";
-  if (part.starts_with(kFiles)) return readFileContent(sandboxes, call, **sandbox, uri, part.substr(kFiles.size()));
+  if (const auto address = parseFileUri(uri)) return readFileContent(sandboxes, call, **sandbox, uri, *address);
   if (part == "audit") return readAuditContent(call, **sandbox, uri);
   return resourceNotFound(call, uri);
 }

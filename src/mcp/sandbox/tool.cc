@@ -171,9 +171,12 @@ Json structuredResult(const Call& call, Json value, bool failed) {
   return result;
 }
 
-void addLink(const Call& call, Json& result, const std::string& uri, std::string_view name, std::string_view type) {
+void addLink(const Call& call, Json& result, const std::string& uri, std::string_view name, std::string_view type,
+             std::optional<std::uint64_t> size) {
   if (!hasStructuredContent(call.version)) return;  // both came with 2025-06-18
-  result["content"].push_back({{"type", "resource_link"}, {"uri", uri}, {"name", name}, {"mimeType", type}});
+  Json link{{"type", "resource_link"}, {"uri", uri}, {"name", name}, {"mimeType", type}};
+  if (size) link["size"] = *size;
+  result["content"].push_back(std::move(link));
 }
 
 }  // namespace caisson::mcp

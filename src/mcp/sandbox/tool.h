@@ -85,6 +85,7 @@ Json structuredResult(const Call& call, Json value, bool failed = false);
 
 /// Adds a resource link, for clients that support them. The address must be in structuredContent as well: many hosts
 /// show nothing else to the model.
-void addLink(const Call& call, Json& result, const std::string& uri, std::string_view name, std::string_view type);
+void addLink(const Call& call, Json& result, const std::string& uri, std::string_view name, std::string_view type,
+             std::optional<std::uint64_t> size = {});
 
 }  // namespace caisson::mcp

@@ -15,6 +15,7 @@ namespace caisson::mcp {
 extern const Tool kCreateTool, kListTool, kInfoTool, kDestroyTool;      // tools_sandbox.cc
 extern const Tool kExecuteTool, kProcessTool;                           // tools_execute.cc
 extern const Tool kReadTool, kWriteTool, kEditTool;                     // tools_files.cc
+extern const Tool kUploadTool, kDownloadTool;                           // tools_transfer.cc
 extern const Tool kCheckpointTool, kRestoreTool, kForkTool, kDiffTool;  // tools_history.cc
 extern const Tool kCommitTool;                                          // tools_commit.cc
 extern const Tool kNetworkTool;                                         // tools_network.cc
@@ -23,7 +24,7 @@ extern const Tool kNetworkTool;                                         // tools
 std::span<const Tool* const> allTools();
 
 /// A denial as JSON: what was denied, and what the model can do about it.
-Json describeDenial(const Denial& denial);
+Json describeDenial(const OperatorBounds& bounds, const Denial& denial);
 
 /// A library error as a tool result: what failed, why, what to do.
 Json failure(const Call& call, const Error& error);

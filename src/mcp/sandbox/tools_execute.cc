@@ -3,6 +3,7 @@
 
 #include "base/utf8.h"
 #include "mcp/sandbox/background.h"
+#include "mcp/sandbox/explain.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tasks.h"
@@ -27,7 +28,8 @@ constexpr Parameter kExecuteParameters[] = {
     {.name = "args",
      .type = ParameterType::texts,
      .description = "Arguments: then `command` is run directly, without a shell."},
-    {.name = "working_dir", .description = "Directory to run in (default /workspace)."},
+    {.name = "working_dir",
+     .description = "Directory to run in (default /workspace): absolute in the sandbox, or relative to /workspace."},
     {.name = "stdin", .description = "Standard input for the command, then end of file.", .any_bytes = true},
     {.name = "env", .type = ParameterType::variables, .description = "Additional environment variables."},
     {.name = "timeout_ms",
@@ -84,7 +86,12 @@ std::string statusOf(const RunResult& result) {
   return "exited";
 }
 
-void describeEnd(Json& value, const RunResult& result) {
+/// Whether the command did not do what it was to do, so that an explanation helps.
+bool hasFailed(const RunResult& result) {
+  return result.outcome != OutcomeKind::cancelled && (result.outcome != OutcomeKind::exited || result.exit_code != 0);
+}
+
+void describeEnd(Json& value, const RunResult& result, const OperatorBounds& bounds) {
   value["status"] = statusOf(result);
   if (result.outcome == OutcomeKind::exited) value["exit_code"] = result.exit_code;
   if (result.outcome == OutcomeKind::signaled) value["signal"] = result.signal;
@@ -93,14 +100,14 @@ void describeEnd(Json& value, const RunResult& result) {
   if (result.out.dropped > 0) value["stdout_dropped_bytes"] = result.out.dropped;
   if (result.err.dropped > 0) value["stderr_dropped_bytes"] = result.err.dropped;
   Json denials = Json::array();
-  for (const Denial& denial : result.denials) denials.push_back(describeDenial(denial));
+  for (const Denial& denial : result.denials) denials.push_back(describeDenial(bounds, denial));
   if (!denials.empty()) value["denials"] = std::move(denials);
   if (!result.notices.empty()) value["notices"] = result.notices;
   if (!result.warnings.empty()) value["warnings"] = result.warnings;
 }
 
-Json describeExecution(const Call& call, const Sandbox& sandbox, const Execution& execution, std::uint64_t offset,
-                       const std::string& note = {}) {
+Json describeExecution(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox, const Execution& execution,
+                       std::uint64_t offset, const std::string& note = {}) {
   const Execution::View view = execution.view();
   if (view.result && !*view.result) return failure(call, view.result->error());
   Json value{{"sandbox_id", sandbox.id()}, {"exec_id", execution.id()}, {"status", "running"}};
@@ -122,9 +129,12 @@ Json describeExecution(const Call& call, const Sandbox& sandbox, const Execution
     return structuredResult(call, std::move(value));
   }
   const RunResult& result = **view.result;
-  describeEnd(value, result);
+  describeEnd(value, result, sandboxes.settings().bounds);
+  const Json explanations = hasFailed(result) ? explainFailure(sandboxes, sandbox, {result.denials, view.err}) : Json();
+  addExplanations(value, explanations);
   const bool failed = result.outcome == OutcomeKind::setup_failed || result.outcome == OutcomeKind::denied;
   Json described = structuredResult(call, std::move(value), failed);
+  addExplanationText(described, explanations);
   if (out_cut || err_cut) addLink(call, described, whole, out_cut ? "whole stdout" : "whole stderr", "text/plain");
   return described;
 }
@@ -213,7 +223,7 @@ Outcome execute(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const auto execution = sandboxes.begin(*sandbox, std::move(request), command.substr(0, 200));
   // After a cancellation no client knows the exec_id, so the command is killed with its process tree.
   if (!awaitEnd(call, execution, patienceOf(sandboxes, arguments), true)) return errorResult("cancelled");
-  return describeExecution(call, **sandbox, *execution, 0, note);
+  return describeExecution(sandboxes, call, **sandbox, *execution, 0, note);
 }
 
 Outcome process(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
@@ -236,7 +246,7 @@ Outcome process(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     patience = std::max(patience, milliseconds(5000));
   }
   if (!awaitEnd(call, execution, patience, false)) return errorResult("cancelled");
-  return describeExecution(call, **sandbox, *execution,
+  return describeExecution(sandboxes, call, **sandbox, *execution,
                            static_cast<std::uint64_t>(arguments.integer("offset").value_or(0)));
 }
 
@@ -252,7 +262,8 @@ constexpr std::string_view kExecutionSchema = R"("sandbox_id":{"type":"string"},
   "duration_ms":{"type":"integer"},"note":{"type":"string"},
   "notices":{"type":"array","items":{"type":"string"}},
   "warnings":{"type":"array","items":{"type":"string"},"description":"Protections that are weaker than usual"},
-  "denials":{"type":"array","items":{"type":"object"}})";
+  "denials":{"type":"array","items":{"type":"object"}},
+  "explanations":{"type":"array","items":{"type":"object"},"description":"If the command failed: what the sandbox's rules refused, and the remedy"})";
 
 }  // namespace
 

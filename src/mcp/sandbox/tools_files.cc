@@ -1,12 +1,10 @@
-// Tools for files of a sandbox's workspace.
+// Tools for files of a sandbox, as its commands see them.
 #include <cerrno>
 
 #include "base/base64.h"
-#include "base/utf8.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
-#include "sys/root_dir.h"
 
 namespace caisson::mcp {
 namespace {
@@ -14,10 +12,14 @@ namespace {
 constexpr std::int64_t kUsualPiece = 48'000;  ///< the part of a result that hosts show
 constexpr std::int64_t kLargestPiece = 1 << 20;
 constexpr std::size_t kMaxEntries = 1000;
+constexpr std::uint64_t kLargestAppended = std::uint64_t{64} << 20U;
 constexpr std::uint64_t kLargestEdited = std::uint64_t{16} << 20U;
 
-constexpr Parameter kPath{
-    .name = "path", .required = true, .description = "Relative to /workspace, or absolute below /workspace."};
+constexpr Parameter kPath{.name = "path",
+                          .required = true,
+                          .description =
+                              "Relative to /workspace, or absolute: any path that a command in the sandbox "
+                              "sees, such as /tmp/x."};
 
 constexpr Parameter kReadParameters[] = {
     kSandboxId,
@@ -54,17 +56,6 @@ constexpr Parameter kEditParameters[] = {
     {.name = "replace_all", .type = ParameterType::boolean, .description = "Replace every place where it is found."},
 };
 
-/// A cut may split a character; the rest of it is in the next piece.
-void endAtCharacter(std::string& data) {
-  for (int back = 0; back < 3 && !data.empty() && !isUtf8(data); ++back) {
-    const std::size_t start = data.size() - static_cast<std::size_t>(back) - 1;
-    if (isUtf8(std::string_view(data).substr(0, start))) {
-      data.resize(start);
-      return;
-    }
-  }
-}
-
 Json describeEntries(const std::string& path, const std::vector<FileEntry>& entries) {
   Json list = Json::array();
   for (const FileEntry& entry : entries) {
@@ -85,20 +76,29 @@ Outcome readFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const std::string path = arguments.text("path");
   const auto offset = static_cast<std::uint64_t>(arguments.integer("offset").value_or(0));
   const auto limit = static_cast<std::uint64_t>(arguments.integer("limit").value_or(kUsualPiece));
-  auto piece = sandboxes.with(**sandbox, [&](Session& session) { return session.read(path, offset, limit); });
-  if (!piece && piece.error().code == ErrorCode::path_escapes) return failure(call, piece.error());
+  auto piece = sandboxes.with(**sandbox,
+                              [&](Session& session) { return session.read(path, offset, limit, FileReach::sandbox); });
+  const bool other = !piece && piece.error().sys_errno != EISDIR && piece.error().sys_errno != ELOOP;
+  if (other) return failure(call, piece.error());
   if (!piece) {
-    const auto entries = sandboxes.with(**sandbox, [&](Session& session) { return session.listFiles(path); });
-    return entries ? structuredResult(call, describeEntries(path, *entries)) : failure(call, piece.error());
+    const auto entries = sandboxes.with(
+        **sandbox, [&](Session& session) { return session.listFiles(path, nullptr, FileReach::sandbox); });
+    return entries ? structuredResult(call, describeEntries(path, *entries)) : failure(call, entries.error());
   }
   const bool more = offset + piece->data.size() < piece->size;
   if (more) endAtCharacter(piece->data);
   Json value{{"path", path}, {"type", "file"}, {"size", piece->size}, {"offset", offset}, {"truncated", more}};
   if (more) value["next_offset"] = offset + piece->data.size();
-  const bool text = isUtf8(piece->data);
+  const bool text = isSentAsText(piece->data);
+  const std::string uri = fileUri(**sandbox, path);
+  const std::string_view type = mimeTypeOf(path, piece->data);
   value["encoding"] = text ? "utf-8" : "base64";
+  value["mime_type"] = type;
+  value["uri"] = uri;
   value["content"] = text ? std::move(piece->data) : encodeBase64(piece->data);
-  return structuredResult(call, std::move(value));
+  Json result = structuredResult(call, std::move(value));
+  addLink(call, result, uri, path, type, piece->size);
+  return result;
 }
 
 Outcome writeFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
@@ -112,21 +112,28 @@ Outcome writeFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) 
     content = std::move(*bytes);
   }
   const std::size_t given = content.size();
-  WriteOptions options;
+  WriteOptions options{.reach = FileReach::sandbox};
   if (arguments.flag("executable")) options.mode = 0755;
   const auto written = sandboxes.with(**sandbox, [&](Session& session) -> Result<void> {
     if (arguments.flag("append")) {
-      auto before = session.read(path);
+      auto before = session.read(path, 0, kLargestAppended, FileReach::sandbox);
       if (!before && before.error().sys_errno != ENOENT) return std::unexpected(before.error());
+      if (before && before->size > before->data.size())
+        return std::unexpected(Error{.stage = Stage::usage,
+                                     .call = "append",
+                                     .object = path,
+                                     .reason = "the file is too large for this tool",
+                                     .hint = "use cat >> in sandbox_execute"});
       if (before) content.insert(0, before->data);
     }
     return session.write(path, content, options);
   });
   if (!written) return failure(call, written.error());
   const std::string uri = fileUri(**sandbox, path);
-  Json result =
-      structuredResult(call, {{"path", path}, {"bytes_written", given}, {"size", content.size()}, {"uri", uri}});
-  addLink(call, result, uri, path, isUtf8(content) ? "text/plain" : "application/octet-stream");
+  const std::string_view type = mimeTypeOf(path, content);
+  Json result = structuredResult(
+      call, {{"path", path}, {"bytes_written", given}, {"size", content.size()}, {"mime_type", type}, {"uri", uri}});
+  addLink(call, result, uri, path, type, content.size());
   return result;
 }
 
@@ -137,10 +144,11 @@ Outcome editFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const std::string before = arguments.text("old_text");
   const std::string after = arguments.text("new_text");
   if (before.empty()) return errorResult("`old_text` is empty; use sandbox_write_file to make a file");
-  std::size_t places = 0;
+  std::size_t places = 0, size = 0;
   std::string problem;
+  std::string_view type;
   const auto edited = sandboxes.with(**sandbox, [&](Session& session) -> Result<void> {
-    auto piece = session.read(path, 0, kLargestEdited);
+    auto piece = session.read(path, 0, kLargestEdited, FileReach::sandbox);
     if (!piece) return std::unexpected(piece.error());
     if (piece->size > kLargestEdited) {
       problem = "the file is too large to be edited here; use sed in sandbox_execute";
@@ -157,11 +165,16 @@ Outcome editFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     if (places > 1 && !arguments.flag("replace_all"))
       problem = "`old_text` is in the file " + std::to_string(places) +
                 " times; give more of the text around it, or set replace_all";
-    return problem.empty() ? session.write(path, changed) : Result<void>{};
+    size = changed.size();
+    type = mimeTypeOf(path, changed);
+    return problem.empty() ? session.write(path, changed, {.reach = FileReach::sandbox}) : Result<void>{};
   });
   if (!edited) return failure(call, edited.error());
   if (!problem.empty()) return errorResult(problem);
-  return structuredResult(call, {{"path", path}, {"replacements", places}});
+  const std::string uri = fileUri(**sandbox, path);
+  Json result = structuredResult(call, {{"path", path}, {"replacements", places}, {"size", size}, {"uri", uri}});
+  addLink(call, result, uri, path, type, size);
+  return result;
 }
 
 }  // namespace
@@ -170,13 +183,15 @@ constinit const Tool kReadTool{
     .name = "sandbox_read_file",
     .title = "Read a file or list a directory",
     .description =
-        "Read a file of the sandbox's /workspace, or list a directory if the path is one. Text comes as it is, other "
-        "bytes as base64 (see encoding). When truncated is true, go on at next_offset.",
+        "Read a file of the sandbox, or list a directory if the path is one, with the rights of a command in it: "
+        "/workspace, /tmp, the home directory and the others. Not /proc, /sys and devices: use a command for these. "
+        "Text comes as it is, other bytes as base64 (see encoding). When truncated is true, go on at next_offset.",
     .parameters = kReadParameters,
     .output = R"("path":{"type":"string"},"type":{"type":"string","enum":["file","directory"]},
       "size":{"type":"integer"},"offset":{"type":"integer"},"next_offset":{"type":"integer"},
       "truncated":{"type":"boolean"},"encoding":{"type":"string","enum":["utf-8","base64"]},
-      "content":{"type":"string"},"entries":{"type":"array","items":{"type":"object"}},
+      "mime_type":{"type":"string"},
+      "uri":{"type":"string","description":"The file as a resource"},"content":{"type":"string"},"entries":{"type":"array","items":{"type":"object"}},
       "total_entries":{"type":"integer"})",
     .behaviour = {.read_only = true, .destructive = false, .idempotent = true},
     .perform = readFile,
@@ -186,11 +201,12 @@ constinit const Tool kWriteTool{
     .name = "sandbox_write_file",
     .title = "Write a file",
     .description =
-        "Make or replace a file of the sandbox's /workspace; missing directories are made. The user's own file of that "
-        "name is not changed.",
+        "Make or replace a file of the sandbox, in /workspace or wherever a command in it may write; missing "
+        "directories "
+        "are made. The user's own file of that name is not changed.",
     .parameters = kWriteParameters,
     .output = R"("path":{"type":"string"},"bytes_written":{"type":"integer"},"size":{"type":"integer"},
-      "uri":{"type":"string","description":"The file as a resource"})",
+      "mime_type":{"type":"string"},"uri":{"type":"string","description":"The file as a resource"})",
     .behaviour = {.destructive = true, .idempotent = true},
     .perform = writeFile,
 };
@@ -198,9 +214,10 @@ constinit const Tool kWriteTool{
 constinit const Tool kEditTool{
     .name = "sandbox_edit_file",
     .title = "Edit a file",
-    .description = "Replace an exact piece of text in a file of the sandbox's /workspace.",
+    .description = "Replace an exact piece of text in a file of the sandbox.",
     .parameters = kEditParameters,
-    .output = R"("path":{"type":"string"},"replacements":{"type":"integer"})",
+    .output = R"("path":{"type":"string"},"replacements":{"type":"integer"},"size":{"type":"integer"},
+      "uri":{"type":"string","description":"The file as a resource"})",
     .behaviour = {.destructive = true},
     .perform = editFile,
 };

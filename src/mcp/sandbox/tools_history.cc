@@ -9,8 +9,9 @@ namespace caisson::mcp {
 namespace {
 
 constexpr std::size_t kMaxChanges = 500;
-/// The longest patch in one result: more than a model can use at once.
-constexpr std::size_t kMaxPatchBytes = 256 * 1024;
+/// The patches in one result: what hosts show of it, and more than a model can use at once.
+constexpr std::int64_t kUsualPatchBytes = 48'000;
+constexpr std::int64_t kMaxPatchBytes = 1 << 20;
 
 constexpr Parameter kCheckpointParameters[] = {
     kSandboxId, {.name = "name", .description = "A name for the checkpoint; chosen for you if left out."}, kStop};
@@ -36,7 +37,12 @@ constexpr Parameter kDiffParameters[] = {
      .description = "Also return the changes inside the files, as `git diff` shows them."},
     {.name = "paths",
      .type = ParameterType::texts,
-     .description = "Only these files or directories, relative to /workspace."}};
+     .description = "Only these files or directories, relative to /workspace."},
+    {.name = "max_bytes",
+     .type = ParameterType::integer,
+     .description = "With patch: at most this many bytes of patches (default 48000).",
+     .least = 1,
+     .most = kMaxPatchBytes}};
 
 Outcome checkpoint(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
@@ -99,6 +105,7 @@ class PathFilter {
 /// What a diff's result is made of. Patches are whole or left out, so that `git apply` takes what is there.
 class DiffResult {
  public:
+  explicit DiffResult(std::size_t max_patch_bytes) : max_patch_bytes_(max_patch_bytes) {}
   void add(const Change& change) {
     if (++total_ > kMaxChanges) return;
     changes_.push_back(
@@ -113,28 +120,42 @@ class DiffResult {
       if (diff.renamed()) one["old_path"] = diff.old_path;
       one["added_lines"] = diff.added_lines;
       one["removed_lines"] = diff.removed_lines;
+      if (diff.binary) one["binary"] = true;
     }
     if (!diff.omitted.empty()) return leaveOut(diff.path, diff.omitted);
     if (!isUtf8(diff.patch)) return leaveOut(diff.path, "its text is not UTF-8");
-    if (patch_.size() + diff.patch.size() > kMaxPatchBytes) return leaveOut(diff.path, "name it in `paths`");
+    if (diff.patch.size() > max_patch_bytes_)
+      return leaveOut(diff.path, "its patch has " + std::to_string(diff.patch.size()) +
+                                     " bytes: raise `max_bytes`, or read the file");
+    if (patch_.size() + diff.patch.size() > max_patch_bytes_)
+      return leaveOut(diff.path, "the result is full: name it in `paths`, or raise `max_bytes`");
     patch_ += diff.patch;
   }
   Json take(const std::string& id, bool patch) {
     const bool cut = total_ > changes_.size();
     Json result{{"sandbox_id", id}, {"changes", std::move(changes_)}, {"total_changes", total_}, {"truncated", cut}};
+    std::string note;
+    if (cut)
+      note = "Only the first " + std::to_string(kMaxChanges) + " changes are listed: name a directory in `paths`.";
+    if (left_out_count_ > 0)
+      note += (note.empty() ? "" : " ") + std::string("The patch lacks ") + std::to_string(left_out_count_) +
+              " of the changed files: left_out has the reasons.";
     if (patch) {
       result["patch"] = std::move(patch_);
       result["left_out"] = std::move(left_out_);
     }
+    if (!note.empty()) result["note"] = note;
     return result;
   }
 
  private:
   void leaveOut(const std::string& path, const std::string& why) {
+    ++left_out_count_;
     if (left_out_.size() < kMaxChanges) left_out_.push_back({{"path", path}, {"reason", why}});
   }
 
-  std::size_t total_ = 0;
+  std::size_t max_patch_bytes_;
+  std::size_t total_ = 0, left_out_count_ = 0;
   Json changes_ = Json::array(), left_out_ = Json::array();
   std::string patch_;
 };
@@ -145,7 +166,7 @@ Outcome diff(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const PathFilter wanted(arguments.texts("paths"));
   const std::string checkpoint = arguments.text("checkpoint");
   const bool patch = arguments.flag("patch");
-  DiffResult result;
+  DiffResult result(static_cast<std::size_t>(arguments.integer("max_bytes").value_or(kUsualPatchBytes)));
   const auto done = sandboxes.with(**sandbox, [&](Session& session) -> Result<void> {
     if (patch) {
       return session.diffFiles({.checkpoint = checkpoint}, [&](const FileDiff& one) {
@@ -209,11 +230,14 @@ constinit const Tool kDiffTool{
     .title = "See what changed",
     .description =
         "The files of /workspace that were added, modified or deleted since a checkpoint, or since the beginning, "
-        "which is how they differ from the user's own. With `patch` also what changed inside them.",
+        "which is how they differ from the user's own. With `patch` also what changed inside them, as a unified diff; "
+        "binary "
+        "files are only named.",
     .parameters = kDiffParameters,
     .output = R"("sandbox_id":{"type":"string"},"changes":{"type":"array","items":{"type":"object"}},
       "total_changes":{"type":"integer"},"truncated":{"type":"boolean"},"patch":{"type":"string"},
-      "left_out":{"type":"array","items":{"type":"object"}})",
+      "left_out":{"type":"array","items":{"type":"object"},"description":"Changes that are not in the patch, and why"},
+      "note":{"type":"string","description":"What was cut, and how to get it"})",
     .behaviour = {.read_only = true, .destructive = false, .idempotent = true},
     .perform = diff,
 };

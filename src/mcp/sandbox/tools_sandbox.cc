@@ -206,11 +206,13 @@ Outcome info(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   if (!policy) return failure(call, policy.error());
   value["policy"] = summaryOf(*policy);
   Json denials = Json::array();
-  for (const Denial& denial : (*sandbox)->denials()) denials.push_back(describeDenial(denial));
+  for (const Denial& denial : (*sandbox)->denials())
+    denials.push_back(describeDenial(sandboxes.settings().bounds, denial));
   // The session keeps the denials of background commands in their log files.
   const auto background = sandboxes.with(**sandbox, [](Session& session) { return session.processes(); });
   for (const ExecInfo& command : background ? *background : std::vector<ExecInfo>{}) {
-    for (const Violation& refused : command.violations) denials.push_back(describeDenial(refused));
+    for (const Violation& refused : command.violations)
+      denials.push_back(describeDenial(sandboxes.settings().bounds, refused));
   }
   value["denials"] = std::move(denials);
   value["audit_uri"] = auditUri(**sandbox);

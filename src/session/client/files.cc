@@ -1,9 +1,11 @@
-// Reads and writes files of a session from outside, through the sandbox's mount of the workspace.
+// Reads and writes files of a session from outside, through the sandbox's mounts.
 //
-// The supervisor provides the directory; RootDir resolves everything beneath it. So the kernel merges the layers, and
-// links planted by a payload cannot lead outside.
+// The supervisor provides the workspace or the sandbox's root; RootDir resolves everything beneath it. So the kernel
+// merges the layers, and links planted by a payload cannot lead outside. What is outside the workspace is accessed with
+// the rights of a command (command_rights.h).
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -66,13 +68,6 @@ Result<mode_t> prepareWrite(const RootDir& root, std::string_view path, const Wr
   return mode & kSafeBits;
 }
 
-Result<void> writeWhole(const RootDir& root, std::string_view path, std::string_view data,
-                        const WriteOptions& options) {
-  const auto mode = prepareWrite(root, path, options);
-  if (!mode) return fail(mode.error());
-  return root.writeFileAtomic(path, data, *mode);
-}
-
 FileEntry describeFile(std::string name, const sys::FileInfo& info) {
   return {std::move(name), std::string(sys::name(info.type)), info.size, static_cast<std::uint32_t>(info.mode),
           info.modified_ns / 1'000'000'000};
@@ -93,6 +88,22 @@ Result<void> writeAll(int file, std::string_view path, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(wrote));
   }
   return {};
+}
+
+/// Whether a file can be replaced only in place, because its directory is not writable: a file that is shown alone.
+bool isShownAlone(const Error& error, const WriteOptions& options) {
+  const int code = error.sys_errno;
+  return options.reach == FileReach::sandbox && (code == EROFS || code == EACCES || code == EPERM || code == EBUSY);
+}
+
+Result<void> writeWhole(const RootDir& root, std::string_view path, std::string_view data,
+                        const WriteOptions& options) {
+  const auto mode = prepareWrite(root, path, options);
+  if (!mode) return fail(mode.error());
+  auto written = root.writeFileAtomic(path, data, *mode);
+  if (written || !isShownAlone(written.error(), options)) return written;
+  auto file = root.openFile(path, {.flags = O_WRONLY | O_TRUNC});
+  return file ? writeAll(file->get(), path, data) : written;
 }
 
 Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_view path,
@@ -137,6 +148,13 @@ Result<RootDir> SessionContext::workspace() {
   return RootDir::adopt(std::move(answer->descriptors.front()), {.known_as = answer->value});
 }
 
+void SessionContext::releaseFiles(const Result<void>& result) {
+  if (connection_) (void)connection_->send(MessageType::release_workspace, {});
+  if (!result && result.error().code == ErrorCode::path_escapes) {
+    record_.pathRefused(id(), metadata_.policy, result.error());
+  }
+}
+
 Result<void> SessionContext::useWorkspace(const std::function<Result<void>(const RootDir&)>& work) {
   auto root = workspace();
   if (!root) {  // the sandbox may have ended since the last request
@@ -146,10 +164,7 @@ Result<void> SessionContext::useWorkspace(const std::function<Result<void>(const
   if (!root) return fail(root.error());
   auto result = work(*root);
   root = fail(goneError("open", id()));  // closed before it is released
-  if (connection_) (void)connection_->send(MessageType::release_workspace, {});
-  if (!result && result.error().code == ErrorCode::path_escapes) {
-    record_.pathRefused(id(), metadata_.policy, result.error());
-  }
+  releaseFiles(result);
   return result;
 }
 
@@ -166,9 +181,54 @@ Result<T> SessionContext::withWorkspace(const std::function<Result<T>(const Root
   return result;
 }
 
-Result<FilePiece> SessionContext::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
-  return withWorkspace<FilePiece>(
-      [&](const RootDir& root) { return readPiece(root, withoutLink(path), offset, max_bytes); });
+Result<SandboxFiles> SessionContext::sandboxFiles() {
+  auto connection = connect();
+  if (!connection) return fail(connection.error());
+  auto answer = (*connection)->ask(MessageType::view, {}, "open", id());
+  if (!answer) return fail(answer.error());
+  auto view = codec::decode<FileView>(answer->value);
+  if (!view || answer->descriptors.empty()) return fail(goneError("open", id()));
+  auto root = RootDir::adopt(std::move(answer->descriptors.front()), {.known_as = "/"});
+  if (!root) return fail(root.error());
+  sys::Fd rules = answer->descriptors.size() > 1 ? std::move(answer->descriptors[1]) : sys::Fd();
+  return SandboxFiles{std::move(*root), std::move(rules), std::move(view->workspace)};
+}
+
+template <class T>
+Result<T> SessionContext::withFiles(FileReach reach, std::string_view path,
+                                    const std::function<Result<T>(const RootDir&, std::string_view)>& work) {
+  if (reach == FileReach::workspace || inLandlockTier(metadata_.policy)) {
+    return withWorkspace<T>([&](const RootDir& root) { return work(root, withoutLink(path)); });
+  }
+  auto files = sandboxFiles();
+  if (!files) {  // the sandbox may have ended since the last request
+    disconnect();
+    files = sandboxFiles();
+  }
+  if (!files) return fail(files.error());
+  Result<T> result = fail(goneError("open", id()));
+  const auto used = [&]() -> Result<void> {
+    const auto inside = pathInside(path, files->workspace);
+    if (!inside) return fail(inside.error());
+    return runWithCommandRights(files->rules, metadata_.payload_id, [&]() -> Result<void> {
+      const auto target = followLinks(files->root, *inside);
+      if (!target) return fail(target.error());
+      if (auto checked = checkFileSystem(files->root, *target); !checked) return checked;
+      result = work(files->root, *target);
+      return result ? Result<void>() : Result<void>(fail(result.error()));
+    });
+  }();
+  files = fail(goneError("open", id()));  // closed before it is released
+  releaseFiles(used);
+  if (!used) return fail(explainAccess(used.error()));
+  return result;
+}
+
+Result<FilePiece> SessionContext::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes,
+                                       FileReach reach) {
+  return withFiles<FilePiece>(reach, path, [&](const RootDir& root, std::string_view target) {
+    return readPiece(root, target, offset, max_bytes);
+  });
 }
 
 Result<void> SessionContext::checkRoom(std::uint64_t bytes, std::uint64_t unmeasured) {
@@ -192,7 +252,9 @@ Result<void> SessionContext::checkRoom(std::uint64_t bytes, std::uint64_t unmeas
 
 Result<void> SessionContext::write(std::string_view path, std::string_view data, const WriteOptions& options) {
   if (auto room = checkRoom(data.size(), 1U << 20); !room) return room;
-  return withWorkspace<void>([&](const RootDir& root) { return writeWhole(root, withoutLink(path), data, options); });
+  return withFiles<void>(options.reach, path, [&](const RootDir& root, std::string_view target) {
+    return writeWhole(root, target, data, options);
+  });
 }
 
 Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
@@ -201,12 +263,16 @@ Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
   // Measured before: the sandbox's user cannot read the layers.
   if (auto room = checkRoom(1, 0); !room) return fail(room.error());
   std::uint64_t left = room_.value_or(std::numeric_limits<std::uint64_t>::max());
-  return withWorkspace<std::uint64_t>([&](const RootDir& root) -> Result<std::uint64_t> {
-    const std::string_view target = withoutLink(path);
+  const auto work = [&](const RootDir& root, std::string_view target) -> Result<std::uint64_t> {
     const auto mode = prepareWrite(root, target, options);
     if (!mode) return fail(mode.error());
     const std::string temporary = temporaryName(target);
     auto file = root.openFile(temporary, {.flags = O_WRONLY | O_CREAT | O_EXCL, .mode = 0600});
+    const bool in_place = !file && isShownAlone(file.error(), options);
+    if (in_place) {
+      auto existing = root.openFile(target, {.flags = O_WRONLY | O_TRUNC});
+      if (existing) file = std::move(existing);
+    }
     if (!file) return fail(file.error());
     std::vector<char> buffer(std::size_t{64} << 10U);
     std::uint64_t total = 0;
@@ -223,33 +289,57 @@ Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
         if (auto wrote = writeAll(file->get(), target, {buffer.data(), *got}); !wrote) return wrote;
         total += *got;
       }
-      if (::fchmod(file->get(), *mode) != 0 || ::fsync(file->get()) != 0)
+      if ((!in_place && ::fchmod(file->get(), *mode) != 0) || ::fsync(file->get()) != 0)
         return fail(sysError(Stage::state, "write", target, errno));
       room_.reset();  // measure again before the next write
+      if (in_place) return {};
       return root.rename(temporary, target, true);
     };
     if (auto copied = copy(); !copied) {
-      (void)root.remove(temporary);
+      if (!in_place) (void)root.remove(temporary);
       return fail(copied.error());
     }
     return total;
-  });
+  };
+  return withFiles<std::uint64_t>(options.reach, path, work);
 }
 
-Result<int> SessionContext::openFile(std::string_view path) {
-  return withWorkspace<int>([&](const RootDir& root) -> Result<int> {
-    auto file = root.openFile(withoutLink(path), {.flags = O_RDONLY});
+Result<int> SessionContext::openFile(std::string_view path, FileReach reach) {
+  return withFiles<int>(reach, path, [&](const RootDir& root, std::string_view target) -> Result<int> {
+    auto file = root.openFile(target, {.flags = O_RDONLY});
     if (!file) return fail(file.error());
     return file->release();
   });
 }
 
-Result<FileEntry> SessionContext::statFile(std::string_view path) {
-  return withWorkspace<FileEntry>([&](const RootDir& root) -> Result<FileEntry> {
-    const std::string_view target = withoutLink(path);
+Result<FileEntry> SessionContext::statFile(std::string_view path, FileReach reach) {
+  return withFiles<FileEntry>(reach, path, [&](const RootDir& root, std::string_view target) -> Result<FileEntry> {
     const auto info = root.stat(target);
     if (!info) return fail(info.error());
     return describeFile(std::string(target.substr(target.rfind('/') + 1)), *info);
+  });
+}
+
+Result<PathAccess> SessionContext::pathAccess(std::string_view path, FileReach reach) {
+  return withFiles<PathAccess>(reach, path, [&](const RootDir& root, std::string_view target) -> Result<PathAccess> {
+    PathAccess access;
+    std::string at(target);
+    auto handle = root.openFile(at, {.flags = O_PATH, .types = kAnyType});
+    access.exists = handle.has_value();
+    while (!handle && handle.error().sys_errno == ENOENT && at.find_first_not_of('/') != std::string::npos) {
+      at.erase(std::min(at.size(), at.rfind('/')));
+      if (at.empty()) at = target.starts_with('/') ? "/" : ".";
+      handle = root.openFile(at, {.flags = O_PATH, .types = kAnyType});
+    }
+    access.nearest = at;
+    access.denied = !handle && (handle.error().sys_errno == EACCES || handle.error().sys_errno == EPERM);
+    if (!handle) return access;
+    struct statvfs mount{};
+    if (::fstatvfs(handle->get(), &mount) != 0) return fail(sysError(Stage::state, "fstatvfs", at, errno));
+    access.read_only = (mount.f_flag & ST_RDONLY) != 0;
+    const auto opened = root.openFile(at, {.flags = O_RDONLY, .types = {FileType::regular, FileType::directory}});
+    access.denied = !opened && (opened.error().sys_errno == EACCES || opened.error().sys_errno == EPERM);
+    return access;
   });
 }
 
@@ -270,10 +360,10 @@ Result<void> SessionContext::removeFile(std::string_view path, bool recursive) {
   });
 }
 
-Result<std::vector<FileEntry>> SessionContext::listFiles(std::string_view path,
-                                                         const std::function<void(int)>& opened) {
-  return withWorkspace<std::vector<FileEntry>>(
-      [&](const RootDir& root) { return listDirectory(root, withoutLink(path), opened); });
+Result<std::vector<FileEntry>> SessionContext::listFiles(std::string_view path, const std::function<void(int)>& opened,
+                                                         FileReach reach) {
+  return withFiles<std::vector<FileEntry>>(
+      reach, path, [&](const RootDir& root, std::string_view target) { return listDirectory(root, target, opened); });
 }
 
 }  // namespace caisson::session

@@ -76,8 +76,8 @@ Result<std::vector<LeftBehind>> Session::stopLeftBehind(double grace_seconds) {
   return context_->stopLeftBehind(grace_seconds);
 }
 
-Result<FilePiece> Session::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
-  return context_->read(path, offset, max_bytes);
+Result<FilePiece> Session::read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes, FileReach reach) {
+  return context_->read(path, offset, max_bytes, reach);
 }
 
 Result<void> Session::write(std::string_view path, std::string_view data, const WriteOptions& options) {
@@ -90,13 +90,18 @@ Result<std::uint64_t> Session::writeFrom(std::string_view path,
   return context_->writeFrom(path, read, options);
 }
 
-Result<int> Session::openFile(std::string_view path) { return context_->openFile(path); }
+Result<int> Session::openFile(std::string_view path, FileReach reach) { return context_->openFile(path, reach); }
 
-Result<std::vector<FileEntry>> Session::listFiles(std::string_view path, const std::function<void(int)>& opened) {
-  return context_->listFiles(path, opened);
+Result<std::vector<FileEntry>> Session::listFiles(std::string_view path, const std::function<void(int)>& opened,
+                                                  FileReach reach) {
+  return context_->listFiles(path, opened, reach);
 }
 
-Result<FileEntry> Session::statFile(std::string_view path) { return context_->statFile(path); }
+Result<FileEntry> Session::statFile(std::string_view path, FileReach reach) { return context_->statFile(path, reach); }
+
+Result<PathAccess> Session::pathAccess(std::string_view path, FileReach reach) {
+  return context_->pathAccess(path, reach);
+}
 
 Result<void> Session::makeDirectory(std::string_view path) { return context_->makeDirectory(path); }
 

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "egress/settings.h"
+#include "session/client/command_rights.h"
 #include "session/client/connection.h"
 #include "session/client/host_prompt.h"
 #include "session/layers/layer_stack.h"
@@ -120,15 +121,17 @@ class SessionContext {
   // commit.cc
   Result<CommitReport> commit(const CommitRequest& request);
 
-  // files.cc: through the sandbox's mount of the workspace; starts the sandbox if needed
-  Result<FilePiece> read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes);
+  // files.cc: through the sandbox's mounts; starts the sandbox if needed
+  Result<FilePiece> read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes, FileReach reach);
   Result<void> write(std::string_view path, std::string_view data, const WriteOptions& options);
   Result<std::uint64_t> writeFrom(std::string_view path,
                                   const std::function<Result<std::size_t>(std::span<char>)>& read,
                                   const WriteOptions& options);
-  Result<int> openFile(std::string_view path);
-  Result<std::vector<FileEntry>> listFiles(std::string_view path, const std::function<void(int)>& opened);
-  Result<FileEntry> statFile(std::string_view path);
+  Result<int> openFile(std::string_view path, FileReach reach);
+  Result<std::vector<FileEntry>> listFiles(std::string_view path, const std::function<void(int)>& opened,
+                                           FileReach reach);
+  Result<FileEntry> statFile(std::string_view path, FileReach reach);
+  Result<PathAccess> pathAccess(std::string_view path, FileReach reach);
   Result<void> makeDirectory(std::string_view path);
   Result<void> moveFile(std::string_view from, std::string_view to, bool replace);
   Result<void> removeFile(std::string_view path, bool recursive);
@@ -155,6 +158,16 @@ class SessionContext {
   /// useWorkspace() with the rights of the sandbox's user (AsPayload).
   template <class T>
   Result<T> withWorkspace(const std::function<Result<T>(const sys::RootDir&)>& work);
+  /// The whole sandbox as its commands see it; must be released like workspace().
+  Result<SandboxFiles> sandboxFiles();
+  /// Releases what workspace() or sandboxFiles() returned, which is closed by now. Records a path that led out of the
+  /// workspace.
+  void releaseFiles(const Result<void>& result);
+  /// Calls `work` with a root and the path below it: with the workspace, or with the sandbox's root directory and in a
+  /// thread with the commands' rights. Starts the sandbox if needed.
+  template <class T>
+  Result<T> withFiles(FileReach reach, std::string_view path,
+                      const std::function<Result<T>(const sys::RootDir&, std::string_view)>& work);
   /// Validates `after` and writes it as the new metadata; if the sandbox runs, makes the supervisor reread it and sends
   /// the changes to the egress. The caller holds the lock.
   Result<void> applyNetwork(Metadata after, const std::vector<egress::Change>& changes);

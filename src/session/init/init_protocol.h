@@ -9,7 +9,7 @@
 
 namespace caisson::session {
 
-inline constexpr std::uint32_t kInitProtocol = 0x43530007;
+inline constexpr std::uint32_t kInitProtocol = 0x43530008;
 
 /// Descriptor numbers that pid 1's program starts with.
 inline constexpr int kControlDescriptor = 3;
@@ -26,7 +26,8 @@ enum class CgroupEntry : std::uint32_t {
 };
 
 enum class InitRequestType : std::uint32_t {
-  enter,          ///< descriptor: block with Landlock rules; pid 1 spawns commands in that domain -> entered
+  enter,          ///< descriptor: block with Landlock rules; pid 1 spawns commands in that domain -> entered, with the
+                  ///< ruleset if there is one
   pause,          ///< stops spawning until the next enter -> paused, with EBUSY if any process runs
   spawn,          ///< descriptors: block, 0, 1, 2, report, cgroups; answered with spawned, later with exited
   close,          ///< closes `descriptor` of pid 1, which the supervisor has fetched; no answer

@@ -119,15 +119,18 @@ void serve() {
   }
 }
 
-/// The spawning thread enters the Landlock domain of the last `enter` request, before its first command.
-void enterDomain() {
+/// The spawning thread enters the Landlock domain of the last `enter` request, before its first command. Returns the
+/// descriptor of its rules, or -1.
+int enterDomain() {
   const long mapped = mapBlock(state.domain, state.domain_block);
   if (mapped < 0) failStart("mmap", "Landlock rules", mapped);
   auto& block = *reinterpret_cast<isolation::Block*>(mapped);
   block.control = kControlDescriptor;
-  isolation::restrictWithLandlock(block);
+  int ruleset = -1;
+  isolation::restrictWithLandlock(block, &ruleset);
   raw(SYS_munmap, mapped, state.domain.bytes);
   raw(SYS_close, state.domain_block);
+  return ruleset;
 }
 
 void turn() {
@@ -156,10 +159,11 @@ void turn() {
 alignas(64) char loop_stack[64 * 1024];
 
 [[noreturn]] void runLoop() {
-  enterDomain();
+  const int ruleset = enterDomain();
   InitReply reply;
   reply.type = InitReplyType::entered;
-  sendReply(reply);
+  sendReply(reply, ruleset);
+  isolation::closeFd(ruleset);
   reapAll(state);
   while (!state.pausing) turn();
   reply.type = InitReplyType::paused;

@@ -231,12 +231,13 @@ Result<void> LiveSandbox::startSpawnThread() {
   if (const int error = send(request, descriptors); error != 0) {
     return fail(sysError(Stage::launch, "send", "pid 1 of the session", error));
   }
-  auto entered = awaitReply(InitReplyType::entered);
+  landlock_rules_.reset();
+  auto entered = awaitReply(InitReplyType::entered, &landlock_rules_);
   if (!entered) return fail(entered.error());
   return {};
 }
 
-Result<InitReply> LiveSandbox::awaitReply(InitReplyType type) {
+Result<InitReply> LiveSandbox::awaitReply(InitReplyType type, Fd* sent) {
   const auto deadline = Clock::now() + kPauseTimeout;
   for (;;) {
     pollfd wait{launched_.control.get(), POLLIN, 0};
@@ -259,7 +260,10 @@ Result<InitReply> LiveSandbox::awaitReply(InitReplyType type) {
       return fail(plainError(Stage::supervise, "wait", "pid 1 of the session", "it exited"));
     }
     std::memcpy(static_cast<void*>(&reply), &message, sizeof(reply));
-    if (reply.type == type) return reply;
+    if (reply.type == type) {
+      if (sent != nullptr) *sent = std::move(descriptor[0]);
+      return reply;
+    }
     handlers_.reply(reply, std::move(descriptor[0]));
   }
 }
@@ -443,6 +447,14 @@ Result<Fd> LiveSandbox::fetch(int number) {
 }
 
 Result<Fd> LiveSandbox::openWorkspace() const { return openInSandbox(launched_.init, plan_.workspace_target); }
+
+Result<Fd> LiveSandbox::openRoot() const { return openInSandbox(launched_.init, "/"); }
+
+Result<int> LiveSandbox::landlockRules() const {
+  if (plan_.landlock.abi < 1 || landlock_rules_) return landlock_rules_.get();
+  return fail(sysError(Stage::state, "session", "Landlock rules", ETOOMANYREFS,
+                       "too many descriptors of this user were in flight; start the sandbox again"));
+}
 
 bool LiveSandbox::busy() const { return supervise::ProcessTree(launched_.init).members().size() > 1; }
 

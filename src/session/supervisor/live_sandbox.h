@@ -79,6 +79,11 @@ class LiveSandbox {
   Result<sys::Fd> fetch(int number);
   /// The workspace's directory as the sandbox's programs see it.
   [[nodiscard]] Result<sys::Fd> openWorkspace() const;
+  /// The root directory as the sandbox's programs see it.
+  [[nodiscard]] Result<sys::Fd> openRoot() const;
+  /// The Landlock rules of the commands, as a ruleset that another thread can enter; -1: commands have no domain. An
+  /// error if pid 1 could not send them.
+  [[nodiscard]] Result<int> landlockRules() const;
   /// Whether any process except pid 1 runs.
   [[nodiscard]] bool busy() const;
 
@@ -133,8 +138,8 @@ class LiveSandbox {
   /// mounts and from which all commands are born. A domain cannot be left, so each change of mounts needs a new thread.
   Result<void> startSpawnThread();
   /// Waits for a reply of this type while nothing runs in the sandbox: at most 10 s, under extreme load. Other replies
-  /// go to the handler.
-  Result<InitReply> awaitReply(InitReplyType type);
+  /// go to the handler. `sent`: gets the descriptor of the reply.
+  Result<InitReply> awaitReply(InitReplyType type, sys::Fd* sent = nullptr);
   /// Registers the handlers of pid 1 and of the egress with the event loop.
   void watch();
   /// Call when pid 1 is dead: handles its last replies, removes the handlers, and collects the egress's last reports.
@@ -156,6 +161,7 @@ class LiveSandbox {
   std::optional<egress::Process> egress_;
   std::vector<sys::Fd> host_listeners_;
   sys::Fd upper_;
+  sys::Fd landlock_rules_;  ///< of the current domain
   sys::Fd layer_;  ///< a layer as the sandbox's mount of the store shows it, once the first upper one was replaced
   std::uint32_t sized_mask_ = 0;
   std::vector<sys::Fd> sized_;  ///< one per bit of the mask

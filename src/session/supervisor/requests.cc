@@ -21,6 +21,7 @@ bool isActivity(MessageType type) {
     case MessageType::signal:
     case MessageType::take_input:
     case MessageType::workspace:
+    case MessageType::view:
     case MessageType::open_port: return true;
     default: return false;
   }
@@ -45,6 +46,7 @@ void Supervisor::serve(int socket, Packet packet) {
     case MessageType::take_input: return decoded(&Supervisor::serveTakeInput);
     case MessageType::close_input: return decoded(&Supervisor::serveCloseInput);
     case MessageType::workspace: return serveWorkspace(socket);
+    case MessageType::view: return serveView(socket);
     case MessageType::release_workspace: clients_[socket].uses_workspace = false; return;
     case MessageType::renew: return decoded(&Supervisor::serveRenew);
     case MessageType::settle: return decoded(&Supervisor::serveSettle);
@@ -100,17 +102,37 @@ void Supervisor::serveClosePort(int socket, const PortOptions& options) {
   reply(socket, MessageType::done, codec::encode(options));
 }
 
-void Supervisor::serveWorkspace(int socket) {
+void Supervisor::sendFiles(int socket, std::function<bool()> send) {
   if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
   if (!secret_watch_ || !secret_watch_->watching()) hideAtOnce(newSecrets());
-  afterMasks([this, socket, serial = clients_[socket].serial] {
+  afterMasks([this, socket, serial = clients_[socket].serial, send = std::move(send)] {
     const auto client = clients_.find(socket);
     if (client == clients_.end() || client->second.serial != serial) return;  // the number is another client's by now
     if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
+    if (send() && clients_.contains(socket)) clients_[socket].uses_workspace = true;
+  });
+}
+
+void Supervisor::serveWorkspace(int socket) {
+  sendFiles(socket, [this, socket] {
     auto directory = sandbox_->openWorkspace();
-    if (!directory) return replyFailed(socket, directory.error());
-    const bool sent = reply(socket, MessageType::done, sandbox_->plan().workspace_target, directory->get());
-    if (sent && clients_.contains(socket)) clients_[socket].uses_workspace = true;
+    if (directory) return reply(socket, MessageType::done, sandbox_->plan().workspace_target, directory->get());
+    replyFailed(socket, directory.error());
+    return false;
+  });
+}
+
+void Supervisor::serveView(int socket) {
+  sendFiles(socket, [this, socket] {
+    auto root = sandbox_->openRoot();
+    const auto rules = sandbox_->landlockRules();
+    if (!root || !rules) {
+      replyFailed(socket, root ? rules.error() : root.error());
+      return false;
+    }
+    std::vector<int> descriptors{root->get()};
+    if (*rules >= 0) descriptors.push_back(*rules);
+    return reply(socket, MessageType::done, codec::encode(FileView{sandbox_->plan().workspace_target}), descriptors);
   });
 }
 

@@ -196,10 +196,8 @@ void Supervisor::dropClient(int socket) {
   stopIfUnused();
 }
 
-bool Supervisor::reply(int socket, MessageType type, const std::string& value, int descriptor) {
+bool Supervisor::reply(int socket, MessageType type, const std::string& value, const std::vector<int>& descriptors) {
   if (!clients_.contains(socket)) return false;
-  std::vector<int> descriptors;
-  if (descriptor >= 0) descriptors.push_back(descriptor);
   const int error = sendPacket(socket, type, value, descriptors, false);
   if (error == ETOOMANYREFS) {
     replyFailed(socket, sysError(Stage::supervise, "sendmsg", "session", error,

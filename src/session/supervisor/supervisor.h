@@ -70,7 +70,10 @@ class Supervisor {
   void turnAwayClients();
   /// Sends a message without blocking. False: there is no such client, or the message could not be sent, and the client
   /// got an error or was dropped.
-  bool reply(int socket, MessageType type, const std::string& value = {}, int descriptor = -1);
+  bool reply(int socket, MessageType type, const std::string& value = {}, int descriptor = -1) {
+    return reply(socket, type, value, descriptor < 0 ? std::vector<int>() : std::vector<int>{descriptor});
+  }
+  bool reply(int socket, MessageType type, const std::string& value, const std::vector<int>& descriptors);
   /// reply() with `failed`.
   void replyFailed(int socket, const Error& error);
   /// Sets the timer for the end of the session's time. If that has passed, ends the sandbox, closes all ports and stops
@@ -107,6 +110,11 @@ class Supervisor {
   void serveStart(int socket, const StartOptions& options);
   /// Replies with a descriptor of the workspace, after new secret files are hidden, or after a second (afterMasks).
   void serveWorkspace(int socket);
+  /// The same with the root directory and the commands' Landlock rules.
+  void serveView(int socket);
+  /// Calls `send` after new secret files are hidden, or after a second; if it returns true, the client has files of the
+  /// sandbox open. Nothing if the client left meanwhile.
+  void sendFiles(int socket, std::function<bool()> send);
   /// Replies with the write end of a background command's standard input, which stays open here too.
   void serveTakeInput(int socket, const CommandNumber& number);
   void serveCloseInput(int socket, const CommandNumber& number);
