@@ -369,8 +369,9 @@ class Session {
                                            FileReach reach = FileReach::workspace);
   /// One file or directory; of the workspace also a link itself.
   Result<FileEntry> statFile(std::string_view path, FileReach reach = FileReach::workspace);
-  /// How a command may access a path. Opens nothing for writing.
-  Result<PathAccess> pathAccess(std::string_view path, FileReach reach = FileReach::workspace);
+  /// How a command may access a path, as with FileReach::sandbox. Opens nothing for writing. An error in the landlock
+  /// tier.
+  Result<PathAccess> pathAccess(std::string_view path);
   /// Creates a directory and its missing parents.
   Result<void> makeDirectory(std::string_view path);
   /// Renames within the workspace. Without `replace`, EEXIST if `to` exists.

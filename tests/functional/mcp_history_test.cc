@@ -64,8 +64,8 @@ TEST_F(Mcp, DiffReturnsPatchWhenAsked) {
       "sandbox_diff", {{"sandbox_id", id}, {"patch", true}, {"paths", {"large.txt"}}, {"max_bytes", 1 << 20}});
   EXPECT_TRUE(more.value("patch", "").ends_with("\n+line 40000\n")) << more.dump().substr(0, 300);
   EXPECT_FALSE(more.contains("note")) << more["note"];
-  const Json less = client->tool("sandbox_diff", {{"sandbox_id", id}, {"patch", true}, {"max_bytes", 200}});
-  EXPECT_LE(less.value("patch", "").size(), 200U) << less;
+  const Json less = client->tool("sandbox_diff", {{"sandbox_id", id}, {"patch", true}, {"max_bytes", 120}});
+  EXPECT_LE(less.value("patch", "").size(), 120U) << less;
   EXPECT_NE(less["left_out"].dump().find("name it in `paths`"), std::string::npos) << less;
 
   const Json part = client->tool("sandbox_diff", {{"sandbox_id", id}, {"patch", true}, {"paths", {"/workspace/sub/"}}});

@@ -89,8 +89,7 @@ void explainPath(Sandboxes& sandboxes, Sandbox& sandbox, const std::string& path
     return explanations.add("path", "access to " + quotedForModel(path) + " refused: the policy hides " + one,
                             "use another file; the operator can change filesystem.denied in the policy");
   }
-  const auto access =
-      sandboxes.with(sandbox, [&](Session& session) { return session.pathAccess(path, FileReach::sandbox); });
+  const auto access = sandboxes.with(sandbox, [&](Session& session) { return session.pathAccess(path); });
   if (!access) return;
   if (access->read_only)
     return explanations.add("path",

@@ -93,10 +93,10 @@ Result<Uploaded> writeContent(Sandboxes& sandboxes, Sandbox& to, const std::stri
 }
 
 Outcome upload(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
-  if (arguments.has("source") == arguments.has("content"))
-    return errorResult("give either `source`, the address of a file, or `content`");
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
+  if (arguments.has("source") == arguments.has("content"))
+    return errorResult("give either `source`, the address of a file, or `content`");
   const std::string path = arguments.text("path");
   WriteOptions options{.reach = FileReach::sandbox};
   if (arguments.flag("executable")) options.mode = 0755;

@@ -1,5 +1,6 @@
 #include "session/client/command_rights.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -132,18 +133,37 @@ Result<std::string> followLinks(const RootDir& root, std::string path) {
   return fail(sysError(Stage::state, "open", path, ELOOP));
 }
 
-Result<void> checkFileSystem(const RootDir& root, std::string_view path) {
-  for (std::string at(path);; at = parentOf(at)) {
-    const auto handle = root.openFile(at, {.flags = O_PATH, .types = kAnyType});
-    if (!handle && (handle.error().sys_errno != ENOENT || at == "/")) return {};  // the operation itself reports it
-    if (!handle) continue;
-    struct statfs status{};
-    if (::fstatfs(handle->get(), &status) != 0) return fail(sysError(Stage::state, "fstatfs", path, errno));
-    const auto magic = static_cast<unsigned long>(static_cast<std::uint32_t>(status.f_type));
-    if (std::ranges::find(kKernelInterfaces, magic) == std::end(kKernelInterfaces)) return {};
-    return fail(plainError(Stage::state, "open", path, "it is an interface of the kernel, not a file",
-                           "use a command in the sandbox, such as cat"));
+Result<NearestObject> openNearest(const RootDir& root, const std::string& path) {
+  auto handle = root.openFile(path, {.flags = O_PATH, .types = kAnyType});
+  if (handle) return NearestObject{std::move(*handle), path};
+  Error error = handle.error();
+  for (std::string at = path; error.sys_errno == ENOENT && at != "/";) {
+    at = parentOf(at);
+    auto directory = root.enter(at);
+    if (directory) return NearestObject{sys::Fd(::fcntl(directory->descriptor(), F_DUPFD_CLOEXEC, 3)), at};
+    error = directory.error();
   }
+  return fail(error);
+}
+
+Result<void> checkFileSystem(const RootDir& root, const std::string& path) {
+  const auto nearest = openNearest(root, path);
+  if (!nearest) return {};  // the operation itself reports it
+  struct statfs status{};
+  if (::fstatfs(nearest->handle.get(), &status) != 0) return fail(sysError(Stage::state, "fstatfs", path, errno));
+  const auto magic = static_cast<unsigned long>(static_cast<std::uint32_t>(status.f_type));
+  if (std::ranges::find(kKernelInterfaces, magic) == std::end(kKernelInterfaces)) return {};
+  return fail(plainError(Stage::state, "open", path, "it is an interface of the kernel, not a file",
+                         "use a command in the sandbox, such as cat"));
+}
+
+bool isMountPoint(const RootDir& root, const std::string& path) {
+  const auto object = root.openFile(path, {.flags = O_PATH, .types = kAnyType});
+  const auto parent = root.enter(parentOf(path));
+  if (!object || !parent) return false;
+  const auto own = sys::inspect(object->get(), "");
+  const auto above = sys::inspect(parent->descriptor(), "");
+  return own && above && !sys::sameMount(*own, *above);
 }
 
 Error explainAccess(Error error) {

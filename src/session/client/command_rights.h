@@ -40,7 +40,18 @@ Result<std::string> followLinks(const sys::RootDir& root, std::string path);
 
 /// An error for files of /proc, /sys and the like: their content depends on who reads them, and a reader outside has
 /// more power over the sandbox's processes than a command has. Judges the nearest existing parent of a missing path.
-Result<void> checkFileSystem(const sys::RootDir& root, std::string_view path);
+Result<void> checkFileSystem(const sys::RootDir& root, const std::string& path);
+
+/// What is at an absolute path of the root, without following a final link, or its nearest parent that exists.
+struct NearestObject {
+  sys::Fd handle;  ///< O_PATH
+  std::string path;
+};
+Result<NearestObject> openNearest(const sys::RootDir& root, const std::string& path);
+
+/// Whether the path is the root of a mount. The kernel lets a process of another mount namespace rename over it, which
+/// removes the mount: a mask over a secret, for example. A command can't do that.
+bool isMountPoint(const sys::RootDir& root, const std::string& path);
 
 /// Adds to a failure what a person or a model can do about it.
 Error explainAccess(Error error);

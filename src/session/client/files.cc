@@ -90,20 +90,27 @@ Result<void> writeAll(int file, std::string_view path, std::string_view bytes) {
   return {};
 }
 
-/// Whether a file can be replaced only in place, because its directory is not writable: a file that is shown alone.
+/// Whether the error means that the file's directory is not writable, so that only the file itself can be.
 bool isShownAlone(const Error& error, const WriteOptions& options) {
   const int code = error.sys_errno;
-  return options.reach == FileReach::sandbox && (code == EROFS || code == EACCES || code == EPERM || code == EBUSY);
+  return options.reach == FileReach::sandbox && (code == EROFS || code == EACCES || code == EPERM);
+}
+
+bool mustWriteInPlace(const RootDir& root, std::string_view path, const WriteOptions& options) {
+  return options.reach == FileReach::sandbox && isMountPoint(root, std::string(path));
 }
 
 Result<void> writeWhole(const RootDir& root, std::string_view path, std::string_view data,
                         const WriteOptions& options) {
   const auto mode = prepareWrite(root, path, options);
   if (!mode) return fail(mode.error());
-  auto written = root.writeFileAtomic(path, data, *mode);
-  if (written || !isShownAlone(written.error(), options)) return written;
+  Result<void> written;
+  const bool in_place = mustWriteInPlace(root, path, options);
+  if (!in_place) written = root.writeFileAtomic(path, data, *mode);
+  if (!in_place && (written || !isShownAlone(written.error(), options))) return written;
   auto file = root.openFile(path, {.flags = O_WRONLY | O_TRUNC});
-  return file ? writeAll(file->get(), path, data) : written;
+  if (!file) return in_place ? fail(file.error()) : written;
+  return writeAll(file->get(), path, data);
 }
 
 Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_view path,
@@ -267,10 +274,12 @@ Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
     const auto mode = prepareWrite(root, target, options);
     if (!mode) return fail(mode.error());
     const std::string temporary = temporaryName(target);
-    auto file = root.openFile(temporary, {.flags = O_WRONLY | O_CREAT | O_EXCL, .mode = 0600});
-    const bool in_place = !file && isShownAlone(file.error(), options);
-    if (in_place) {
+    bool in_place = mustWriteInPlace(root, target, options);
+    auto file = in_place ? root.openFile(target, {.flags = O_WRONLY | O_TRUNC})
+                         : root.openFile(temporary, {.flags = O_WRONLY | O_CREAT | O_EXCL, .mode = 0600});
+    if (!file && !in_place && isShownAlone(file.error(), options)) {
       auto existing = root.openFile(target, {.flags = O_WRONLY | O_TRUNC});
+      in_place = existing.has_value();
       if (existing) file = std::move(existing);
     }
     if (!file) return fail(file.error());
@@ -320,26 +329,24 @@ Result<FileEntry> SessionContext::statFile(std::string_view path, FileReach reac
   });
 }
 
-Result<PathAccess> SessionContext::pathAccess(std::string_view path, FileReach reach) {
-  return withFiles<PathAccess>(reach, path, [&](const RootDir& root, std::string_view target) -> Result<PathAccess> {
-    PathAccess access;
-    std::string at(target);
-    auto handle = root.openFile(at, {.flags = O_PATH, .types = kAnyType});
-    access.exists = handle.has_value();
-    while (!handle && handle.error().sys_errno == ENOENT && at.find_first_not_of('/') != std::string::npos) {
-      at.erase(std::min(at.size(), at.rfind('/')));
-      if (at.empty()) at = target.starts_with('/') ? "/" : ".";
-      handle = root.openFile(at, {.flags = O_PATH, .types = kAnyType});
-    }
-    access.nearest = at;
-    access.denied = !handle && (handle.error().sys_errno == EACCES || handle.error().sys_errno == EPERM);
-    if (!handle) return access;
+Result<PathAccess> SessionContext::pathAccess(std::string_view path) {
+  if (inLandlockTier(metadata_.policy)) {
+    return fail(plainError(Stage::state, "session", id(), "a session of the landlock tier has no root directory"));
+  }
+  const auto denies = [](const Error& error) { return error.sys_errno == EACCES || error.sys_errno == EPERM; };
+  return withFiles<PathAccess>(FileReach::sandbox, path, [&](const RootDir& root, std::string_view target) {
+    PathAccess access{.nearest = std::string(target)};
+    const auto nearest = openNearest(root, access.nearest);
+    access.denied = !nearest && denies(nearest.error());
+    if (!nearest) return Result<PathAccess>(access);
+    access.exists = nearest->path == target;
+    access.nearest = nearest->path;
     struct statvfs mount{};
-    if (::fstatvfs(handle->get(), &mount) != 0) return fail(sysError(Stage::state, "fstatvfs", at, errno));
-    access.read_only = (mount.f_flag & ST_RDONLY) != 0;
-    const auto opened = root.openFile(at, {.flags = O_RDONLY, .types = {FileType::regular, FileType::directory}});
-    access.denied = !opened && (opened.error().sys_errno == EACCES || opened.error().sys_errno == EPERM);
-    return access;
+    access.read_only = ::fstatvfs(nearest->handle.get(), &mount) == 0 && (mount.f_flag & ST_RDONLY) != 0;
+    const auto opened =
+        root.openFile(access.nearest, {.flags = O_RDONLY, .types = {FileType::regular, FileType::directory}});
+    access.denied = !opened && denies(opened.error());
+    return Result<PathAccess>(access);
   });
 }
 

@@ -99,9 +99,7 @@ Result<std::vector<FileEntry>> Session::listFiles(std::string_view path, const s
 
 Result<FileEntry> Session::statFile(std::string_view path, FileReach reach) { return context_->statFile(path, reach); }
 
-Result<PathAccess> Session::pathAccess(std::string_view path, FileReach reach) {
-  return context_->pathAccess(path, reach);
-}
+Result<PathAccess> Session::pathAccess(std::string_view path) { return context_->pathAccess(path); }
 
 Result<void> Session::makeDirectory(std::string_view path) { return context_->makeDirectory(path); }
 

@@ -131,7 +131,7 @@ class SessionContext {
   Result<std::vector<FileEntry>> listFiles(std::string_view path, const std::function<void(int)>& opened,
                                            FileReach reach);
   Result<FileEntry> statFile(std::string_view path, FileReach reach);
-  Result<PathAccess> pathAccess(std::string_view path, FileReach reach);
+  Result<PathAccess> pathAccess(std::string_view path);
   Result<void> makeDirectory(std::string_view path);
   Result<void> moveFile(std::string_view from, std::string_view to, bool replace);
   Result<void> removeFile(std::string_view path, bool recursive);
