@@ -93,6 +93,9 @@ class Client:
             raise Failure(f"{name}: {json.dumps(answer)[:600]}")
         return result["structuredContent"]
 
+    def touch(self, box, path):
+        self.tool("sandbox_write_file", sandbox_id=box, path=path, content="")
+
     def ended(self, task):
         """The task once it has ended."""
         deadline = time.monotonic() + WAIT
@@ -213,19 +216,20 @@ def one_round(client, round_number, outside):
 
 def tasks_round(client, box, mark):
     long = client.begin_task(box, f"echo {mark}-begin; until [ -e go ]; do sleep 0.1; done; echo {mark}-long")
-    quick = client.begin_task(box, f"echo {mark}-quick")
+    quick = client.begin_task(box, f"until [ -e soon ]; do sleep 0.1; done; echo {mark}-quick")
     endless = client.begin_task(box, f"echo {mark}-endless; sleep 1000")
     for task, name in ((long, "begin"), (endless, "endless")):
         state = client.output_so_far(task, mark)
         expect("running task", state["status"], "working")
         expect("output so far", state["_meta"]["caisson/command"]["stdout"], f"{mark}-{name}\n")
+    client.touch(box, "soon")
     expect("task", client.output_of(quick), mark + "-quick\n")
     client.request("tasks/cancel", {"taskId": endless})
     expect("cancelled task", client.ended(endless)["status"], "cancelled")
     client.end()
     client = Client(client.port, client.number, tasks=True)  # a reconnected client has nothing but the ids
     expect("task of another connection", client.request("tasks/get", {"taskId": long})["result"]["status"], "working")
-    client.request("tools/call", {"name": "sandbox_write_file", "arguments": {"sandbox_id": box, "path": "go", "content": ""}})
+    client.touch(box, "go")
     if client.modern:
         expect("notification", client.heard_end(long)["result"]["structuredContent"]["stdout"], f"{mark}-begin\n{mark}-long\n")
     # Nothing is lost: each task once more, now that all have ended.
