@@ -222,7 +222,7 @@ TEST_F(McpBounds, TaskOfASandboxBeyondThePolicyIsUnknown) {
 
 TEST_F(McpBounds, SandboxThatWritesToTheHostIsRefusedByAReadOnlyServer) {
   CONFORMS("R-SESSION-21");
-  const std::string id = createSession({"--rw", other.path()});
+  const std::string id = createSession({"--workspace", workspace.path(), "--rw", other.path()});
   const auto client = start(Json::object(), {"--read-only"});
   expectForeignRefused(*client, id, "its commands write to " + other.path());
   EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
