@@ -100,7 +100,7 @@ def sources(root):
         for path in sorted((root / folder).rglob("*.cc")):
             yield path.relative_to(root), path.read_text(errors="replace")
     scripts = [*sorted((root / "tests/image").rglob("*_suite.py")), *sorted((root / "tests/api").glob("*_test.py")),
-               *sorted((root / "tests/agents").glob("*_test.py"))]
+               *sorted((root / "tests/agents").glob("*_test.py")), *sorted((root / "tests/mcp").glob("*_test.py"))]
     for path in [*sorted((root / "tests").rglob("*.sh")), *scripts]:
         yield path.relative_to(root), path.read_text(errors="replace")
 

@@ -19,6 +19,8 @@ constexpr std::string_view kFile = "approvals.json";
 constexpr std::uint64_t kMaxBytes = 1 << 20;
 constexpr std::size_t kMost = 1000;
 constexpr std::int64_t kFormatVersion = 1;
+/// How long a used approval can be given back.
+constexpr std::int64_t kGiveBackSeconds = 60;
 
 Result<std::string> drawId() {
   unsigned char bytes[8];
@@ -68,11 +70,17 @@ Result<Approval> fromNode(const policy::Node& node) {
   return approval;
 }
 
-void appendJson(std::string& out, const Approval& approval) {
+audit::Fields fieldsOf(const Approval& approval) {
   audit::Fields fields;
   fields.text("id", approval.id).text("what", approval.what).text("scope", name(approval.scope));
   fields.text("session", approval.session).number("given", approval.given).number("expires", approval.expires);
-  out += fields.text("by", approval.by).json();
+  fields.text("by", approval.by);
+  return fields;
+}
+
+bool isValid(const Approval& approval, std::int64_t now) {
+  // One from the future was given before the clock was set back: its remaining time is unknown, so it is invalid.
+  return approval.expires > now && approval.given <= now;
 }
 
 }  // namespace
@@ -126,10 +134,10 @@ Result<sys::Fd> Store::lock() const {
   return file;
 }
 
-Result<std::vector<Approval>> Store::read(std::int64_t now) const {
+Result<Store::Content> Store::read(std::int64_t now) const {
   auto text = directory_.readFile(kFile, kMaxBytes);
   if (!text) {
-    if (text.error().sys_errno == ENOENT) return std::vector<Approval>{};
+    if (text.error().sys_errno == ENOENT) return Content{};
     return fail(text.error());
   }
   auto document = policy::readText(*text, policy::Format::json, std::string(kFile));
@@ -139,21 +147,33 @@ Result<std::vector<Approval>> Store::read(std::int64_t now) const {
   }
   const policy::Node* list = document->root.find("approvals");
   if (list == nullptr || list->type != policy::Node::Type::list) return fail(damaged("its list is missing"));
-  std::vector<Approval> approvals;
+  Content content;
   for (const policy::Node& item : list->items) {
     auto approval = fromNode(item);
     if (!approval) return fail(approval.error());
-    // One from the future was given before the clock was set back: its remaining time is unknown, so it is invalid.
-    if (approval->expires > now && approval->given <= now) approvals.push_back(std::move(*approval));
+    if (isValid(*approval, now)) content.approvals.push_back(std::move(*approval));
   }
-  return approvals;
+  const policy::Node* used = document->root.find("used");
+  if (used == nullptr || used->type != policy::Node::Type::list) return content;
+  for (const policy::Node& item : used->items) {
+    auto approval = fromNode(item);
+    if (!approval) return fail(approval.error());
+    const std::int64_t at = numberOf(item, "used");
+    if (isValid(*approval, now) && at <= now && at > now - kGiveBackSeconds)
+      content.used.push_back({std::move(*approval), textOf(item, "claimed_by"), at});
+  }
+  return content;
 }
 
-Result<void> Store::write(const std::vector<Approval>& approvals) const {
+Result<void> Store::write(const Content& content) const {
   std::string text = "{\"format_version\":1,\"approvals\":[";
-  for (std::size_t at = 0; at < approvals.size(); ++at) {
-    text += at == 0 ? "\n" : ",\n";
-    appendJson(text, approvals[at]);
+  for (std::size_t at = 0; at < content.approvals.size(); ++at)
+    text += (at == 0 ? "\n" : ",\n") + fieldsOf(content.approvals[at]).json();
+  text += "\n],\"used\":[";
+  for (std::size_t at = 0; at < content.used.size(); ++at) {
+    const Used& one = content.used[at];
+    text += (at == 0 ? "\n" : ",\n") +
+            fieldsOf(one.approval).text("claimed_by", one.claimed_by).number("used", one.at).json();
   }
   return directory_.writeFileAtomic(kFile, text + "\n]}\n", 0600);
 }
@@ -186,19 +206,23 @@ Result<Approval> Store::grant(Approval approval, std::int64_t now) {
   approval.given = now;
   auto held = lock();
   if (!held) return fail(held.error());
-  auto approvals = read(now);
-  if (!approvals) return fail(approvals.error());
-  if (approvals->size() >= kMost) {
+  auto content = read(now);
+  if (!content) return fail(content.error());
+  if (content->approvals.size() >= kMost) {
     return fail(plainError(Stage::state, "approve", approval.what, "a thousand approvals are in force already",
                            "revoke some: caisson approvals list"));
   }
   if (auto recorded = record("grant", approval); !recorded) return fail(recorded.error());
-  approvals->push_back(approval);
-  if (auto written = write(*approvals); !written) return fail(written.error());
+  content->approvals.push_back(approval);
+  if (auto written = write(*content); !written) return fail(written.error());
   return approval;
 }
 
-Result<std::vector<Approval>> Store::list(std::int64_t now) const { return read(now); }
+Result<std::vector<Approval>> Store::list(std::int64_t now) const {
+  auto content = read(now);
+  if (!content) return fail(content.error());
+  return std::move(content->approvals);
+}
 
 Result<bool> Store::redeem(std::string_view what, std::string_view session, std::int64_t now) {
   const auto used = use(what, session, now);
@@ -217,38 +241,64 @@ Result<std::optional<Approval>> Store::use(std::string_view what, std::string_vi
 Result<std::optional<std::vector<Approval>>> Store::useAll(std::span<const Claim> claims, std::int64_t now) {
   auto held = lock();
   if (!held) return fail(held.error());
-  auto approvals = read(now);
-  if (!approvals) return fail(approvals.error());
-  const std::size_t before = approvals->size();
+  auto content = read(now);
+  if (!content) return fail(content.error());
+  std::vector<Approval>& approvals = content->approvals;
+  const std::size_t before = approvals.size();
   std::vector<Approval> used;
   for (const Claim& claim : claims) {
-    const auto found = std::ranges::find_if(*approvals, [&](const Approval& one) {
+    const auto found = std::ranges::find_if(approvals, [&](const Approval& one) {
       return one.what == claim.what &&
              (one.scope != Scope::session || (!claim.session.empty() && one.session == claim.session));
     });
-    if (found == approvals->end()) return std::nullopt;
+    if (found == approvals.end()) return std::nullopt;
     used.push_back(*found);
-    if (found->scope == Scope::once) approvals->erase(found);
+    if (found->scope != Scope::once) continue;
+    content->used.push_back({*found, claim.session, now});
+    approvals.erase(found);
   }
   for (const Approval& one : used) {
     if (auto recorded = record("redeem", one); !recorded) return fail(recorded.error());
   }
-  if (approvals->size() == before) return used;
+  if (approvals.size() == before) return used;
   // Before use: a crash loses the approval instead of allowing it twice.
-  if (auto written = write(*approvals); !written) return fail(written.error());
+  if (auto written = write(*content); !written) return fail(written.error());
   return used;
+}
+
+Result<bool> Store::giveBack(std::string_view what, std::string_view session, std::int64_t now) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  auto content = read(now);
+  if (!content) return fail(content.error());
+  const auto found = std::find_if(content->used.rbegin(), content->used.rend(), [&](const Used& one) {
+    return one.approval.what == what && one.claimed_by == session;
+  });
+  if (found == content->used.rend()) return false;
+  const Approval approval = found->approval;
+  content->used.erase(std::next(found).base());
+  if (auto recorded = record("give back", approval); !recorded) return fail(recorded.error());
+  content->approvals.push_back(approval);
+  if (auto written = write(*content); !written) return fail(written.error());
+  return true;
 }
 
 Result<bool> Store::revoke(std::string_view id, std::int64_t now) {
   auto held = lock();
   if (!held) return fail(held.error());
-  auto approvals = read(now);
-  if (!approvals) return fail(approvals.error());
-  const auto found = std::ranges::find_if(*approvals, [&](const Approval& one) { return one.id == id; });
-  if (found == approvals->end()) return false;
+  auto content = read(now);
+  if (!content) return fail(content.error());
+  // One that was used a moment ago must not come back, either.
+  const std::size_t returnable = std::erase_if(content->used, [&](const Used& one) { return one.approval.id == id; });
+  const auto found = std::ranges::find_if(content->approvals, [&](const Approval& one) { return one.id == id; });
+  if (found == content->approvals.end()) {
+    if (returnable == 0) return false;
+    if (auto written = write(*content); !written) return fail(written.error());
+    return false;
+  }
   const Approval revoked = *found;
-  approvals->erase(found);
-  if (auto written = write(*approvals); !written) return fail(written.error());
+  content->approvals.erase(found);
+  if (auto written = write(*content); !written) return fail(written.error());
   if (auto recorded = record("revoke", revoked); !recorded) return fail(recorded.error());
   return true;
 }

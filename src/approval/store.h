@@ -72,6 +72,9 @@ class Store {
   Result<std::optional<Approval>> use(std::string_view what, std::string_view session, std::int64_t now);
   /// As use() for several at once: all are used, or none if one of them has no approval. In the order of `claims`.
   Result<std::optional<std::vector<Approval>>> useAll(std::span<const Claim> claims, std::int64_t now);
+  /// Makes the newest approval for one use that use() or useAll() took for this claim in the last minute valid again:
+  /// for a caller whose use of it failed. False if there is none.
+  Result<bool> giveBack(std::string_view what, std::string_view session, std::int64_t now);
   /// Removes the approval with this id. Returns whether there was one. If only the audit log fails, it is removed
   /// nevertheless and the result is an error.
   Result<bool> revoke(std::string_view id, std::int64_t now);
@@ -80,11 +83,21 @@ class Store {
   Store(sys::RootDir directory, bool audited) : directory_(std::move(directory)), audited_(audited) {}
   /// Waits, without a limit, for the store's lock, which is held until the result is closed.
   Result<sys::Fd> lock() const;
-  /// The approvals in the file that are valid at `now`.
-  Result<std::vector<Approval>> read(std::int64_t now) const;
+  /// An approval for one use that was used, for giveBack().
+  struct Used {
+    Approval approval;
+    std::string claimed_by;  ///< a session, or empty
+    std::int64_t at = 0;     ///< seconds since 1970
+  };
+  struct Content {
+    std::vector<Approval> approvals;
+    std::vector<Used> used;  ///< of the last minute
+  };
+  /// What is in the file and valid at `now`.
+  Result<Content> read(std::int64_t now) const;
   /// Replaces the whole file, atomically.
-  Result<void> write(const std::vector<Approval>& approvals) const;
-  /// Writes an audit event; `event` is "grant", "redeem" or "revoke".
+  Result<void> write(const Content& content) const;
+  /// Writes an audit event; `event` is "grant", "redeem", "give back" or "revoke".
   Result<void> record(std::string_view event, const Approval& approval) const;
 
   sys::RootDir directory_;

@@ -61,6 +61,24 @@ TEST_F(ApprovalStore, UseAllUsesEveryApprovalOrNone) {
   EXPECT_TRUE(store.list(kNow)->empty());
 }
 
+TEST_F(ApprovalStore, UsedApprovalIsGivenBackOnceToItsClaimOnly) {
+  Store store = open();
+  ASSERT_TRUE(store.grant({.what = "host:a.example", .expires = kNow + 600, .by = "terminal"}, kNow));
+  ASSERT_TRUE(store.use("host:a.example", "one", kNow)->has_value());
+  EXPECT_FALSE(*store.giveBack("host:a.example", "two", kNow)) << "another session claimed it";
+  EXPECT_FALSE(*store.giveBack("host:b.example", "one", kNow));
+  EXPECT_FALSE(*store.giveBack("host:a.example", "one", kNow + 60)) << "too late";
+  EXPECT_TRUE(*store.giveBack("host:a.example", "one", kNow + 1));
+  EXPECT_FALSE(*store.giveBack("host:a.example", "one", kNow + 1)) << "twice";
+  const auto listed = store.list(kNow + 1);
+  ASSERT_TRUE(listed);
+  ASSERT_EQ(listed->size(), 1U);
+  EXPECT_EQ(listed->front().expires, kNow + 600) << "it does not live longer for that";
+  ASSERT_TRUE(store.use("host:a.example", "two", kNow + 1)->has_value());
+  EXPECT_FALSE(*store.revoke(listed->front().id, kNow + 1));
+  EXPECT_FALSE(*store.giveBack("host:a.example", "two", kNow + 1)) << "it was revoked";
+}
+
 TEST_F(ApprovalStore, OneGivenForOnceIsUsedUp) {
   CONFORMS("R-LEVEL-7");
   Store store = open();

@@ -18,7 +18,11 @@ constexpr std::size_t kPage = 4096;
 /// Maps private memory at an address that is probably free in pid 1 of a session as well: far from where programs,
 /// heaps and mappings usually lie. Tries several, since sanitizers and small address spaces use some of them.
 void* reserveShared(std::size_t bytes) {
+#ifdef CAISSON_THREAD_SANITIZER  // its mmap() changes an address outside the range of programs to 0, which root can map
+  constexpr std::uintptr_t kPlaces[] = {0x100000000};
+#else
   constexpr std::uintptr_t kPlaces[] = {0x3000000000, 0x200000000000, 0x480000000000, 0x600000000000};
+#endif
   constexpr int kFixedNoReplace = 0x100000;
   if (bytes > kSlotBytes) return MAP_FAILED;
   for (const std::uintptr_t place : kPlaces) {

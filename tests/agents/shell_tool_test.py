@@ -144,8 +144,20 @@ class Install(harness.AgentTest):
 
     def test_HookDoesNothingInsideASandbox(self):
         self.install()
-        done = self.run_program("sh", "-c", self.command(), env={"PATH": "/usr/bin:/bin", "CAISSON": "1"})
-        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        # Without caisson in its PATH, the hook would block the command.
+        for shell in ("sh", "bash"):
+            done = self.caisson("agent", "exec", "--", "env", "PATH=/usr/bin:/bin", shell, "-c", self.command())
+            self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
+
+    def test_VariablesDoNotSwitchTheHookOff(self):
+        # CONFORMS("R-AGENT-3")
+        self.install()
+        call = {"hook_event_name": "PreToolUse", "session_id": "one", "cwd": str(self.project), "tool_name": "Bash",
+                "tool_input": {"command": "ls"}}
+        hostile = {**self.environment, "CAISSON": "1", "line": " /.mask-file//deleted /proc/keys "}
+        for shell in ("sh", "bash"):
+            done = self.run_program(shell, "-c", self.command(), env=hostile, input=json.dumps(call))
+            self.assertIn("agent exec", json.loads(done.stdout)["hookSpecificOutput"]["updatedInput"]["command"])
 
     def test_CodexFileIsInTheHome(self):
         done = self.install(host="codex")

@@ -65,6 +65,19 @@ class WholeAgent(harness.AgentTest):
         self.assertFalse((self.project / "answer.txt").exists())
         self.assertEqual(len(self.sessions()), 1)
 
+    def test_ProjectFileCountsOnlyWithTrust(self):
+        with open(self.policy()) as policy:
+            text = policy.read()
+        (self.project / "caisson.toml").write_text(text + '[environment.set]\nPROJECT_FILE = "used"\n')
+        command = [harness.CAISSON, "agent", "--api-ca", self.authority, "--", "claude"]
+        done = self.run_program(*command)
+        self.assertIn("needs your consent", done.stderr)
+        self.assertNotIn("PROJECT_FILE", done.stdout)
+        done = self.run_program(*command[:2], "--trust", *command[2:])
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertIn("PROJECT_FILE=used", done.stdout)
+        self.assertIn("--trust on the command line", self.caisson("audit", "show", "--json").stdout)
+
     def test_KeyIsNeverPassed(self):
         command = [*self.command[:2], "--env", "ANTHROPIC_API_KEY", *self.command[2:]]
         self.assertEqual(self.run_program(*command).returncode, 125)

@@ -94,18 +94,32 @@ blocked_patterns = ["forbidden-word"]
                  {"--policy", policy, "--workspace", workspace.path() + ":ro", "--ttl", "10m"});
   }
   /// The recorded attempts so far.
-  [[nodiscard]] int violations() const {
-    const std::string log = runCaisson({"audit", "show", "--json"}, {.env = environment()}).out;
-    int count = 0;
-    for (std::size_t at = 0; (at = log.find("\"event\":\"policy_violation\"", at)) != std::string::npos; ++at) ++count;
-    return count;
+  [[nodiscard]] std::vector<Json> violations() const {
+    std::vector<Json> found;
+    std::string log = runCaisson({"audit", "show", "--json"}, {.env = environment()}).out;
+    for (std::size_t end = 0; (end = log.find('\n')) != std::string::npos; log.erase(0, end + 1)) {
+      Json event = Json::parse(log.substr(0, end), nullptr, false);
+      if (event.is_object() && event.value("event", "") == "policy_violation") found.push_back(std::move(event));
+    }
+    return found;
   }
-  /// Sends a request that must be refused, and be on record after it.
-  void expectRefused(McpClient& client, const std::string& tool, const Json& arguments) const {
-    const int before = violations();
+  /// Sends a request that must be refused, and be on record after it; returns the record.
+  Json expectRefused(McpClient& client, const std::string& tool, const Json& arguments) const {
+    const std::size_t before = violations().size();
     const Json result = client.call(tool, arguments);
     EXPECT_EQ(result.value("isError", false), true) << tool << " " << arguments << " gave " << result;
-    EXPECT_GT(violations(), before) << tool << " " << arguments << " is not on record: " << result;
+    const auto after = violations();
+    EXPECT_GT(after.size(), before) << tool << " " << arguments << " is not on record: " << result;
+    return after.empty() ? Json::object() : after.back();
+  }
+  /// The same, and the record names the tool and the parameter.
+  void expectRefusedFor(McpClient& client, const std::string& tool, const std::string& parameter,
+                        const Json& arguments) const {
+    const Json record = expectRefused(client, tool, arguments);
+    const Json& data = record.contains("data") ? record["data"] : record;
+    EXPECT_EQ(data.value("rule", ""), "operator") << tool << " " << arguments << " recorded as " << record;
+    EXPECT_EQ(data.value("tool", ""), tool) << record;
+    EXPECT_EQ(data.value("parameter", ""), parameter) << record;
   }
   [[nodiscard]] Json argumentsOf(const Attempt& attempt, const std::string& sandbox, const std::string& foreign) const {
     std::string text = attempt.arguments;
@@ -164,7 +178,10 @@ TEST_F(McpOperator, ExcessInEveryParameterIsRefusedAndRecorded) {
       for (const Attempt& attempt : kAttempts) {
         if (attempt.tool != name || attempt.parameter != parameter) continue;
         decided = true;
-        expectRefused(*narrow, name, argumentsOf(attempt, id, foreign));
+        // The session refuses commands and records them itself.
+        const bool command = parameter == "command" || parameter == "args";
+        if (command) expectRefused(*narrow, name, argumentsOf(attempt, id, foreign));
+        if (!command) expectRefusedFor(*narrow, name, parameter, argumentsOf(attempt, id, foreign));
       }
       for (const auto& free : kFree)
         for (const char* one : free.parameters) decided = decided || (free.tool == name && one == parameter);

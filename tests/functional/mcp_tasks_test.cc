@@ -1,5 +1,6 @@
 // Long commands as tasks of the protocol: state, output so far, input, cancellation, notifications, other servers.
 #include <csignal>
+#include <set>
 
 #include "functional/sandbox.h"
 #include "mcp_fixture.h"
@@ -103,6 +104,51 @@ TEST_F(McpTasks, CancelKillsTheProcessTreeAndTheStatusStays) {
   EXPECT_EQ(left["stdout"], "none\n") << left;
 }
 
+TEST_F(McpTasks, CancelAfterTheEndLeavesTheResult) {
+  const auto client = start(capabilities());
+  const std::string sandbox = create(*client);
+  const std::string id = begin(*client, sandbox, "until [ -e go ]; do sleep 0.02; done; exit 3")["taskId"];
+  client->tool("sandbox_write_file", {{"sandbox_id", sandbox}, {"path", "go"}, {"content", ""}});
+  EXPECT_EQ(after(*client, id, "working")["status"], "completed");
+  EXPECT_EQ(client->request("tasks/cancel", {{"taskId", id}})["result"].value("resultType", ""), "complete");
+  const Json task = get(*client, id)["result"];
+  EXPECT_EQ(task["status"], "completed") << task;
+  EXPECT_EQ(task["result"]["structuredContent"]["exit_code"], 3) << task;
+}
+
+TEST_F(McpTasks, EndAndCancelAtTheSameMomentGiveOneLastingState) {
+  const auto client = start(capabilities());
+  const std::string sandbox = create(*client);
+  std::set<std::string> seen;
+  for (int round = 0; round < 24; ++round) {
+    const std::string seconds = "0.0" + std::to_string(2 + round % 8);
+    const Json answer = client->request(
+        "tools/call", {{"name", "sandbox_execute"},
+                       {"arguments", {{"sandbox_id", sandbox}, {"command", "sleep " + seconds}, {"wait_ms", 0}}}});
+    const std::string id = answer["result"].value("taskId", "");
+    if (id.empty()) continue;  // it ended before the answer
+    const int cancel = client->send("tasks/cancel", {{"taskId", id}});
+    const std::string first = after(*client, id, "working")["status"];
+    EXPECT_TRUE(client->answer(cancel).contains("result"));
+    EXPECT_EQ(get(*client, id)["result"]["status"], first) << "an end is final";
+    seen.insert(first);
+  }
+  for (const std::string& status : seen) EXPECT_TRUE(status == "completed" || status == "cancelled") << status;
+}
+
+TEST_F(McpTasks, OldTasksAreRemovedRunningOnesStay) {
+  const auto client = start(capabilities());
+  const std::string sandbox = create(*client);
+  const std::string running = begin(*client, sandbox, "sleep 300", {{"wait_ms", 0}})["taskId"];
+  const std::string first = begin(*client, sandbox, "until [ -e go ]; do sleep 0.02; done")["taskId"];
+  client->tool("sandbox_write_file", {{"sandbox_id", sandbox}, {"path", "go"}, {"content", ""}});
+  EXPECT_EQ(after(*client, first, "working")["status"], "completed");
+  for (int count = 0; count < 290; ++count)
+    client->tool("sandbox_execute", {{"sandbox_id", sandbox}, {"command", "true"}, {"wait_ms", 30000}});
+  EXPECT_EQ(get(*client, first)["error"]["code"], kInvalidParams);
+  EXPECT_EQ(get(*client, running)["result"]["status"], "working");
+}
+
 TEST_F(McpTasks, CancelledCallLeavesNoCommand) {
   const auto client = start(capabilities());
   const std::string sandbox = create(*client);
@@ -163,6 +209,26 @@ TEST_F(McpTasks, InputIsRequestedAndReachesTheCommand) {
   const Json task = after(*client, id, "working");
   ASSERT_EQ(task["status"], "completed") << task;
   EXPECT_EQ(task["result"]["structuredContent"]["stdout"], "first\nsecond\n");
+}
+
+TEST_F(McpTasks, TwoAnswersToOneRequestAreWrittenOnce) {
+  const auto client = start(capabilities({{"elicitation", {{"form", Json::object()}}}}));
+  const std::string id = begin(*client, create(*client), "cat", {{"keep_stdin", true}})["taskId"];
+  const Json asked = after(*client, id, "working");
+  ASSERT_EQ(asked["inputRequests"].size(), 1U) << asked;
+  const std::string key = asked["inputRequests"].items().begin().key();
+  const auto answer = [&](const std::string& of, const std::string& text, bool end) {
+    const Json content{{"text", text}, {"end", end}};
+    return client->send("tasks/update",
+                        {{"taskId", id}, {"inputResponses", {{of, {{"action", "accept"}, {"content", content}}}}}});
+  };
+  std::vector<int> calls;
+  for (int count = 0; count < 8; ++count) calls.push_back(answer(key, "once", false));
+  for (const int call : calls) EXPECT_TRUE(client->answer(call).contains("result"));
+  const Json again = get(*client, id)["result"];
+  ASSERT_EQ(again["inputRequests"].size(), 1U) << again;
+  client->answer(answer(again["inputRequests"].items().begin().key(), "", true));
+  EXPECT_EQ(after(*client, id, "working")["result"]["structuredContent"]["stdout"], "once\n");
 }
 
 TEST_F(McpTasks, SubscriberIsNotifiedOfTheEnd) {

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """stress.py CAISSON [CLIENTS [ROUNDS]]: a crowd of clients at one `caisson mcp --http`, doing everything at once.
 
-Half of the clients speak 2026-07-28, half of these with the tasks extension; the others speak 2025-11-25 with a session
-each. Every client has separate sandboxes and
-checks that what it gets back is its own: outputs, files, states, refusals, tasks. Calls are cancelled in the middle, questions
-answered with no, streams of changes listened to. In the end the server is told to stop and must leave nothing.
-Built with ThreadSanitizer (make test-mcp-stress), the server must not report anything either.
+Half of the clients speak 2026-07-28, half of these with the tasks extension in every call; the others speak 2025-11-25
+with a session each. Every client has separate sandboxes and checks that what it gets back is its own: outputs, files,
+states, refusals. Every client runs tasks: it polls them, reads their output so far, cancels one, and fetches the results
+on a new connection; none may be lost, or be another client's. Calls are cancelled in the middle, questions answered with
+no, streams of changes listened to. In the end the server is told to stop and must leave nothing. Built with
+ThreadSanitizer (make test-mcp-stress), the server must not report anything either.
 """
 import http.client
 import json
@@ -26,15 +27,19 @@ TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
 WAIT = 240  # seconds for one answer: instrumented, on two cores, behind sixty others
 
 
+TASK_IDS = []  # of all clients
+TASKS_LOCK = threading.Lock()
+
+
 class Failure(Exception):
     pass
 
 
 class Client:
-    def __init__(self, port, number):
+    def __init__(self, port, number, tasks=False):
         self.port, self.number, self.ids = port, number, 0
         self.modern = number % 2 == 0
-        self.tasks = number % 4 == 0
+        self.tasks = tasks or number % 4 == 0  # declared; 2025-11-25 has nothing to declare
         self.session = None
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT)
         if not self.modern:
@@ -88,6 +93,9 @@ class Client:
             raise Failure(f"{name}: {json.dumps(answer)[:600]}")
         return result["structuredContent"]
 
+    def touch(self, box, path):
+        self.tool("sandbox_write_file", sandbox_id=box, path=path, content="")
+
     def ended(self, task):
         """The task once it has ended."""
         deadline = time.monotonic() + WAIT
@@ -99,10 +107,35 @@ class Client:
         raise Failure(f"the task does not end: {state}")
 
     def begin_task(self, box, command):
-        answer = self.request("tools/call", {"name": "sandbox_execute", "arguments": {"sandbox_id": box, "command": command, "wait_ms": 0}})
-        if answer.get("result", {}).get("resultType") != "task":
+        params = {"name": "sandbox_execute", "arguments": {"sandbox_id": box, "command": command, "wait_ms": 0}}
+        answer = self.request("tools/call", params if self.modern else {**params, "task": {"ttl": WAIT * 1000}})
+        result = answer.get("result", {})
+        task = result.get("taskId") if result.get("resultType") == "task" else result.get("task", {}).get("taskId")
+        if not task:
             raise Failure(f"no task: {json.dumps(answer)[:600]}")
-        return answer["result"]["taskId"]
+        return task
+
+    def output_of(self, task):
+        """The standard output of a task, once it has ended."""
+        if self.modern:
+            state = self.ended(task)
+            result = state.get("result", {})
+        else:  # waits for the end
+            state = result = self.request("tasks/result", {"taskId": task}).get("result", {})
+        if "structuredContent" not in result:
+            raise Failure(f"a task without a result: {json.dumps(state)[:600]}")
+        return result["structuredContent"]["stdout"]
+
+    def output_so_far(self, task, wanted):
+        """Polls a task until its output so far has a line; returns its state."""
+        deadline = time.monotonic() + WAIT
+        while time.monotonic() < deadline:
+            state = self.request("tasks/get", {"taskId": task}).get("result", {})
+            shown = state.get("_meta", {}).get("caisson/command", {}).get("stdout", "")
+            if wanted in shown or state.get("status") != "working":
+                return state
+            time.sleep(0.1)
+        raise Failure(f"the output of a task does not appear: {state}")
 
     def heard_end(self, task):
         """Listens to the task on another connection until a notification tells its end; returns that."""
@@ -152,8 +185,7 @@ def one_round(client, round_number, outside):
     client.tool("sandbox_write_file", sandbox_id=box, path="mine", content=mark)
     expect("file", client.tool("sandbox_read_file", sandbox_id=box, path="mine")["content"], mark)
     client.begin_and_leave(box)
-    if client.tasks:
-        tasks_round(client, box, mark)
+    tasks_round(Client(client.port, client.number, tasks=True), box, mark)
     for _ in range(3):
         expect("echo", client.tool("sandbox_execute", sandbox_id=box, command="cat mine")["stdout"], mark)
     client.request("resources/read", {"uri": f"caisson://{box}/fs/mine"})
@@ -183,17 +215,31 @@ def one_round(client, round_number, outside):
 
 
 def tasks_round(client, box, mark):
-    first = client.begin_task(box, f"sleep 0.5; echo {mark}-first")
-    second = client.begin_task(box, f"echo {mark}-second")
-    endless = client.begin_task(box, "sleep 1000")
-    expect("notification", client.heard_end(first)["result"]["structuredContent"]["stdout"], mark + "-first\n")
-    expect("task", client.ended(second)["result"]["structuredContent"]["stdout"], mark + "-second\n")
+    long = client.begin_task(box, f"echo {mark}-begin; until [ -e go ]; do sleep 0.1; done; echo {mark}-long")
+    quick = client.begin_task(box, f"until [ -e soon ]; do sleep 0.1; done; echo {mark}-quick")
+    endless = client.begin_task(box, f"echo {mark}-endless; sleep 1000")
+    for task, name in ((long, "begin"), (endless, "endless")):
+        state = client.output_so_far(task, mark)
+        expect("running task", state["status"], "working")
+        expect("output so far", state["_meta"]["caisson/command"]["stdout"], f"{mark}-{name}\n")
+    client.touch(box, "soon")
+    expect("task", client.output_of(quick), mark + "-quick\n")
     client.request("tasks/cancel", {"taskId": endless})
     expect("cancelled task", client.ended(endless)["status"], "cancelled")
-    other = Client(client.port, client.number)  # a reconnected client has nothing but the id
-    expect("task of another connection", other.ended(first)["result"]["structuredContent"]["stdout"], mark + "-first\n")
-    other.end()
-    expect("forged id", client.request("tasks/get", {"taskId": first[:-1]})["error"]["code"], -32602)
+    client.end()
+    client = Client(client.port, client.number, tasks=True)  # a reconnected client has nothing but the ids
+    expect("task of another connection", client.request("tasks/get", {"taskId": long})["result"]["status"], "working")
+    client.touch(box, "go")
+    if client.modern:
+        expect("notification", client.heard_end(long)["result"]["structuredContent"]["stdout"], f"{mark}-begin\n{mark}-long\n")
+    # Nothing is lost: each task once more, now that all have ended.
+    expect("long task", client.output_of(long), f"{mark}-begin\n{mark}-long\n")
+    expect("quick task", client.output_of(quick), mark + "-quick\n")
+    expect("cancelled task", client.ended(endless)["status"], "cancelled")
+    expect("forged id", client.request("tasks/get", {"taskId": long[:-1]})["error"]["code"], -32602)
+    with TASKS_LOCK:
+        TASK_IDS.extend((long, quick, endless))
+    client.end()
 
 
 def refused(client, params):
@@ -287,6 +333,8 @@ def main():
         thread.join()
     if status != 0:
         problems.append(f"the server ended with status {status}: " + open(scratch / "server.log").read()[-2000:])
+    if len(TASK_IDS) != len(set(TASK_IDS)):
+        problems.append("two tasks have the same id")
     if min(changes) == 0:
         problems.append(f"a listener heard of no change: {changes}")
     left = subprocess.run([caisson, "session", "list"], env=environment, capture_output=True, text=True).stdout
@@ -296,7 +344,7 @@ def main():
         problems.append(f"ThreadSanitizer, {report.name}:\n{report.read_text()[:12000]}")
     for problem in problems[:20]:
         print(problem, file=sys.stderr)
-    print(f"{clients} clients, {finished[0]} of them through {rounds} rounds in {took:.0f} s, "
+    print(f"{clients} clients, {finished[0]} of them through {rounds} rounds in {took:.0f} s, {len(TASK_IDS)} tasks, "
           f"{sum(changes)} changes heard by {len(changes)} listeners, {len(problems)} problems")
     if problems:
         sys.exit(f"what the server left is in {scratch}")

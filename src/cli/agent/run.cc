@@ -33,7 +33,13 @@ constexpr Option kApiCa{
     .help = "Trust these authorities, and no others, for the server of the API: a company's gateway, for example."};
 constexpr Option kName{.name = "name", .value = "NAME", .help = "A name for the session."};
 constexpr Option kKeep{.name = "keep", .help = "Do not ask at the end: keep the session and its changes."};
-constexpr Option kOwn[] = {kApi, kApiCa, kName, kKeep};
+/// Not for the hook: an agent outside the sandbox could edit the file and loosen the sandbox of its commands.
+constexpr Option kTrust{
+    .name = "trust",
+    .help =
+        "Use the project's caisson.toml without the consent of `caisson policy trust`, for CI. It is recorded in the "
+        "audit log."};
+constexpr Option kOwn[] = {kApi, kApiCa, kName, kKeep, kTrust};
 constexpr OptionGroup kOwnGroups[] = {{"Agent", kOwn}};
 constexpr auto kGroups = withPolicyGroups(kOwnGroups);
 
@@ -80,9 +86,9 @@ Result<std::string> chooseWorkspace(Policy& policy) {
 }
 
 Result<AgentPlan> planFrom(const Arguments& arguments) {
-  auto policy = policyFrom(arguments);
-  if (!policy) return fail(policy.error());
-  AgentPlan plan{.policy = *std::move(policy), .command = {arguments.command.begin(), arguments.command.end()}};
+  auto based = basedPolicyFrom(arguments, {.directory = "", .trust = arguments.has(kTrust)});
+  if (!based) return fail(based.error());
+  AgentPlan plan{.policy = std::move(based->policy), .command = {arguments.command.begin(), arguments.command.end()}};
   plan.agent = findAgent(plan.command[0]);
   const auto workspace = chooseWorkspace(plan.policy);
   if (!workspace) return fail(workspace.error());

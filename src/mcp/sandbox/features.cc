@@ -83,8 +83,9 @@ class SandboxFeatures final : public Features {
              {"completions", Json::object()}};
     if (era == Era::legacy) {
       all["logging"] = Json::object();
-      all["tasks"] = Json{{"cancel", Json::object()}, {"requests", {{"tools", {{"call", Json::object()}}}}}};
-    } else {
+      if (hasTasks())
+        all["tasks"] = {{"cancel", Json::object()}, {"requests", {{"tools", {{"call", Json::object()}}}}}};
+    } else if (hasTasks()) {
       all["extensions"] = {{kTasksExtension, Json::object()}};
     }
     return all;
@@ -95,9 +96,9 @@ class SandboxFeatures final : public Features {
   }
 
   [[nodiscard]] Json tools() override { return tools_; }
-  [[nodiscard]] Json prompts() override { return listPrompts(); }
-  [[nodiscard]] Json resources() override { return listResources(sandboxes_); }
-  [[nodiscard]] Json resourceTemplates() override { return listTemplates(); }
+  [[nodiscard]] Json prompts() override { return listPrompts(bounds()); }
+  [[nodiscard]] Json resources() override { return offeredOf(listResources(sandboxes_), "uri"); }
+  [[nodiscard]] Json resourceTemplates() override { return offeredOf(listTemplates(), "uriTemplate"); }
 
   Outcome callTool(Call& call) override {
     const std::string name = textAt(call.params, "name").value_or("");
@@ -107,12 +108,12 @@ class SandboxFeatures final : public Features {
       const Json* values = find(call.params, "arguments");
       if (values == nullptr || values->is_null()) values = &kNone;
       if (!values->is_object()) return RpcError{code::kInvalidParams, "params.arguments must be an object", {}};
-      const OperatorBounds& bounds = sandboxes_.settings().bounds;
-      if (!bounds.offers(*tool)) return refuse(call, tool->name, notOffered(*tool), *values);
+      if (!bounds().offers(*tool)) return refuse(call, tool->name, notOffered(*tool), *values);
       if (const std::string problem = checkArguments(*tool, *values); !problem.empty()) return errorResult(problem);
       const Json arguments = withoutAliases(*tool, *values);
-      if (const auto excess = findExcess(bounds, *tool, arguments)) return refuse(call, tool->name, *excess, arguments);
-      const Json within = withoutFixed(bounds, *tool, arguments);
+      if (const auto excess = findExcess(bounds(), *tool, arguments))
+        return refuse(call, tool->name, *excess, arguments);
+      const Json within = withoutFixed(bounds(), *tool, arguments);
       if (call.era == Era::legacy && call.takesTask()) return performAsTask(*tool, call, within);
       return tool->perform(sandboxes_, call, Arguments(within));
     }
@@ -127,11 +128,38 @@ class SandboxFeatures final : public Features {
   std::optional<RpcError> cancelTask(const Call& /*call*/, const std::string& id) override {
     return mcp::cancelTask(sandboxes_, id);
   }
-  Outcome getPrompt(Call& call) override { return mcp::getPrompt(call); }
-  Outcome readResource(Call& call) override { return mcp::readResource(sandboxes_, call); }
-  Outcome complete(Call& call) override { return completeArgument(sandboxes_, call); }
+  Outcome getPrompt(Call& call) override { return mcp::getPrompt(bounds(), call); }
+  Outcome readResource(Call& call) override {
+    const Json uri{{"uri", textAt(call.params, "uri").value_or("")}};
+    if (const auto excess = findResourceExcess(bounds(), *textAt(uri, "uri"))) {
+      recordExcess(call.method, *excess, uri);
+      return RpcError{code::kInvalidParams, excess->reason + "; " + excess->remedy, uri};
+    }
+    return mcp::readResource(sandboxes_, call);
+  }
+  Outcome complete(Call& call) override {
+    const Json* argument = findObject(call.params, "argument");
+    const Json path{{"path", argument == nullptr ? "" : textAt(*argument, "value").value_or("")}};
+    if (argument != nullptr && textAt(*argument, "name") == "path") {
+      auto excess = findExcess(bounds(), kReadTool, path);
+      if (!bounds().offers(kReadTool)) excess = notOffered(kReadTool);
+      if (excess) recordExcess(call.method, *excess, path);
+      if (excess) return RpcError{code::kInvalidParams, excess->reason + "; " + excess->remedy, {}};
+    }
+    return completeArgument(sandboxes_, call);
+  }
 
  private:
+  [[nodiscard]] const OperatorBounds& bounds() const { return sandboxes_.settings().bounds; }
+  /// A task is a command, so it goes with the tool for commands.
+  [[nodiscard]] bool hasTasks() const { return bounds().offers(kExecuteTool); }
+  /// The entries whose address the operator offers.
+  [[nodiscard]] Json offeredOf(const Json& entries, std::string_view key) const {
+    Json offered = Json::array();
+    for (const Json& entry : entries)
+      if (!findResourceExcess(bounds(), textAt(entry, key).value_or(""))) offered.push_back(entry);
+    return offered;
+  }
   /// A client of 2025-11-25 that requested a task understands no other result, so a failure is a protocol error.
   Outcome performAsTask(const Tool& tool, Call& call, const Json& arguments) {
     if (!tool.behaviour.task) return RpcError{code::kMethodNotFound, "this tool does not run as a task", {}};

@@ -6,7 +6,9 @@
 
 #include "approval/owner.h"
 #include "audit/log.h"
+#include "image/lookup.h"
 #include "mcp/log.h"
+#include "mcp/protocol/uri.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/tools.h"
 #include "mcp/sandbox/workspace.h"
@@ -140,11 +142,38 @@ std::optional<Excess> findPathExcess(const OperatorBounds& bounds, const Json& v
 
 bool isCompared(const OperatorBounds& bounds, std::string_view key) {
   if (key == "filesystem.workspace.path" || key == "filesystem.workspace.mode") return false;
+  // Paths of the host that a sandbox shows beside its workspace.
+  if (key == "filesystem.read_only" || key == "filesystem.read_write")
+    if (bounds.workspaces || bounds.no_workspace) return true;
   if (std::ranges::find(bounds.keys, key) != bounds.keys.end()) return true;
   // Of these the user may have approved more for one sandbox.
   if (key.starts_with(kNetworkKeys)) return bounds.fixesNetwork();
   if (key == kFixedImage || key == kFixedUser) return bounds.whole;
   return bounds.whole || bounds.profile;
+}
+
+/// A session has the digest of its image, the operator may have named it otherwise.
+void resolveImage(std::string& root) {
+  if (root == "host" || root.starts_with('/')) return;
+  if (const auto image = image::lookup(root)) root = image->manifest.text();
+}
+
+/// What commands of a sandbox can write to on the host; empty: nothing.
+std::string writtenOnHost(const policy::Policy& policy, const std::string& workspace) {
+  if (!workspace.empty() && policy.filesystem.workspace.mode == policy::WorkspaceMode::rw) return workspace;
+  return policy.filesystem.read_write.empty() ? "" : policy.filesystem.read_write.front();
+}
+
+/// The tool that shows what is at an address; null for an address that is unknown.
+const Tool* toolOfResource(std::string_view uri) {
+  constexpr std::string_view kScheme = "caisson://";
+  if (!uri.starts_with(kScheme)) return nullptr;
+  uri.remove_prefix(kScheme.size());
+  const std::size_t slash = uri.find('/');
+  if (slash == std::string_view::npos) return uri == "sandboxes" ? &kListTool : nullptr;
+  const std::string_view part = uri.substr(slash + 1);
+  if (part.starts_with("exec/")) return &kProcessTool;
+  return part == "info" || part == "audit" ? &kInfoTool : &kReadTool;
 }
 
 }  // namespace
@@ -240,6 +269,23 @@ std::optional<Excess> findExcess(const OperatorBounds& bounds, const Tool& tool,
   return findPathExcess(bounds, values, policy->model());
 }
 
+std::optional<Excess> findResourceExcess(const OperatorBounds& bounds, std::string_view uri) {
+  constexpr std::string_view kFiles = "/fs/";
+  const Tool* tool = toolOfResource(uri);
+  if (tool == nullptr) return std::nullopt;
+  if (!bounds.offers(*tool)) {
+    Excess excess = notOffered(*tool);
+    excess.parameter = "uri";
+    return excess;
+  }
+  const std::size_t files = uri.find(kFiles);
+  const auto path = files == std::string_view::npos ? std::nullopt : decodePercent(uri.substr(files + kFiles.size()));
+  if (!path) return std::nullopt;
+  auto excess = findExcess(bounds, kReadTool, {{"path", *path}});
+  if (excess) excess->parameter = "uri";
+  return excess;
+}
+
 Json withoutFixed(const OperatorBounds& bounds, const Tool& tool, Json values) {
   for (const Parameter& parameter : tool.parameters)
     if (!bounds.offers(parameter) && parameter.fixed_by != kFixedWorkspace) values.erase(std::string(parameter.name));
@@ -253,9 +299,11 @@ std::optional<Excess> findExcess(const OperatorBounds& bounds, const std::string
   };
   if (!workspace.empty() && (bounds.no_workspace || (bounds.workspaces && !isShown(bounds, workspace))))
     return excess("shows a directory that the operator did not open");
-  if (!bounds.whole && !bounds.profile && bounds.keys.empty()) return std::nullopt;
+  const bool decided = bounds.whole || bounds.profile || bounds.workspaces || !bounds.keys.empty();
+  if (!decided && !bounds.read_only) return std::nullopt;
   const auto base = bounds.policy("");
-  const auto expected = base ? approval::underOwner(base->model()) : fail(base.error());
+  auto expected = base ? approval::underOwner(base->model()) : fail(base.error());
+  if (expected) resolveImage(expected->filesystem.root);
   auto document = policy::readText(policy, policy::Format::json, "sandbox");
   if (!expected || !document) return excess("its policy can't be compared with the operator's");
   const policy::Ceilings none = approval::noCeilings();
@@ -263,6 +311,10 @@ std::optional<Excess> findExcess(const OperatorBounds& bounds, const std::string
   origin.ceilings = &none;
   const auto own = policy::decode(*document, origin);
   if (!own) return excess("its policy can't be compared with the operator's");
+  const std::string written = writtenOnHost(*own, workspace);
+  if (bounds.read_only && !written.empty()) return excess("its commands write to " + written);
+  if (own->filesystem.workspace.mode == policy::WorkspaceMode::rw)
+    return excess("its commands write to the real directory");
   for (const policy::Field& field : policy::fields())
     if (isCompared(bounds, field.key) && policy::isWider(field, *expected, *own))
       return excess("its " + std::string(field.key) + " allows more than the operator's policy");

@@ -58,6 +58,10 @@ Excess notOffered(const Tool& tool);
 /// The first argument that exceeds what the operator allows. The arguments passed checkArguments().
 std::optional<Excess> findExcess(const OperatorBounds& bounds, const Tool& tool, const Json& values);
 
+/// Whether what is at this address exceeds what the operator allows: the tool that shows the same is not offered, or
+/// the policy hides the file.
+std::optional<Excess> findResourceExcess(const OperatorBounds& bounds, std::string_view uri);
+
 /// The arguments without those that the operator decided; a directory below the only workspace stays.
 Json withoutFixed(const OperatorBounds& bounds, const Tool& tool, Json values);
 

@@ -1,8 +1,10 @@
 #include "mcp/sandbox/prompts.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "mcp/protocol/results.h"
+#include "mcp/sandbox/tools.h"
 
 namespace caisson::mcp {
 namespace {
@@ -34,24 +36,34 @@ constexpr Prompt kPrompts[] = {
      "refused what, and say what the user could change to allow it, if that is wise at all."},
 };
 
+bool isOffered(const OperatorBounds& bounds, const Prompt& prompt) {
+  return std::ranges::none_of(allTools(), [&](const Tool* tool) {
+    const bool named = prompt.before.find(tool->name) != std::string_view::npos ||
+                       prompt.after.find(tool->name) != std::string_view::npos;
+    return named && !bounds.offers(*tool);
+  });
+}
+
 }  // namespace
 
-Json listPrompts() {
+Json listPrompts(const OperatorBounds& bounds) {
   Json list = Json::array();
-  for (const Prompt& prompt : kPrompts)
+  for (const Prompt& prompt : kPrompts) {
+    if (!isOffered(bounds, prompt)) continue;
     list.push_back({{"name", prompt.name},
                     {"title", prompt.title},
                     {"description", prompt.description},
                     {"arguments", Json::array({{{"name", prompt.argument},
                                                 {"description", prompt.argument_description},
                                                 {"required", prompt.required}}})}});
+  }
   return list;
 }
 
-Outcome getPrompt(const Call& call) {
+Outcome getPrompt(const OperatorBounds& bounds, const Call& call) {
   const std::string name = textAt(call.params, "name").value_or("");
   for (const Prompt& prompt : kPrompts) {
-    if (prompt.name != name) continue;
+    if (prompt.name != name || !isOffered(bounds, prompt)) continue;
     const Json* arguments = findObject(call.params, "arguments");
     const auto value = arguments == nullptr ? std::nullopt : textAt(*arguments, prompt.argument);
     if (prompt.required && !value)

@@ -1,7 +1,9 @@
 #include "mcp/sandbox/sandboxes.h"
 
 #include <algorithm>
+#include <ctime>
 
+#include "approval/store.h"
 #include "mcp/log.h"
 
 namespace caisson::mcp {
@@ -17,6 +19,17 @@ bool looksLikeId(const std::string& id) {
   return id.size() >= 8 && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char letter) {
            return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9') || letter == '-';
          });
+}
+
+/// An approval for one use is used up before the host is opened. If that fails it was not used.
+void giveBackHost(const std::string& host, const std::string& sandbox) {
+  auto approvals = approval::Store::open();
+  const auto given = approvals
+                         ? approvals->giveBack("host:" + host, sandbox, static_cast<std::int64_t>(::time(nullptr)))
+                         : std::unexpected(approvals.error());
+  if (!given)
+    writeLog(LogLevel::warning, "an approval for one use is lost",
+             {{"host", host}, {"error", given.error().message()}});
 }
 
 }  // namespace
@@ -74,10 +87,19 @@ std::optional<unsigned> Sandbox::inputRound(std::uint32_t command) const {
   return place == inputs_.end() ? 0 : place->second;
 }
 
-void Sandbox::noteInput(std::uint32_t command, bool closed) {
+bool Sandbox::takeInputRound(std::uint32_t command, unsigned round) {
+  constexpr std::size_t kMaxInputs = 1024;
   const std::lock_guard lock(mutex_);
   const auto place = inputs_.emplace(command, 0).first;
-  place->second = closed || !place->second ? std::nullopt : std::optional(*place->second + 1);
+  if (place->second != round) return false;
+  place->second = round + 1;
+  if (inputs_.size() > kMaxInputs) inputs_.erase(inputs_.begin());
+  return true;
+}
+
+void Sandbox::noteInputClosed(std::uint32_t command) {
+  const std::lock_guard lock(mutex_);
+  inputs_[command] = std::nullopt;
 }
 
 Sandboxes::Sandboxes(SandboxSettings settings)
@@ -121,8 +143,12 @@ void Sandboxes::sweep() {
     const bool there = std::any_of(live->begin(), live->end(), [&](const SessionInfo& info) {
       return info.id == sandbox->id() && info.expires_in > 0;
     });
+    if (there) {
+      // A model may start any number of commands, and each has a log on disk.
+      if (sandbox->own()) (void)with(*sandbox, [](Session& session) { return session.dropEnded(kKeptCommands); });
+      continue;
+    }
     const std::lock_guard guard(mutex_);
-    if (there) continue;
     sandboxes_.erase(sandbox->id());
     approved_.erase(sandbox->id());
   }
@@ -149,6 +175,7 @@ Result<void> Sandboxes::openHost(const SandboxPointer& sandbox, const std::strin
   const HostTerm term = while_approved ? HostTerm::while_approved : HostTerm::session;
   auto opened = with(*sandbox, [&](Session& session) { return session.openHost(host, term, when_busy); });
   sandbox->forgetHandles();
+  if (!opened && !while_approved) giveBackHost(host, sandbox->id());
   if (!opened || !while_approved) return opened;
   const std::lock_guard lock(mutex_);
   approved_[sandbox->id()] = sandbox;

@@ -25,6 +25,9 @@
 
 namespace caisson::mcp {
 
+/// Ended background commands that a sandbox keeps, with their output.
+inline constexpr std::size_t kKeptCommands = 256;
+
 struct SandboxSettings {
   bool commit_without_asking = false;
   std::chrono::milliseconds answer_within{45'000};  ///< after this, a running command is returned by its exec_id
@@ -54,7 +57,10 @@ class Sandbox {
   [[nodiscard]] std::vector<Denial> denials() const;
   /// How many answers the standard input of a task's command got from this server; nothing once it was closed.
   [[nodiscard]] std::optional<unsigned> inputRound(std::uint32_t command) const;
-  void noteInput(std::uint32_t command, bool closed);
+  /// Counts the answer of this round; false if another call was faster, whose answer counts. Forgets the oldest
+  /// commands beyond 1024.
+  bool takeInputRound(std::uint32_t command, unsigned round);
+  void noteInputClosed(std::uint32_t command);
 
  private:
   friend class Sandboxes;
@@ -137,7 +143,7 @@ class Sandboxes {
   void give(Sandbox& sandbox, Session session, std::uint64_t since);
   /// The sweeper thread: calls sweep() and reviewApproved() from time to time, so that no response waits for them.
   void look();
-  /// Removes what crashed processes left, and expired sessions.
+  /// Removes what crashed processes left, expired sessions, and old commands of sandboxes that this server created.
   void sweep();
   /// Closes hosts whose approval was revoked or expired.
   void reviewApproved();

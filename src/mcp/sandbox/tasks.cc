@@ -15,8 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Ended commands that a sandbox keeps for clients that declare tasks.
-constexpr std::size_t kKeptCommands = 256;
 /// So many commands start between two removals of old ones.
 constexpr std::uint32_t kRemoveEvery = 16;
 constexpr milliseconds kStep{100};
@@ -140,16 +138,21 @@ bool awaitSoon(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox, std::ui
 }
 
 /// Writes the answer to the command's standard input. A person who declines ends the input.
-std::optional<RpcError> feed(Sandboxes& sandboxes, Sandbox& sandbox, std::uint32_t number, const Json& answer) {
+std::optional<RpcError> feed(Sandboxes& sandboxes, Sandbox& sandbox, std::uint32_t number, unsigned round,
+                             const Json& answer) {
   const Json* content = findObject(answer, "content");
   const bool accepted = textAt(answer, "action") == "accept";
   if (accepted && content == nullptr) return RpcError{code::kInvalidParams, "an accepted answer needs content", {}};
   std::string text = accepted ? textAt(*content, "text").value_or("") : "";
   const bool close = !accepted || booleanAt(*content, "end").value_or(false);
   if (!text.empty() && text.back() != '\n') text += '\n';
+  // Not for a command that ended with its sandbox: feed() would start that again.
+  const auto info = sandboxes.with(sandbox, [&](Session& session) { return session.status(number); });
+  if (!info) return unknownTask();
+  if (!info->running || !sandbox.takeInputRound(number, round)) return std::nullopt;
   const auto fed = sandboxes.with(sandbox, [&](Session& session) { return session.feed(number, text, close); });
   if (!fed && fed.error().sys_errno == ETIMEDOUT) return internalError(fed.error());
-  sandbox.noteInput(number, close || !fed);  // another error: the command ended or closed its input
+  if (close || !fed) sandbox.noteInputClosed(number);  // another error: the command ended or closed its input
   return std::nullopt;
 }
 
@@ -204,7 +207,7 @@ std::optional<RpcError> updateTask(Sandboxes& sandboxes, const std::string& id, 
   const auto round = reference->takes_input ? (*sandbox)->inputRound(reference->number) : std::nullopt;
   const Json* answer = round ? findObject(answers, inputKey(*round)) : nullptr;
   if (answer == nullptr) return std::nullopt;
-  return feed(sandboxes, **sandbox, reference->number, *answer);
+  return feed(sandboxes, **sandbox, reference->number, *round, *answer);
 }
 
 std::optional<RpcError> cancelTask(Sandboxes& sandboxes, const std::string& id) {

@@ -124,7 +124,12 @@ Outcome Server::settleInputs(Call& call, Outcome (Features::*handler)(Call&), Ou
 
 void Server::answerOutcome(Call& call, Outcome outcome) {
   if (const auto* error = std::get_if<RpcError>(&outcome)) return fail(call, *error);
-  if (const auto* task = std::get_if<Task>(&outcome)) return succeed(call, createdTask(*task, call.era));
+  if (const auto* task = std::get_if<Task>(&outcome)) {
+    succeed(call, createdTask(*task, call.era));
+    // The answer of a cancelled call is not sent: no client knows the id, so none could end the task later.
+    if (call.cancelled()) (void)features_.cancelTask(call, task->id);
+    return;
+  }
   if (auto* result = std::get_if<Json>(&outcome)) return succeed(call, std::move(*result));
   const auto& needs = std::get<NeedsInput>(outcome);
   if (Json missing = missingCapabilities(call, needs); !missing.empty())

@@ -83,6 +83,9 @@ class Server final : public Announcer {
   Outcome updateTask(Call& call);
   Outcome cancelTask(Call& call);
   Outcome awaitTask(Call& call);
+  /// Before 2026-07-28: sends the questions of a task to the client that waits for its result, and delivers the
+  /// answers. No answer counts as cancelled.
+  std::optional<RpcError> askForTask(Call& call, const Task& task);
   /// Whether these features have tasks in this era.
   [[nodiscard]] bool hasTasks(Era era) const;
   /// The watcher thread: sends notifications/tasks to listeners whenever a task that they watch changed.

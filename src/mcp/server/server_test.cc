@@ -75,6 +75,117 @@ class McpServer : public testing::Test {
   Server server{*features};
 };
 
+/// One tool, whose calls are answered with the task "t".
+class TaskFeatures final : public Features {
+ public:
+  [[nodiscard]] Json serverInfo() const override { return Json::object(); }
+  [[nodiscard]] Json capabilities(Era era) const override {
+    if (era == Era::legacy) return {{"tasks", Json::object()}};
+    return {{"extensions", {{kTasksExtension, Json::object()}}}};
+  }
+  [[nodiscard]] Json tools() override { return Json::array(); }
+  [[nodiscard]] Json prompts() override { return Json::array(); }
+  [[nodiscard]] Json resources() override { return Json::array(); }
+  [[nodiscard]] Json resourceTemplates() override { return Json::array(); }
+  Outcome callTool(Call& call) override {
+    if (textAt(call.params, "name") == "cancelled while it starts") call.cancel();
+    return Task{.id = "t"};
+  }
+  Outcome getPrompt(Call& /*call*/) override { return Json::object(); }
+  Outcome readResource(Call& /*call*/) override { return Json::object(); }
+  Outcome complete(Call& /*call*/) override { return Json::object(); }
+  std::expected<Task, RpcError> readTask(const Call& /*call*/, const std::string& id) override {
+    const std::lock_guard lock(mutex_);
+    Task task{.id = id, .status = status_};
+    if (status_ == Task::Status::input_required) task.requests["key"] = {"elicitation/create", Json::object()};
+    if (status_ == Task::Status::completed) task.result = {{"content", answer_}};
+    return task;
+  }
+  std::optional<RpcError> updateTask(const Call& /*call*/, const std::string& /*id*/, const Json& answers) override {
+    const std::lock_guard lock(mutex_);
+    answer_ = answers.at("key").value("action", "");
+    status_ = Task::Status::completed;
+    return std::nullopt;
+  }
+  std::optional<RpcError> cancelTask(const Call& /*call*/, const std::string& id) override {
+    const std::lock_guard lock(mutex_);
+    cancelled_.push_back(id);
+    changed_.notify_all();
+    return std::nullopt;
+  }
+
+  void become(Task::Status status) {
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+  }
+  /// The ids of cancelled tasks, once there is one.
+  std::vector<std::string> cancelled() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(10), [this] { return !cancelled_.empty(); });
+    return cancelled_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Task::Status status_ = Task::Status::working;
+  std::string answer_;
+  std::vector<std::string> cancelled_;
+};
+
+class McpServerTasks : public McpServer {
+ protected:
+  McpServerTasks() : tasks_server(tasks) {}
+  void TearDown() override {
+    client->cancelAll();
+    McpServer::TearDown();
+  }
+  void receive(Json message) {
+    message["jsonrpc"] = "2.0";
+    tasks_server.receive(client, *decodeMessage(std::move(message)), channel, Server::Expect::either);
+  }
+  void initializeLegacy(Json capabilities = Json::object()) {
+    receive({{"id", "init"},
+             {"method", "initialize"},
+             {"params", {{"protocolVersion", "2025-11-25"}, {"capabilities", std::move(capabilities)}}}});
+  }
+
+  TaskFeatures tasks;
+  Server tasks_server;
+};
+
+TEST_F(McpServerTasks, TaskOfACallThatWasCancelledWhileItStartedIsCancelled) {
+  const Json declared{{"extensions", {{kTasksExtension, Json::object()}}}};
+  receive({{"id", 1}, {"method", "tools/call"}, {"params", modern({{"name", "cancelled while it starts"}}, declared)}});
+  EXPECT_EQ(tasks.cancelled(), std::vector<std::string>{"t"});
+  EXPECT_EQ(channel->count(), 0U);
+}
+
+TEST_F(McpServerTasks, LegacyClientCannotCancelATaskThatEnded) {
+  initializeLegacy();
+  receive({{"id", 1}, {"method", "tasks/cancel"}, {"params", {{"taskId", "t"}}}});
+  EXPECT_EQ(channel->answer(1)["result"].value("taskId", ""), "t");
+  for (const auto status : {Task::Status::completed, Task::Status::failed, Task::Status::cancelled}) {
+    tasks.become(status);
+    channel = std::make_shared<Recorder>();
+    receive({{"id", 2}, {"method", "tasks/cancel"}, {"params", {{"taskId", "t"}}}});
+    EXPECT_EQ(channel->answer(2)["error"]["code"], code::kInvalidParams);
+  }
+  EXPECT_EQ(tasks.cancelled().size(), 1U);
+}
+
+TEST_F(McpServerTasks, LegacyClientIsAskedForTheInputOfATask) {
+  initializeLegacy({{"elicitation", Json::object()}});
+  tasks.become(Task::Status::input_required);
+  receive({{"id", 1}, {"method", "tasks/result"}, {"params", {{"taskId", "t"}}}});
+  const Json question =
+      channel->await([](const Json& message) { return message.value("method", "") == "elicitation/create"; });
+  ASSERT_TRUE(question.contains("id")) << question;
+  EXPECT_EQ(question["params"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], "t");
+  receive({{"id", question["id"]}, {"result", {{"action", "decline"}}}});
+  EXPECT_EQ(channel->answer(1)["result"]["content"], "decline");
+}
+
 TEST_F(McpServer, ServesBothErasOnOneConnection) {
   CONFORMS("R-SESSION-19");
   initialize("2025-06-18");

@@ -16,6 +16,8 @@ constexpr milliseconds kWatchEvery{500};
 /// tasks/result of 2025-11-25 waits for the end of a task, but not longer than this.
 constexpr std::chrono::minutes kLongestWait{10};
 constexpr milliseconds kReadEvery{100};
+/// How long it waits for a user's answer; then the input of the task ends.
+constexpr std::chrono::seconds kAnswerWithin{300};
 
 /// Tasks whose notification would be equal have equal texts.
 std::string stateOf(const Task& task) {
@@ -74,9 +76,26 @@ Outcome Server::updateTask(Call& call) {
 }
 
 Outcome Server::cancelTask(Call& call) {
-  auto problem = features_.cancelTask(call, idOf(call));
-  // 2025-11-25 answers with the task.
-  return problem || call.era == Era::modern ? acknowledge(std::move(problem)) : getTask(call);
+  if (call.era == Era::modern) return acknowledge(features_.cancelTask(call, idOf(call)));
+  // 2025-11-25 rejects the cancellation of a task that ended, and answers with the task.
+  const auto task = features_.readTask(call, idOf(call));
+  if (!task) return task.error();
+  if (task->ended()) return RpcError{code::kInvalidParams, "the task has ended already", {}};
+  if (auto problem = features_.cancelTask(call, idOf(call))) return *std::move(problem);
+  return getTask(call);
+}
+
+std::optional<RpcError> Server::askForTask(Call& call, const Task& task) {
+  Json answers = Json::object();
+  for (const auto& [key, request] : task.requests) {
+    Json params = request.params;
+    params["_meta"]["io.modelcontextprotocol/related-task"] = {{"taskId", task.id}};
+    auto response = call.client->ask(call, request.method, std::move(params), kAnswerWithin);
+    if (call.cancelled()) return RpcError{code::kInternal, "cancelled", {}};
+    const bool answered = response && response->error.is_null() && response->result.is_object();
+    answers[key] = answered ? std::move(response->result) : Json{{"action", "cancel"}};
+  }
+  return features_.updateTask(call, task.id, answers);
 }
 
 Outcome Server::awaitTask(Call& call) {
@@ -91,6 +110,10 @@ Outcome Server::awaitTask(Call& call) {
     }
     if (task->status == Task::Status::failed) return task->error;
     if (task->ended()) return RpcError{code::kInternal, "the task was cancelled", {}};
+    if (task->status == Task::Status::input_required) {
+      if (auto problem = askForTask(call, *task)) return *std::move(problem);
+      continue;
+    }
     if (std::chrono::steady_clock::now() >= deadline)
       return RpcError{code::kInternal, "the task is still running; request its result again", {}};
     if (!call.pause(kReadEvery)) return RpcError{code::kInternal, "cancelled", {}};

@@ -126,6 +126,7 @@ void describeEnd(const EndRecord& record, ExecInfo& info) {
   info.usage.peak_memory_bytes = record.peak_bytes;
   info.outcome = static_cast<OutcomeKind>(record.outcome);
   info.limit = static_cast<Limit>(record.limit);
+  info.stopped = record.stopped != 0;
   if (WIFEXITED(record.status)) info.exit_code = WEXITSTATUS(record.status);
   if (WIFSIGNALED(record.status)) info.signal = WTERMSIG(record.status);
 }
@@ -180,7 +181,9 @@ Result<void> removeEnded(const RootDir& logs, std::size_t keep, bool sandbox_ali
   return {};
 }
 
-Result<void> writeEnd(const RootDir& logs, std::uint32_t exec, const EndRecord& record) {
+Result<void> writeEnd(const RootDir& logs, std::uint32_t exec, EndRecord record) {
+  // In the same file as the end: a stop that comes later must not change how an ended command looks.
+  record.stopped = logs.stat(fileName(exec, kStopped)).has_value() ? 1 : 0;
   return logs.replaceFile(fileName(exec, ".end"), {reinterpret_cast<const char*>(&record), sizeof(record)}, 0600);
 }
 
@@ -234,11 +237,11 @@ Result<ExecInfo> describeCommand(const RootDir& logs, std::uint32_t exec, bool s
   if (end) {
     describeEnd(*end, info);
   } else if (!info.running) {  // it ended together with the sandbox
+    info.stopped = logs.stat(fileName(exec, kStopped)).has_value();
     info.outcome = OutcomeKind::signaled;
     info.signal = SIGKILL;
     info.ended_with_sandbox = true;
   }
-  info.stopped = !info.running && logs.stat(fileName(exec, kStopped)).has_value();
   return info;
 }
 

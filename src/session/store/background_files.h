@@ -1,6 +1,6 @@
 // Files of a background command in the session's logs/: N.json describes the command, N.out and N.err hold its output,
 // N.end how it ended, N.blocked its blocked system calls, if any. Written by the supervisor. N.stopped, written by the
-// client that stops a command, marks it as stopped.
+// client that stops a command, marks it as stopped; it counts if it was there when the command ended.
 #pragma once
 
 #include <cstdint>
@@ -36,13 +36,14 @@ struct EndRecord {
   std::uint32_t mark = kEndRecordMark;
   std::int32_t status = 0;                         ///< as wait4 returns it
   std::uint32_t outcome = 0;                       ///< OutcomeKind
-  std::uint32_t limit = 0;                         ///< Limit
+  std::uint16_t limit = 0;                         ///< Limit
+  std::uint16_t stopped = 0;                       ///< 1: N.stopped was there; writeEnd() sets it
   double wall_ms = 0, user_ms = 0, system_ms = 0;  ///< wall_ms < 0: it ended with its sandbox
   std::uint64_t peak_bytes = 0;
   std::int64_t ended = 0;             ///< seconds since 1970
   std::uint64_t dropped[2] = {0, 0};  ///< bytes of standard output and error that were not kept
 };
-Result<void> writeEnd(const sys::RootDir& logs, std::uint32_t exec, const EndRecord& record);
+Result<void> writeEnd(const sys::RootDir& logs, std::uint32_t exec, EndRecord record);
 /// Call when no sandbox runs: writes an N.end (killed) for each command without one, which ended with its sandbox.
 void writeMissingEnds(const sys::RootDir& logs);
 

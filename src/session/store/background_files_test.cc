@@ -79,6 +79,14 @@ TEST_F(BackgroundFiles, StopMarkIsReadOnceTheCommandEnded) {
   EXPECT_FALSE(info->ended_with_sandbox);
 }
 
+TEST_F(BackgroundFiles, StopMarkAfterTheEndChangesNothing) {
+  const std::uint32_t exec = start({"a"});
+  ASSERT_TRUE(writeEnd(logs_, exec, {.wall_ms = 5}));
+  EXPECT_FALSE(describeCommand(logs_, exec, true)->stopped);
+  ASSERT_TRUE(markStopped(logs_, exec));
+  EXPECT_FALSE(describeCommand(logs_, exec, true)->stopped);
+}
+
 TEST_F(BackgroundFiles, OldEndedCommandsAreRemovedRunningOnesStay) {
   std::vector<std::uint32_t> numbers;
   for (int count = 0; count < 5; ++count) numbers.push_back(start({"a"}));

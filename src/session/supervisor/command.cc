@@ -61,7 +61,7 @@ EndRecord endRecordOf(const Command& command, const RunResult& result) {
   EndRecord record;
   record.status = command.exited ? command.exited->status : SIGKILL;
   record.outcome = static_cast<std::uint32_t>(result.outcome);
-  record.limit = static_cast<std::uint32_t>(result.limit);
+  record.limit = static_cast<std::uint16_t>(result.limit);
   const bool with_sandbox = !command.exited && command.runner->exit().ended_by == supervise::EndedBy::sandbox;
   record.wall_ms = with_sandbox ? -result.usage.wall_ms : result.usage.wall_ms;
   record.user_ms = result.usage.user_cpu_ms;
