@@ -241,8 +241,7 @@ http::Response App::handle(http::Request& request) {
                                    .path = std::string(request.head.target.path()),
                                    .operation = std::string(call.route.operation),
                                    .sandbox = in_sandbox ? call.id().substr(0, 64) : ""});
-    if (!recorded)
-      return problem(503, "not_recorded", "the audit log cannot be written: " + recorded.error().message());
+    if (!recorded) return notRecorded(recorded.error());
   }
   http::Response response = perform(call);
   admitted.slot.reset();
