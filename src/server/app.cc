@@ -138,7 +138,7 @@ std::optional<Principal> App::identify(const http::RequestHead& head) {
   constexpr std::string_view kBearer = "bearer ";
   if (const std::string* text = head.header("authorization")) {
     if (lowered(text->substr(0, kBearer.size())) != kBearer) return std::nullopt;
-    return tokens_->check(trimmed(std::string_view(*text).substr(kBearer.size())), std::time(nullptr));
+    return tokens_->check(trimmed(std::string_view(*text).substr(kBearer.size())), service::Instant::now());
   }
   if (head.peer.uid == ::geteuid()) return Principal{.id = "owner", .name = "owner", .owner = true};
   return std::nullopt;
