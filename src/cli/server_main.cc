@@ -1,5 +1,7 @@
 // The `caisson-server` program: `caisson serve` and `caisson token` start it with their own command line, argv[0] being
 // the path of caisson. A separate program, since the server and its libraries are larger than all a launch needs.
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdio>
 #include <ctime>
@@ -37,6 +39,7 @@ int serveHttp(const Arguments& arguments) {
     if (given.option->name == kServeKey.name) options.settings.tls_key = value;
     if (given.option->name == kServeWorkspace.name) options.settings.allow_workspaces.push_back(value);
   }
+  options.readable = !arguments.has(kServeJson) && ::isatty(STDERR_FILENO) == 1;
   const auto served = server::serve(std::move(options));
   return served ? 0 : complain(served.error());
 }
