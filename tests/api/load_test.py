@@ -102,7 +102,7 @@ class Load(ApiTest):
 
     def test_a_thousand_sandboxes_leave_nothing(self):
         # Of the cgroups all that are on the machine are counted, so another user of caisson may add some.
-        margins = {"memory": 8 << 20, "descriptors": 4, "threads": 4, "files": 12, "processes": 4, "cgroups": 40}
+        margins = {"memory": 4 << 20, "descriptors": 4, "threads": 4, "files": 12, "processes": 4, "cgroups": 40}
         rounds = int(os.environ.get("ROUNDS", "1000"))
         for number in range(rounds):
             box = self.alice.create()
