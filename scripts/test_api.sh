@@ -3,8 +3,9 @@
 # systemd, and a lint of the OpenAPI document by @redocly/cli. npm packages are installed in build/api.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
-sh "$root/scripts/install_dependencies.sh" build mcp
+sh "$root/scripts/install_dependencies.sh" build
 sh "$root/scripts/install_dependencies.sh" --optional test api
+if ! command -v npm >/dev/null 2>&1; then sh "$root/scripts/install_dependencies.sh" mcp; fi
 sh "$root/scripts/build.sh" --tests release caisson-server caisson-server-moved-clock
 export CAISSON_BIN="$root/build/caisson" CAISSON_ROUNDS="${CAISSON_ROUNDS:-30}"
 export CAISSON_API_NODE="$root/build/api"

@@ -21,7 +21,7 @@ class Properties(ApiTest):
         box = fuzz.create(memory="256M", disk="64M", sandbox_timeout=3600)
         fuzz.put(box, "a", b"content")
         fuzz.run(box, "sleep 1000", mode="background")
-        command = ["node", os.path.join(NODE, "properties.mjs"), f"http://127.0.0.1:{self.server.port}", fuzz.token, box,
+        command = [os.path.join(NODE, "node_modules/node/bin/node"), os.path.join(NODE, "properties.mjs"), f"http://127.0.0.1:{self.server.port}", fuzz.token, box,
                    os.environ.get("SECONDS", "60"), os.environ.get("SEED", "")]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600)
         print(done.stdout, file=sys.stderr)
