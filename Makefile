@@ -69,8 +69,8 @@ tsan: ## the suites under ThreadSanitizer
 clang: ## the suites built by Clang
 	@sh scripts/test.sh clang
 
-test-api: ## the HTTP API: all suites, load, lint of the OpenAPI document (installs its linter from npm); some minutes
-	@sh scripts/test_api.sh
+test-api: ## the HTTP API: all suites, load, kills, a browser, lint of its document (installs npm packages); 15 minutes (SUITES="crash")
+	@sh scripts/test_api.sh $(SUITES)
 
 test-mcp: ## the MCP server under the official conformance suite and clients (installs them from npm)
 	@sh scripts/test_mcp.sh

@@ -1,17 +1,41 @@
 #!/bin/sh
-# The HTTP API: all suites, load, and a lint of the OpenAPI document by @redocly/cli (installed from npm).
+# test_api.sh [SUITE...]: the HTTP API: all suites or some, with load, many kills, property-based requests, a browser and
+# systemd, and a lint of the OpenAPI document by @redocly/cli. npm packages are installed in build/api.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
-sh "$root/scripts/install_dependencies.sh" build mcp
-sh "$root/scripts/build.sh" release caisson-server
-export CAISSON_BIN="$root/build/caisson"
-for suite in routes tenants bad_input crash listeners load; do
-  python3 "$root/tests/api/${suite}_test.py"
+sh "$root/scripts/install_dependencies.sh" build
+sh "$root/scripts/install_dependencies.sh" --optional test api
+if ! command -v npm >/dev/null 2>&1; then sh "$root/scripts/install_dependencies.sh" mcp; fi
+sh "$root/scripts/build.sh" --tests release caisson-server caisson-server-moved-clock
+export CAISSON_BIN="$root/build/caisson" CAISSON_ROUNDS="${CAISSON_ROUNDS:-30}"
+export CAISSON_API_NODE="$root/build/api"
+mkdir -p "$CAISSON_API_NODE"
+cp "$root"/tests/api/node/* "$CAISSON_API_NODE"
+if ! cmp -s "$CAISSON_API_NODE/package-lock.json" "$CAISSON_API_NODE/.installed.json"; then
+  say "installing the packages of tests/api/node (npm)"
+  (cd "$CAISSON_API_NODE" && timeout 300 npm ci --no-audit --no-fund --loglevel=error --fetch-retries=1 --fetch-timeout=30000)
+  # npm may not run install scripts without consent; this one only installs the right binary.
+  [ -x "$CAISSON_API_NODE/node_modules/node/bin/node" ] || (cd "$CAISSON_API_NODE" && npm rebuild node)
+  cp "$CAISSON_API_NODE/package-lock.json" "$CAISSON_API_NODE/.installed.json"
+fi
+
+# Exit status 77: something that the suite needs is not here, and its output names it.
+run_suite() {
+  say "suite $1"
+  shift
+  status=0
+  "$@" || status=$?
+  [ "$status" = 0 ] || [ "$status" = 77 ] || exit "$status"
+}
+for suite in ${*:-routes tenants bad_input crash listeners disk_full clock properties browser systemd load}; do
+  run_suite "$suite" python3 "$root/tests/api/${suite}_test.py"
 done
+[ $# = 0 ] || exit 0
 # Root hides mistakes: the same as an ordinary user, where one can reach the clone.
 if [ "$(id -u)" = 0 ] && id tester >/dev/null 2>&1 && runuser -u tester -- test -x "$CAISSON_BIN"; then
-  for suite in routes tenants crash; do
-    runuser -u tester -- env CAISSON_BIN="$CAISSON_BIN" python3 "$root/tests/api/${suite}_test.py"
+  for suite in routes tenants crash disk_full clock; do
+    run_suite "$suite, as an ordinary user" runuser -u tester -- env CAISSON_BIN="$CAISSON_BIN" CAISSON_ROUNDS=4 \
+      python3 "$root/tests/api/${suite}_test.py"
   done
 fi
 place=$(mktemp -d)

@@ -1,5 +1,7 @@
 // The `caisson-server` program: `caisson serve` and `caisson token` start it with their own command line, argv[0] being
 // the path of caisson. A separate program, since the server and its libraries are larger than all a launch needs.
+#include <unistd.h>
+
 #include <charconv>
 #include <cstdio>
 #include <ctime>
@@ -37,6 +39,7 @@ int serveHttp(const Arguments& arguments) {
     if (given.option->name == kServeKey.name) options.settings.tls_key = value;
     if (given.option->name == kServeWorkspace.name) options.settings.allow_workspaces.push_back(value);
   }
+  options.readable = !arguments.has(kServeJson) && ::isatty(STDERR_FILENO) == 1;
   const auto served = server::serve(std::move(options));
   return served ? 0 : complain(served.error());
 }
@@ -68,7 +71,7 @@ Result<service::Token> readToken(const Arguments& arguments) {
     if (option == kTokenExpires.name) {
       const auto seconds = policy::parseSeconds(given.value);
       if (!seconds) return std::unexpected(usageError("--expires", seconds.error(), "such as 12h or 30d"));
-      token.expires = std::time(nullptr) + static_cast<std::int64_t>(*seconds);
+      token.expireAt(service::Instant::now().after(static_cast<std::int64_t>(*seconds)));
     }
     if (option == kTokenSandboxes.name && (number = positive(given.value, "--sandboxes")))
       token.quotas.sandboxes = static_cast<std::uint64_t>(*number);
@@ -105,7 +108,7 @@ int createToken(const Arguments& arguments) {
   if (!token) return complain(token.error());
   auto store = service::TokenStore::open();
   if (!store) return complain(store.error());
-  const auto secret = store->create(*token, std::time(nullptr));
+  const auto secret = store->create(*token, service::Instant::now());
   if (!secret) return complain(secret.error());
   printLine(arguments.has(kTokenJson) ? writeJson({{"name", token->name}, {"token", *secret}}) : *secret);
   return 0;
@@ -120,7 +123,7 @@ int listTokens(const Arguments& arguments) {
   for (const service::Token& token : *tokens) {
     list.push_back(describeToken(token));
     if (arguments.has(kTokenJson)) continue;
-    const bool expired = token.expires != 0 && token.expires <= std::time(nullptr);
+    const bool expired = token.hasExpired(service::Instant::now());
     printLine(token.id + "  " + token.name + "  " + service::scopeNames(token.scopes) + (expired ? "  expired" : ""));
   }
   if (arguments.has(kTokenJson)) printLine(writeJson(list));

@@ -248,6 +248,7 @@ asio::awaitable<int> Connection::receiveBody(Parser& parser, std::uint64_t limit
 }
 
 asio::awaitable<bool> Connection::serveRequest() {
+  method_.clear();
   const std::string text = co_await receiveHead();
   if (text.empty()) co_return false;
   ++loop_.stats.requests;
@@ -256,8 +257,10 @@ asio::awaitable<bool> Connection::serveRequest() {
   auto job = std::make_shared<Job>();
   RequestHead& head = job->request.head;
   std::string reason;
-  if (const int status = parseHead(text, loop_.limits.head, parser, head, reason); status != 0) {
-    co_await refuse(loop_.handler.failure(status, reason));
+  const int flawed = parseHead(text, loop_.limits.head, parser, head, reason);
+  method_ = head.method;
+  if (flawed != 0) {
+    co_await refuse(loop_.handler.failure(flawed, reason));
     co_return false;
   }
   head.peer = peer_;

@@ -2,10 +2,12 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 
 #include <cerrno>
 #include <charconv>
@@ -33,11 +35,27 @@ bool readPort(std::string_view text, std::uint16_t& port) {
   return problem == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-/// Whether a process accepts connections on the socket at `address`.
+/// Whether a process accepts connections on the socket at `address`. A helper that a killed server was starting holds
+/// its sockets for a moment, so the process that listened must be alive.
 bool isServed(const sockaddr_un& address) {
   const sys::Fd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
-  return errno == EAGAIN;  // its queue is full
+  if (::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return errno == EAGAIN;  // its queue is full
+  ucred listener{};
+  socklen_t size = sizeof listener;
+  if (::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0 || listener.pid <= 0) return true;
+  return ::kill(listener.pid, 0) == 0 || errno != ESRCH;
+}
+
+/// bind(), again for a second while the address is in use: for the same reason as in isServed().
+bool bindTcp(int socket, const sockaddr* address, socklen_t size) {
+  constexpr int kTries = 20;
+  constexpr timespec kPause{0, 50'000'000};
+  for (int tries = 1; ::bind(socket, address, size) != 0; ++tries) {
+    if (errno != EADDRINUSE || tries == kTries) return false;
+    ::nanosleep(&kPause, nullptr);
+  }
+  return true;
 }
 
 }  // namespace
@@ -71,7 +89,7 @@ Result<ListenSocket> listenTcp(std::string_view address, bool anywhere) {
   const auto* const where =
       is_four ? reinterpret_cast<const sockaddr*>(&four) : reinterpret_cast<const sockaddr*>(&six);
   const socklen_t size = is_four ? sizeof four : sizeof six;
-  if (::bind(socket.get(), where, size) != 0 || ::listen(socket.get(), kBacklog) != 0)
+  if (!bindTcp(socket.get(), where, size) || ::listen(socket.get(), kBacklog) != 0)
     return refuseAddress(address, errno, "", errno == EADDRINUSE ? "choose another port, or 0 for any" : "");
   const int bound = portOf(socket.get());
   return ListenSocket{.socket = std::move(socket),

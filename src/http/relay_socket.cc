@@ -1,5 +1,6 @@
 // A WebSocket connected to a descriptor.
 #include <cerrno>
+#include <optional>
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/post.hpp>
@@ -49,12 +50,20 @@ struct Messages {
   std::string partial;
   bool text = false;
   bool closed = false, failed = false;
-  std::string replies;  ///< pongs
+  std::string replies;              ///< pongs
+  std::optional<std::string> held;  ///< a text message that waits for the bytes before it to be written
 };
 
-/// Takes complete frames from `inbox`, as long as the descriptor takes their content.
+/// Takes complete frames from `inbox`, as long as the descriptor takes their content. A text message acts on the
+/// descriptor, too, so it waits for the bytes that came before it.
 void takeMessages(std::string& inbox, Messages& messages, Wire& wire, const SocketBody& body) {
   while (wire.pending.size() < kMaxPending && !messages.closed) {
+    if (messages.held) {
+      writeWire(wire);
+      if (!wire.pending.empty()) return;
+      if (body.on_text) body.on_text(*messages.held);
+      messages.held.reset();
+    }
     auto frame = takeFrame(inbox, messages.failed);
     if (!frame) return;
     if (frame->type == FrameType::ping) messages.replies += makeFrame(FrameType::pong, frame->payload);
@@ -68,8 +77,11 @@ void takeMessages(std::string& inbox, Messages& messages, Wire& wire, const Sock
     messages.failed = messages.partial.size() > kMaxFrame;
     if (messages.failed) return;
     if (!frame->final) continue;
-    if (messages.text && body.on_text) body.on_text(messages.partial);
-    if (!messages.text) wire.pending += messages.partial;
+    if (messages.text) {
+      messages.held = std::move(messages.partial);
+    } else {
+      wire.pending += messages.partial;
+    }
     messages.partial.clear();
   }
 }
@@ -124,7 +136,7 @@ asio::awaitable<bool> Connection::relaySocket(const RequestHead& head, SocketBod
       continue;
     }
     watchWire(wire, wake_up);
-    if (wire->pending.size() < kMaxPending) startRead();
+    if (wire->pending.size() < kMaxPending && !messages.held) startRead();
     co_await pause(last_ping + kPingEvery);
     if (Clock::now() - last_ping < kPingEvery) continue;
     if (Clock::now() - last_heard > 3 * kPingEvery) break;  // the peer vanished without closing

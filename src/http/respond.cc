@@ -169,14 +169,16 @@ asio::awaitable<bool> Connection::sendSource(const std::shared_ptr<Source>& sour
 asio::awaitable<void> Connection::refuse(Response response) {
   keep_alive_ = false;
   RequestHead none;
+  none.method = method_;  // the response to HEAD has no body
   const bool text = std::holds_alternative<std::string>(response.body);
   if (!text) response.body = std::string();
   co_await respond(none, response);
   co_await linger();
 }
 
+/// Drops what a client still sends, or the kernel would reset the connection and the client lose the response.
 asio::awaitable<void> Connection::linger() {
-  constexpr std::size_t kMost = std::size_t{1} << 20U;
+  constexpr std::size_t kMost = std::size_t{64} << 20U;
   BoostError ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
   const TimePoint deadline = Clock::now() + std::chrono::seconds(1);

@@ -17,7 +17,11 @@ Workers::~Workers() {
   gone_.wait(lock, [this] { return threads_ == 0; });
 }
 
-bool Workers::run(std::function<void()> task) {
+void Workers::runOrCall(std::function<void()> task) {
+  if (!start(task)) task();
+}
+
+bool Workers::start(std::function<void()>& task) {
   const std::lock_guard lock(mutex_);
   if (tasks_.size() < idle_) {
     tasks_.push_back(std::move(task));

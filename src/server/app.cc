@@ -138,7 +138,7 @@ std::optional<Principal> App::identify(const http::RequestHead& head) {
   constexpr std::string_view kBearer = "bearer ";
   if (const std::string* text = head.header("authorization")) {
     if (lowered(text->substr(0, kBearer.size())) != kBearer) return std::nullopt;
-    return tokens_->check(trimmed(std::string_view(*text).substr(kBearer.size())), std::time(nullptr));
+    return tokens_->check(trimmed(std::string_view(*text).substr(kBearer.size())), service::Instant::now());
   }
   if (head.peer.uid == ::geteuid()) return Principal{.id = "owner", .name = "owner", .owner = true};
   return std::nullopt;
@@ -241,8 +241,7 @@ http::Response App::handle(http::Request& request) {
                                    .path = std::string(request.head.target.path()),
                                    .operation = std::string(call.route.operation),
                                    .sandbox = in_sandbox ? call.id().substr(0, 64) : ""});
-    if (!recorded)
-      return problem(503, "not_recorded", "the audit log cannot be written: " + recorded.error().message());
+    if (!recorded) return notRecorded(recorded.error());
   }
   http::Response response = perform(call);
   admitted.slot.reset();

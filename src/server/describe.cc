@@ -73,7 +73,7 @@ Json describeApproval(const service::PendingApproval& approval) {
              {"meaning", approval.meaning},
              {"sandbox_id", approval.sandbox},
              {"caller", approval.caller_name},
-             {"asked", approval.asked},
+             {"asked", approval.asked.wall},
              {"state", approval.state}};
   if (!approval.exactly.empty()) value["digest"] = approval.exactly;
   return value;

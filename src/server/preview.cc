@@ -74,7 +74,7 @@ http::Response App::preview(http::Request& request, Admitted& admitted) {
                                  .path = std::string(request.head.target.path().substr(0, 200)),
                                  .operation = "preview",
                                  .sandbox = name.sandbox.substr(0, 64)});
-  if (!recorded) return problem(503, "not_recorded", "the audit log cannot be written");
+  if (!recorded) return notRecorded(recorded.error());
   const service::Principal owner{.id = "owner", .name = "preview", .owner = true};
   auto sandbox = sandboxes_->find(owner, name.sandbox);
   if (!sandbox) return problem(404, "not_found", "no such preview");

@@ -72,6 +72,12 @@ http::Response tooMany() {
   return problem(429, "too_many_streams", "too many streams, terminals or archives of this caller", "close some");
 }
 
+http::Response notRecorded(const Error& error) {
+  const bool full = error.sys_errno == ENOSPC || error.sys_errno == EDQUOT;
+  if (full) return problem(507, "disk_full", "the audit log cannot be written: no space", "free space in CAISSON_HOME");
+  return problem(503, "not_recorded", "the audit log cannot be written", "see the server's CAISSON_HOME/audit");
+}
+
 http::Response problemOf(const Error& error) {
   const auto [status, code] = statusOf(error);
   std::string reason = error.object.empty() ? "" : error.object + ": ";

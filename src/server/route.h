@@ -96,6 +96,8 @@ http::Response jsonResponse(int status, const Json& value);
 /// RFC 9457. `action`: what to do about it, the member `try`.
 http::Response problem(int status, std::string_view code, std::string_view reason, std::string_view action = {});
 http::Response problemOf(const Error& error);
+/// The audit log cannot be written, so nothing was done.
+http::Response notRecorded(const Error& error);
 /// 429: the caller has too many streams, terminals or archives at a time.
 http::Response tooMany();
 

@@ -5,9 +5,12 @@
 #include <fcntl.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <deque>
 #include <mutex>
 
@@ -15,6 +18,7 @@
 #include "server/app.h"
 #include "server/describe.h"
 #include "server/streams.h"
+#include "sys/state_home.h"
 
 namespace caisson::server {
 namespace {
@@ -240,13 +244,44 @@ http::Response readArchive(Call& call) {
   });
 }
 
+/// Whether CAISSON_HOME has no space: then neither tar's message nor its end can be stored.
+bool isDiskFull() {
+  constexpr std::uint64_t kLeast = std::uint64_t{64} << 10U;
+  const auto directory = sys::openStateDirectory("server");
+  struct statvfs status{};
+  return directory && ::fstatvfs(directory->get(), &status) == 0 &&
+         std::uint64_t{status.f_bavail} * status.f_frsize < kLeast;
+}
+
+/// Waits until tar has ended, for `seconds` at most, and on a full disk only a moment.
+Result<ExecInfo> waitForTar(Session& session, std::uint32_t number, int seconds) {
+  for (int waited = 0;; ++waited) {
+    auto info = session.wait(number, 1);
+    if (!info || !info->running || waited >= seconds || isDiskFull()) return info;
+  }
+}
+
+/// Why tar failed. Its message names a full disk, so its locale must be C.
+http::Response archiveProblem(const ExecInfo& info, const std::string& message) {
+  if (isDiskFull()) return problem(507, "disk_full", "no space to unpack the archive", "remove files");
+  const std::string reason = "tar could not unpack the archive: " + printable(message, 300);
+  const bool limited = info.outcome == OutcomeKind::limit && info.limit == Limit::disk;
+  if (limited || message.find(strerrordesc_np(EDQUOT)) != std::string::npos)
+    return problem(507, "disk_quota", reason, "remove files, or create a sandbox with a larger disk");
+  if (message.find(strerrordesc_np(ENOSPC)) != std::string::npos)
+    return problem(507, "disk_full", reason, "remove files");
+  return problem(400, "archive", reason);
+}
+
 http::Response writeArchive(Call& call) {
   return onSandbox(call, [&](const SandboxPointer& sandbox) {
     const std::string path = call.query("path").empty() ? "." : call.query("path");
     auto unpacked = call.app.sandboxes().with(*sandbox, [&](Session& session) -> Result<ExecInfo> {
       if (path != ".")
         if (auto made = session.makeDirectory(path); !made) return std::unexpected(made.error());
-      auto number = session.start({.command = {"tar", "-xf", "-", "--no-same-owner", "-C", path}, .keep_input = true});
+      auto number = session.start({.command = {"tar", "-xf", "-", "--no-same-owner", "-C", path},
+                                   .environment = {{"LC_ALL", "C"}},
+                                   .keep_input = true});
       if (!number) return std::unexpected(number.error());
       std::vector<char> buffer(std::size_t{64} << 10U);
       for (;;) {
@@ -254,21 +289,18 @@ http::Response writeArchive(Call& call) {
         const auto fed = !got ? Result<void>(std::unexpected(got.error()))
                               : session.feed(*number, std::string_view(buffer.data(), *got), *got == 0);
         if (got && fed && *got > 0) continue;
-        const auto info = session.wait(*number, got && fed ? 300 : 0.2);
-        // tar ended on its own: its message is better than a broken pipe.
-        if (info && !info->running) return info;
-        (void)session.stop(*number);
-        if (!got) return std::unexpected(got.error());
-        if (!fed) return std::unexpected(fed.error());
-        return info;
+        // tar that closed its input is about to end. Nobody waits for the response if the client vanished.
+        const auto info = got ? waitForTar(session, *number, fed ? 300 : 5) : session.wait(*number, 0.2);
+        if (info && info->running) (void)session.stop(*number);
+        if (!got && (!info || info->running)) return std::unexpected(got.error());
+        return info;  // its message is better than a broken pipe
       }
     });
-    (void)sandbox;
     if (!unpacked) return problemOf(unpacked.error());
     if (unpacked->running || unpacked->outcome != OutcomeKind::exited || unpacked->exit_code != 0) {
       const auto log = call.app.sandboxes().with(
           *sandbox, [&](Session& session) { return session.logs(unpacked->exec, OutputStreamKind::err, 0, 500); });
-      return problem(400, "archive", "tar could not unpack the archive: " + (log ? printable(log->data, 300) : ""));
+      return archiveProblem(*unpacked, log ? log->data : "");
     }
     return http::Response{.status = 204};
   });

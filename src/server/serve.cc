@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "server/announce.h"
 #include "server/app.h"
 #include "sys/state_home.h"
 
@@ -28,11 +29,10 @@ Result<sys::Fd> stopSignals() {
   return descriptor;
 }
 
+void writeText(const std::string& text) { static_cast<void>(::write(STDERR_FILENO, text.data(), text.size())); }
+
 /// One JSON line on standard error.
-void writeLine(const Json& value) {
-  const std::string text = writeJson(value) + "\n";
-  static_cast<void>(::write(STDERR_FILENO, text.data(), text.size()));
-}
+void writeLine(const Json& value) { writeText(writeJson(value) + "\n"); }
 
 Result<void> canonicalise(std::vector<std::string>& directories) {
   for (std::string& directory : directories) {
@@ -114,14 +114,23 @@ Result<void> serve(ServeOptions options) {
   Json addresses = Json::array();
   for (const http::ListenSocket& socket : listeners->sockets) addresses.push_back(socket.address);
   http::ServerOptions server_options;
+  const std::string readable = announcement(listeners->sockets, listeners->preview);
   server_options.listeners = std::move(listeners->sockets);
   auto server = http::Server::create(std::move(server_options), **app);
   if (!server) return std::unexpected(server.error());
   (*app)->attach(**server);
-  writeLine({{"time", service::timeText()}, {"level", "info"}, {"message", "listening"}, {"addresses", addresses}});
+  if (options.readable) {
+    writeText(readable);
+  } else {
+    writeLine({{"time", service::timeText()}, {"level", "info"}, {"message", "listening"}, {"addresses", addresses}});
+  }
   (*server)->run(stop->get());
   exitAnyway();
-  writeLine({{"time", service::timeText()}, {"level", "info"}, {"message", "stopped"}});
+  if (options.readable) {
+    writeText("stopped\n");
+  } else {
+    writeLine({{"time", service::timeText()}, {"level", "info"}, {"message", "stopped"}});
+  }
   server->reset();
   return {};
 }

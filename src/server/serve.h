@@ -12,6 +12,7 @@ struct ServeOptions {
   service::Settings settings;  ///< of the file and of the command line
   std::string program;         ///< the path of the caisson program
   std::string version;
+  bool readable = false;  ///< messages for a person, not JSON lines
 };
 
 /// The address that is used if none is given.

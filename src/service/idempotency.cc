@@ -1,11 +1,11 @@
 #include "service/idempotency.h"
 
 #include <cerrno>
-#include <ctime>
 #include <memory>
 
 #include "base/json_document.h"
 #include "base/sha256.h"
+#include "service/clock.h"
 #include "sys/state_home.h"
 
 namespace caisson::service {
@@ -38,8 +38,8 @@ Result<IdempotencyKeys::Begin> IdempotencyKeys::begin(const Principal& caller, c
   const auto text = directory_.readFile(file, std::uint64_t{64} << 20U);
   if (!text && text.error().sys_errno != ENOENT) return std::unexpected(text.error());
   const auto stored = text ? parseJson(*text, {.bytes = std::size_t{64} << 20U}) : std::unexpected(std::string());
-  const std::int64_t now = std::time(nullptr);
-  if (stored && integerAt(*stored, "time").value_or(0) > now - kKeptSeconds) {
+  const Instant now = Instant::now();
+  if (stored && now.since(readInstant(find(*stored, "begun"))) < kKeptSeconds) {
     if (textAt(*stored, "request") != hash) return Begin{State::conflict, {}, {}};
     const auto status = integerAt(*stored, "status").value_or(0);
     if (status != 0) return Begin{State::replay, {static_cast<int>(status), textAt(*stored, "body").value_or("")}, {}};
@@ -47,15 +47,15 @@ Result<IdempotencyKeys::Begin> IdempotencyKeys::begin(const Principal& caller, c
     running_.insert(file);
     return Begin{State::interrupted, {}, textAt(*stored, "note").value_or("")};
   }
-  if (day_ != now / kKeptSeconds) stored_.clear();
-  day_ = now / kKeptSeconds;
+  if (day_ != now.boot / kKeptSeconds) stored_.clear();
+  day_ = now.boot / kKeptSeconds;
   if (++stored_[caller.id] > kMaxStored)
     return std::unexpected(Error{.stage = Stage::limits,
                                  .call = "idempotency",
                                  .sys_errno = EUSERS,
                                  .reason = "too many idempotency keys today",
                                  .hint = "send the request without a key"});
-  const Json begun{{"request", hash}, {"time", now}, {"note", note}};
+  const Json begun{{"request", hash}, {"begun", describeInstant(now)}, {"note", note}};
   if (auto written = directory_.replaceFile(file, writeJson(begun), 0600); !written)
     return std::unexpected(written.error());
   running_.insert(file);
@@ -80,14 +80,19 @@ void IdempotencyKeys::finish(const Principal& caller, const std::string& key,
 }
 
 void IdempotencyKeys::prune() {
-  const std::int64_t now = std::time(nullptr);
-  if (now - pruned_ < 600 && now >= pruned_) return;
-  pruned_ = now;
+  const Instant now = Instant::now();
+  if (pruned_ && now.boot - *pruned_ < 600) return;
+  pruned_ = now.boot;
   const auto files = directory_.list("");
   if (!files) return;
   for (const sys::DirectoryEntry& file : *files) {
+    // The file's time is of the wall clock, which may have been set: it only saves reading new files.
     const auto info = directory_.stat(file.name);
-    if (info && info->modified_ns / 1'000'000'000 < now - kKeptSeconds) (void)directory_.remove(file.name);
+    if (!info || info->modified_ns / 1'000'000'000 > now.wall - kKeptSeconds) continue;
+    const auto text = directory_.readFile(file.name, std::uint64_t{64} << 20U);
+    const auto stored = text ? parseJson(*text, {.bytes = std::size_t{64} << 20U}) : std::unexpected(std::string());
+    if (stored && now.since(readInstant(find(*stored, "begun"))) < kKeptSeconds) continue;
+    (void)directory_.remove(file.name);
   }
 }
 

@@ -54,7 +54,7 @@ class IdempotencyKeys {
   std::set<std::string> running_;
   std::map<std::string, std::size_t> stored_;  ///< by caller, since the last day began
   std::int64_t day_ = 0;
-  std::int64_t pruned_ = 0;
+  std::optional<std::int64_t> pruned_;  ///< on the clock since boot
 };
 
 }  // namespace caisson::service

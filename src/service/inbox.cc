@@ -35,9 +35,10 @@ Result<std::unique_ptr<Inbox>> Inbox::open() {
 }
 
 Result<void> Inbox::write(const PendingApproval& pending) const {
-  const Json value{{"what", pending.what},     {"sandbox", pending.sandbox},         {"exactly", pending.exactly},
-                   {"caller", pending.caller}, {"caller_name", pending.caller_name}, {"asked", pending.asked},
-                   {"state", pending.state}};
+  const Json value{
+      {"what", pending.what},     {"sandbox", pending.sandbox},         {"exactly", pending.exactly},
+      {"caller", pending.caller}, {"caller_name", pending.caller_name}, {"asked", describeInstant(pending.asked)},
+      {"state", pending.state}};
   return directory_.writeFileAtomic(pending.id + ".json", writeJson(value), 0600);
 }
 
@@ -45,7 +46,7 @@ Result<std::vector<PendingApproval>> Inbox::readAll() const {
   const auto files = directory_.list("");
   if (!files) return std::unexpected(files.error());
   std::vector<PendingApproval> all;
-  const std::int64_t now = std::time(nullptr);
+  const Instant now = Instant::now();
   for (const sys::DirectoryEntry& file : *files) {
     const auto text = directory_.readFile(file.name, std::uint64_t{1} << 20U);
     const auto value = text ? parseJson(*text) : std::unexpected(std::string());
@@ -56,16 +57,16 @@ Result<std::vector<PendingApproval>> Inbox::readAll() const {
                         .exactly = textAt(*value, "exactly").value_or(""),
                         .caller = textAt(*value, "caller").value_or(""),
                         .caller_name = textAt(*value, "caller_name").value_or(""),
-                        .asked = integerAt(*value, "asked").value_or(0),
+                        .asked = readInstant(find(*value, "asked")),
                         .state = textAt(*value, "state").value_or("")};
-    if (one.asked < now - kKeptFor) {
+    if (now.since(one.asked) > kKeptFor) {
       (void)directory_.remove(file.name);
       continue;
     }
     one.meaning = approval::meaning(one.what);
     all.push_back(std::move(one));
   }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.asked < b.asked; });
+  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.asked.wall < b.asked.wall; });
   return all;
 }
 
@@ -105,7 +106,7 @@ Result<bool> Inbox::require(const Principal& caller, const std::string& sandbox,
 
 Result<void> Inbox::ask(const Principal& caller, const std::string& sandbox, const std::vector<std::string>& what,
                         std::vector<PendingApproval>& missing, const std::string& exactly) {
-  const std::int64_t now = std::time(nullptr);
+  const Instant now = Instant::now();
   const std::lock_guard lock(mutex_);
   auto all = readAll();
   if (!all) return std::unexpected(all.error());

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "service/clock.h"
 #include "service/principal.h"
 #include "sys/root_dir.h"
 
@@ -22,7 +23,7 @@ struct PendingApproval {
   std::string sandbox;  ///< it is for this one; empty: for a new one
   std::string exactly;  ///< only this content: the digest of a commit; may be empty
   std::string caller, caller_name;
-  std::int64_t asked = 0;
+  Instant asked;
   std::string state;  ///< "pending", "allowed", "denied"
 };
 

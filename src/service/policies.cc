@@ -14,6 +14,7 @@
 #include "policy/fields.h"
 #include "policy/limits.h"
 #include "policy/profiles/profiles.h"
+#include "sys/state_home.h"
 
 namespace caisson::service {
 namespace {
@@ -118,6 +119,14 @@ Result<std::string> allowedWorkspace(const Principal& caller, const std::string&
   const bool open = std::any_of(allowed.begin(), allowed.end(),
                                 [&](const std::string& directory) { return policy::isWithin(path, directory); });
   if (!open && !caller.owner) return std::unexpected(refused);
+  const std::string home = std::filesystem::weakly_canonical(sys::stateHome(), problem).string();
+  if (policy::isWithin(home, path) || policy::isWithin(path, home))
+    return std::unexpected(Error{.stage = Stage::usage,
+                                 .call = "workspace",
+                                 .object = path,
+                                 .sys_errno = EINVAL,
+                                 .reason = "the directory contains caisson's own state, or lies in it",
+                                 .hint = "use another directory, or start the server with another CAISSON_HOME"});
   return path;
 }
 

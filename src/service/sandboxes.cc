@@ -21,15 +21,6 @@ bool isSandboxId(std::string_view id) {
          });
 }
 
-Error noSandbox(std::string_view id) {
-  return Error{.stage = Stage::usage,
-               .call = "sandbox",
-               .object = std::string(id.substr(0, 80)),
-               .sys_errno = ENOENT,
-               .reason = "there is no such sandbox, or it has expired",
-               .hint = "list yours with GET /v1/sandboxes"};
-}
-
 Error overQuota(std::string_view what, std::string reason) {
   return Error{.stage = Stage::limits,
                .call = "quota",
@@ -60,6 +51,15 @@ double realAt(const Json& object, std::string_view key) {
 }
 
 }  // namespace
+
+Error noSandbox(std::string_view id) {
+  return Error{.stage = Stage::usage,
+               .call = "sandbox",
+               .object = std::string(id.substr(0, 80)),
+               .sys_errno = ENOENT,
+               .reason = "there is no such sandbox, or it has expired",
+               .hint = "list yours with GET /v1/sandboxes"};
+}
 
 void Sandbox::forgetHandles() {
   const std::lock_guard lock(mutex_);
@@ -272,14 +272,16 @@ Result<void> Sandboxes::destroy(const Principal& caller, const std::string& id) 
   auto sandbox = find(caller, id);
   if (!sandbox) return std::unexpected(sandbox.error());
   (*sandbox)->forgetHandles();
-  if (auto destroyed = store_->destroy(id); !destroyed) return destroyed;
+  auto destroyed = store_->destroy(id);
+  if (!destroyed && exists(**sandbox)) return destroyed;
   {
     const std::lock_guard lock(mutex_);
     known_.erase(id);
   }
   const SandboxRecord& record = (*sandbox)->record();
   if (record.key.starts_with(kKeyPrefix)) (void)records_.remove(record.key + ".json");
-  events_.publish("sandbox.ended", id, record.owner, {{"reason", "destroyed"}});
+  events_.publish("sandbox.ended", id, record.owner, {{"reason", destroyed ? "destroyed" : "expired"}});
+  if (!destroyed) return std::unexpected(noSandbox(id));
   return {};
 }
 
@@ -303,13 +305,33 @@ Result<Session> Sandboxes::take(Sandbox& sandbox, std::uint64_t& generation) {
   return session;
 }
 
+Error Sandboxes::explain(const Sandbox& sandbox, const Error& error) const {
+  const auto session = store_->find(sandbox.id());
+  if (!session) return noSandbox(sandbox.id());  // expired, or removed by `caisson clean`
+  if (error.stage != Stage::state || error.sys_errno != 0) return error;
+  const auto info = session->info();
+  if (!info || info->expires_in > 0) return error;
+  return Error{.stage = Stage::usage,
+               .call = "sandbox",
+               .object = sandbox.id(),
+               .sys_errno = ESRCH,
+               .reason = "the sandbox has expired; its uncommitted changes are kept for a week",
+               .hint = "POST /v1/sandboxes/" + sandbox.id() + "/extend"};
+}
+
 void Sandboxes::give(Sandbox& sandbox, Session session, std::uint64_t generation) {
   const std::lock_guard lock(sandbox.mutex_);
   if (generation == sandbox.generation_ && sandbox.idle_.size() < kIdleHandles)
     sandbox.idle_.push_back(std::move(session));
 }
 
+bool Sandboxes::isCreating(const std::string& key) const {
+  const std::lock_guard lock(mutex_);
+  return creating_.contains(key);
+}
+
 void Sandboxes::sweep() {
+  (void)store_->clean(false);  // what a killed server left: its pool, sandboxes that were half created or removed
   std::unique_lock lock(mutex_);
   while (!ending_.wait_for(lock, kSweepEvery, [this] { return ended_; })) {
     lock.unlock();
@@ -320,9 +342,11 @@ void Sandboxes::sweep() {
 
 void Sandboxes::sweepOnce() {
   std::map<std::string, SandboxPointer> before;
+  std::set<std::string> creating;  // before the list: one that is created meanwhile is in neither
   {
     const std::lock_guard lock(mutex_);
     before = known_;
+    for (const auto& [key, record] : creating_) creating.insert(key);
   }
   const auto live = store_->list();  // removes expired ones
   if (!live) return;
@@ -345,11 +369,8 @@ void Sandboxes::sweepOnce() {
   for (const sys::DirectoryEntry& file : *files) {
     const std::string key = file.name.substr(0, file.name.rfind(".json"));
     const auto info = records_.stat(file.name);
-    const bool creating = [&] {
-      const std::lock_guard lock(mutex_);
-      return creating_.contains(key);
-    }();
-    if (!names.contains(key) && !creating && info && info->modified_ns < old) (void)records_.remove(file.name);
+    const bool in_use = names.contains(key) || creating.contains(key) || isCreating(key);
+    if (!in_use && info && info->modified_ns < old) (void)records_.remove(file.name);
   }
 }
 

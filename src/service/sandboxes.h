@@ -51,6 +51,9 @@ class Sandbox {
 };
 using SandboxPointer = std::shared_ptr<Sandbox>;
 
+/// ENOENT, the same for a sandbox that never was and for one of another caller.
+Error noSandbox(std::string_view id);
+
 class Sandboxes {
  public:
   /// Opens the store and adopts the sandboxes of an earlier server. `program`: the path of caisson.
@@ -73,13 +76,14 @@ class Sandboxes {
   Result<std::vector<std::pair<SandboxPointer, SessionInfo>>> list(const Principal& caller);
   Result<void> destroy(const Principal& caller, const std::string& id);
 
-  /// Calls `use` with a handle that no other thread uses.
+  /// Calls `use` with a handle that no other thread uses. ENOENT if the sandbox is gone.
   template <class Use>
   auto with(Sandbox& sandbox, Use use) -> decltype(use(std::declval<Session&>())) {
     std::uint64_t generation = 0;
     auto session = take(sandbox, generation);
     if (!session) return std::unexpected(session.error());
     auto result = use(*session);
+    if (!result) result = std::unexpected(explain(sandbox, result.error()));
     give(sandbox, std::move(*session), generation);
     return result;
   }
@@ -92,6 +96,9 @@ class Sandboxes {
  private:
   Sandboxes(SessionStore store, sys::RootDir records, Events& events);
   Result<Session> take(Sandbox& sandbox, std::uint64_t& generation);
+  /// The error of a request: that the sandbox is gone or has expired, if that is why it failed.
+  [[nodiscard]] Error explain(const Sandbox& sandbox, const Error& error) const;
+  [[nodiscard]] bool exists(const Sandbox& sandbox) const { return store_->find(sandbox.id()).has_value(); }
   void give(Sandbox& sandbox, Session session, std::uint64_t generation);
   /// Checks the quotas and writes the record; abandon() undoes it.
   Result<void> reserve(const Principal& caller, const SandboxRecord& record);
@@ -105,6 +112,7 @@ class Sandboxes {
   /// The sweeper thread: removes expired sandboxes and the records of those that are gone.
   void sweep();
   void sweepOnce();
+  bool isCreating(const std::string& key) const;
 
   std::unique_ptr<SessionStore> store_;
   sys::RootDir records_;

@@ -48,6 +48,8 @@ Token readToken(const JsonValue& value) {
   token.scopes = static_cast<unsigned>(value.integerAt("scopes").value_or(0));
   token.created = value.integerAt("created").value_or(0);
   token.expires = value.integerAt("expires").value_or(1);  // a damaged entry must not live for ever
+  token.expires_boot = value.integerAt("expires_boot").value_or(0);
+  token.boot_id = value.textAt("boot_id").value_or("");
   token.quotas = {.sandboxes = unsignedAt(value, "sandboxes"),
                   .memory = unsignedAt(value, "memory"),
                   .disk = unsignedAt(value, "disk"),
@@ -59,6 +61,7 @@ Token readToken(const JsonValue& value) {
 void writeToken(JsonWriter& json, const Token& token) {
   json.beginObject().key("id").string(token.id).key("name").string(token.name).key("sha256").string(token.hash);
   json.key("scopes").number(token.scopes).key("created").number(token.created).key("expires").number(token.expires);
+  if (!token.boot_id.empty()) json.key("expires_boot").number(token.expires_boot).key("boot_id").string(token.boot_id);
   const Quotas& quotas = token.quotas;
   if (quotas.sandboxes) json.key("sandboxes").number(*quotas.sandboxes);
   if (quotas.memory) json.key("memory").number(*quotas.memory);
@@ -155,14 +158,24 @@ Result<void> TokenStore::write(const std::vector<Token>& tokens) const {
   return directory_.writeFileAtomic(kTokenFile, json.text() + "\n", 0600);
 }
 
-Result<std::string> TokenStore::create(Token token, std::int64_t now) {
+void Token::expireAt(const Instant& end) {
+  expires = end.wall;
+  expires_boot = end.boot;
+  boot_id = end.boot_id;
+}
+
+bool Token::hasExpired(const Instant& now) const {
+  return expires != 0 && now.since({expires, expires_boot, boot_id}) >= 0;
+}
+
+Result<std::string> TokenStore::create(Token token, const Instant& now) {
   if (!isName(token.name))
     return std::unexpected(tokenError(token.name, "invalid name", "up to 64 letters, digits, '-', '_' and '.'"));
   const auto held = lock();
   if (!held) return std::unexpected(held.error());
   auto tokens = list();
   if (!tokens) return std::unexpected(tokens.error());
-  std::erase_if(*tokens, [&](const Token& one) { return one.expires != 0 && one.expires <= now; });
+  std::erase_if(*tokens, [&](const Token& one) { return one.hasExpired(now); });
   for (const Token& one : *tokens)
     if (one.name == token.name)
       return std::unexpected(
@@ -171,7 +184,7 @@ Result<std::string> TokenStore::create(Token token, std::int64_t now) {
   const std::string secret = std::string(kPrefix) + randomName(32);
   token.id = "tk-" + randomName(12);
   token.hash = hex(Sha256().add(secret).finish());
-  token.created = now;
+  token.created = now.wall;
   if (auto recorded = recordToken("create", token); !recorded) return std::unexpected(recorded.error());
   tokens->push_back(std::move(token));
   if (auto written = write(*tokens); !written) return std::unexpected(written.error());
@@ -194,7 +207,7 @@ Result<bool> TokenStore::revoke(std::string_view id_or_name) {
   return true;
 }
 
-std::optional<Principal> TokenChecker::check(std::string_view token, std::int64_t now) {
+std::optional<Principal> TokenChecker::check(std::string_view token, const Instant& now) {
   const std::lock_guard lock(mutex_);
   struct stat status{};
   const std::string path = sys::stateHome() + "/server/" + kTokenFile;
@@ -215,7 +228,7 @@ std::optional<Principal> TokenChecker::check(std::string_view token, std::int64_
   const std::string hash = hex(Sha256().add(token).finish());
   for (const Token& one : tokens_) {
     if (one.hash != hash) continue;
-    if (one.expires != 0 && one.expires <= now) return std::nullopt;
+    if (one.hasExpired(now)) return std::nullopt;
     return Principal{.id = one.id, .name = one.name, .owner = false, .scopes = one.scopes, .quotas = one.quotas};
   }
   return std::nullopt;

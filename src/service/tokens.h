@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "service/clock.h"
 #include "service/principal.h"
 #include "sys/root_dir.h"
 
@@ -24,6 +25,13 @@ struct Token {
   Quotas quotas;
   std::int64_t created = 0;
   std::int64_t expires = 0;  ///< seconds since 1970; 0: never
+  /// The same moment on the clock since boot, and of which boot: setting the wall clock neither expires a token nor
+  /// makes an expired one valid.
+  std::int64_t expires_boot = 0;
+  std::string boot_id;
+
+  void expireAt(const Instant& end);
+  [[nodiscard]] bool hasExpired(const Instant& now) const;
 };
 
 class TokenStore {
@@ -32,7 +40,7 @@ class TokenStore {
   static Result<TokenStore> open();
 
   /// Stores a token under `token.name` and returns its text, which is shown once. Sets id, hash and created.
-  Result<std::string> create(Token token, std::int64_t now);
+  Result<std::string> create(Token token, const Instant& now);
   [[nodiscard]] Result<std::vector<Token>> list() const;
   /// By id or name. False if there is none.
   Result<bool> revoke(std::string_view id_or_name);
@@ -50,7 +58,7 @@ class TokenChecker {
  public:
   explicit TokenChecker(TokenStore store) : store_(std::move(store)) {}
   /// The caller with this token; nothing if it is unknown or expired.
-  std::optional<Principal> check(std::string_view token, std::int64_t now);
+  std::optional<Principal> check(std::string_view token, const Instant& now);
 
  private:
   std::mutex mutex_;

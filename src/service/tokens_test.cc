@@ -32,7 +32,7 @@ class TokensTest : public testing::Test {
 TEST_F(TokensTest, OnlyTheirHashIsStored) {
   auto store = TokenStore::open();
   ASSERT_TRUE(store);
-  const auto secret = store->create({.name = "ci"}, 1000);
+  const auto secret = store->create({.name = "ci"}, {.wall = 1000});
   ASSERT_TRUE(secret);
   std::ifstream file(home_ + "/server/tokens.json");
   std::stringstream text;
@@ -44,18 +44,33 @@ TEST_F(TokensTest, OnlyTheirHashIsStored) {
 TEST_F(TokensTest, CheckerAcceptsUntilExpiryOrRevocation) {
   auto store = TokenStore::open();
   ASSERT_TRUE(store);
-  const auto secret = store->create({.name = "short", .scopes = 1, .expires = 2000}, 1000);
+  const auto secret = store->create({.name = "short", .scopes = 1, .expires = 2000}, {.wall = 1000});
   ASSERT_TRUE(secret);
   TokenChecker checker(*TokenStore::open());
-  EXPECT_TRUE(checker.check(*secret, 1999));
-  EXPECT_FALSE(checker.check(*secret, 2000));
-  EXPECT_FALSE(checker.check(*secret + "x", 1500));
-  EXPECT_FALSE(checker.check("", 1500));
-  EXPECT_FALSE(checker.check(*secret, 1500)->may(Scope::exec));
-  EXPECT_FALSE(store->create({.name = "short"}, 1500));
+  EXPECT_TRUE(checker.check(*secret, {.wall = 1999}));
+  EXPECT_FALSE(checker.check(*secret, {.wall = 2000}));
+  EXPECT_FALSE(checker.check(*secret + "x", {.wall = 1500}));
+  EXPECT_FALSE(checker.check("", {.wall = 1500}));
+  EXPECT_FALSE(checker.check(*secret, {.wall = 1500})->may(Scope::exec));
+  EXPECT_FALSE(store->create({.name = "short"}, {.wall = 1500}));
   EXPECT_TRUE(*store->revoke("short"));
-  EXPECT_FALSE(checker.check(*secret, 1500));
+  EXPECT_FALSE(checker.check(*secret, {.wall = 1500}));
   EXPECT_FALSE(*store->revoke("short"));
+}
+
+TEST_F(TokensTest, SettingTheClockNeitherExpiresNorRevivesTokens) {
+  auto store = TokenStore::open();
+  ASSERT_TRUE(store);
+  const Instant begin{.wall = 1000, .boot = 10, .boot_id = "a"};
+  Token token{.name = "hour"};
+  token.expireAt(begin.after(3600));
+  const auto secret = store->create(token, begin);
+  ASSERT_TRUE(secret);
+  TokenChecker checker(*TokenStore::open());
+  EXPECT_TRUE(checker.check(*secret, {.wall = 900'000, .boot = 20, .boot_id = "a"}));
+  EXPECT_FALSE(checker.check(*secret, {.wall = 1000, .boot = 3610, .boot_id = "a"}));
+  EXPECT_TRUE(checker.check(*secret, {.wall = 2000, .boot = 5, .boot_id = "b"}));
+  EXPECT_FALSE(checker.check(*secret, {.wall = 4600, .boot = 5, .boot_id = "b"}));
 }
 
 TEST(WebhookSignature, MatchesTheExampleOfTheStandard) {

@@ -64,7 +64,10 @@ class Client:
             body = json.dumps(body)
             headers.setdefault("Content-Type", "application/json")
         connection = self.connection(timeout)
-        connection.request(method, path, body=body, headers=headers)
+        try:
+            connection.request(method, path, body=body, headers=headers)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused before the whole body was sent
         response = connection.getresponse()
         response.connection = connection  # keeps it open
         return response
@@ -106,10 +109,13 @@ def events(response):
 
 
 class Server:
-    def __init__(self, *options, config=None):
+    """`caisson serve` with a private home. `program`: another program than caisson-server, for example one with a fault."""
+
+    def __init__(self, *options, config=None, home=None, program=None, environment=None):
         # A short path: that of a unix socket has at most 107 bytes.
-        self.home = tempfile.mkdtemp(prefix="ca-", dir="/tmp")
-        self.environment = dict(os.environ, CAISSON_HOME=self.home)
+        self.home = home or tempfile.mkdtemp(prefix="ca-", dir="/tmp")
+        self.environment = dict(os.environ, CAISSON_HOME=self.home, **(environment or {}))
+        self.program = program
         self.socket = os.path.join(self.home, "server/socket")
         self.options = list(options)
         if config:
@@ -125,8 +131,8 @@ class Server:
         log = os.path.join(self.home, "log")
         with open(log, "w") as file:
             self.process = subprocess.Popen(
-                [CAISSON, "serve", "--listen", listen, *self.options], env=self.environment, stderr=file,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+                [CAISSON, "serve", "--listen", listen, *self.options], executable=self.program, env=self.environment,
+                stderr=file, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
             with open(log) as file:
@@ -177,6 +183,46 @@ class Server:
                 self.kill()
         self.caisson("clean", "--all")
         shutil.rmtree(self.home, ignore_errors=True)
+
+
+def read_text(path):
+    """The content of a file of /proc; empty if its process is gone or not ours."""
+    try:
+        with open(path, "rb") as file:
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def processes_of(home):
+    """Processes that know this home: by their environment, their mounts or their command line."""
+    found = {}
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit() or int(entry) == os.getpid():
+            continue
+        if any(home in read_text(f"/proc/{entry}/{name}") for name in ("environ", "mountinfo", "cmdline")):
+            line = read_text(f"/proc/{entry}/cmdline").replace("\0", " ")
+            if line:  # not a zombie
+                found[int(entry)] = line
+    return found
+
+
+def cgroups_of(ids):
+    """Control groups that are named after one of these sandboxes."""
+    found = []
+    for directory, names, _ in os.walk("/sys/fs/cgroup"):
+        found += [os.path.join(directory, name) for name in names if any(one in name for one in ids)]
+    return found
+
+
+def wait_until(condition, seconds=30):
+    """The first true value of condition(); its last value after this long."""
+    deadline = time.monotonic() + seconds
+    while True:
+        value = condition()
+        if value or time.monotonic() > deadline:
+            return value
+        time.sleep(0.05)
 
 
 def receive_all(sock):

@@ -46,6 +46,12 @@ class BadInput(ApiTest):
             self.assertTrue(reply.startswith(b"HTTP/1.1 4") or reply.startswith(b"HTTP/1.1 5"), (data, reply))
             self.assertFalse(reply.startswith(b"HTTP/1.1 500"), (data, reply))
 
+    def test_refused_head_requests_get_no_body(self):
+        for path, body in (("/v1/nonsense", b"abc"), ("/v1/%00", b""), ("/v1/whoami?x=1", b"")):
+            reply = self.send(self.request("HEAD", path, f"Content-Length: {len(body)}", "Connection: close", body=body))
+            self.assertTrue(reply.startswith(b"HTTP/1.1 4"), reply)
+            self.assertTrue(reply.endswith(b"\r\n\r\n"), reply)
+
     def test_huge_requests_are_cut_off(self):
         # CONFORMS("R-HTTP-7")
         self.assertTrue(self.send(self.request("GET", "/v1/" + "a" * 20000)).startswith(b"HTTP/1.1 431"))

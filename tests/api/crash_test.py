@@ -1,14 +1,28 @@
 #!/usr/bin/env python3
-"""The server is killed with -9 at any moment, and started again."""
+"""The server is killed with -9 at any moment, and started again.
+
+CAISSON_ROUNDS: how many moments each test tries; `make test-api` tries many.
+"""
 import os
 import random
 import shutil
+import signal
+import subprocess
 import tempfile
 import threading
 import time
 import unittest
 
 import api
+
+ROUNDS = int(os.environ.get("CAISSON_ROUNDS", "4"))
+# Calls that change files, start processes or talk to them, whatever this machine's kernel names them.
+STEPS = "?mkdir,mkdirat,?rename,?renameat,renameat2,?unlink,unlinkat,?link,linkat,ftruncate,write,pwrite64,?clone,clone3,sendmsg,connect"
+
+
+def moments(longest):
+    """Delays that cover the whole interval, each at a random place of its part."""
+    return [longest * (part + random.random()) / ROUNDS for part in range(ROUNDS)]
 
 
 class Crash(unittest.TestCase):
@@ -35,6 +49,58 @@ class Crash(unittest.TestCase):
         thread.join()
         self.server.start()
 
+    def kill_at(self, step, work, similar):
+        """Kills the server when the thread that does `work` makes its call number `step` of STEPS; starts it again.
+        False if it makes fewer. `similar`: a request of the same kind, so that the thread for `work` exists and waits."""
+        pid = self.server.process.pid
+        similar()
+        threads = sorted(os.listdir(f"/proc/{pid}/task"))
+        inject = f"inject={STEPS}:signal=KILL:when={step}"
+        command = ["strace", "-o", "/dev/null", "-e", f"trace={STEPS}", "-e", inject]
+        tracer = subprocess.Popen([*command, *(word for one in threads for word in ("-p", one))], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(tracer.stderr.close)
+        for _ in threads:
+            line = tracer.stderr.readline()
+            self.assertIn("attached", line)
+        try:
+            work()
+        except Exception:
+            pass
+        try:
+            killed = self.server.process.wait(0.3) == -signal.SIGKILL
+        except subprocess.TimeoutExpired:
+            killed = False
+        tracer.terminate()
+        tracer.wait()
+        if killed:
+            self.server.start()
+        return killed
+
+    def create_and_destroy(self):
+        self.alice.call("DELETE", "/v1/sandboxes/" + self.alice.create())
+
+    def steps(self):
+        """Numbers of calls: all of them with many rounds, else some."""
+        return range(1, 400, max(1, 12 // ROUNDS))
+
+    def assertNothingIsLeft(self, ids=()):
+        """After the last sandbox is destroyed: no process, mount, control group or file of one."""
+        for one in self.owner.call("GET", "/v1/sandboxes").json["sandboxes"]:
+            self.assertEqual(self.owner.run(one["id"], "true").status, 200, "half a sandbox is listed")
+            self.assertEqual(self.owner.call("DELETE", f"/v1/sandboxes/{one['id']}").status, 204)
+            ids = {*ids, one["id"]}
+        home, own = self.server.home, {self.server.process.pid}
+
+        def left():
+            others = {pid: line for pid, line in api.processes_of(home).items() if pid not in own}
+            mounts = [line for line in api.read_text("/proc/self/mountinfo").splitlines() if home in line]
+            sessions = [name for name in os.listdir(f"{home}/sessions") if not name.startswith(".")]
+            names = os.listdir(f"{home}/sessions/.names") if os.path.isdir(f"{home}/sessions/.names") else []
+            return [one for one in (others, mounts, sessions, names, api.cgroups_of(ids)) if one]
+
+        api.wait_until(lambda: not left())
+        self.assertEqual(left(), [])
+
     def test_running_sandboxes_are_adopted(self):
         # CONFORMS("R-HTTP-9")
         box = self.alice.create(name="kept", labels={"a": "b"})
@@ -51,23 +117,71 @@ class Crash(unittest.TestCase):
 
     def test_create_is_done_once_or_not_at_all(self):
         # CONFORMS("R-HTTP-8", "R-HTTP-9")
-        for round in range(6):
+        for round, delay in enumerate(moments(0.06)):
             key = {"Idempotency-Key": f"round-{round}"}
-            self.kill_during(lambda: self.alice.call("POST", "/v1/sandboxes", {"name": f"n{round}"}, headers=key), random.uniform(0, 0.06))
+            self.kill_during(lambda: self.alice.call("POST", "/v1/sandboxes", {"name": f"n{round}"}, headers=key), delay)
             reply = self.alice.call("POST", "/v1/sandboxes", {"name": f"n{round}"}, headers=key)
             self.assertEqual(reply.status, 201, reply)
             named = self.alice.call("GET", "/v1/sandboxes", query={"name": f"n{round}"}).json["sandboxes"]
             self.assertEqual([one["id"] for one in named], [reply.json["id"]])
             self.assertEqual(self.bob.call("GET", "/v1/sandboxes").json["sandboxes"], [])
+        self.assertNothingIsLeft()
+
+    def test_create_survives_a_kill_at_each_step(self):
+        # CONFORMS("R-HTTP-8", "R-HTTP-9")
+        killed = 0
+        for step in self.steps():
+            name, key = f"s{step}", {"Idempotency-Key": f"step-{step}"}
+            more = self.kill_at(step, lambda: self.alice.call("POST", "/v1/sandboxes", {"name": name}, headers=key),
+                                self.create_and_destroy)
+            killed += more
+            reply = self.alice.call("POST", "/v1/sandboxes", {"name": name}, headers=key)
+            self.assertEqual(reply.status, 201, (step, reply))
+            named = self.alice.call("GET", "/v1/sandboxes", query={"name": name}).json["sandboxes"]
+            self.assertEqual([one["id"] for one in named], [reply.json["id"]], step)
+            self.assertEqual(self.alice.run(reply.json["id"], "echo hi").json["stdout"], "hi\n", step)
+            self.assertEqual(self.alice.call("DELETE", f"/v1/sandboxes/{reply.json['id']}").status, 204)
+            if not more:
+                break
+        self.assertGreater(killed, 0)
+        print(f"create: killed at {killed} steps")
+        self.assertNothingIsLeft()
+
+    def test_destroy_survives_a_kill_at_each_step(self):
+        # CONFORMS("R-HTTP-9")
+        killed = 0
+        for step in self.steps():
+            box = self.alice.create()
+            more = self.kill_at(step, lambda: self.alice.call("DELETE", f"/v1/sandboxes/{box}"), self.create_and_destroy)
+            killed += more
+            self.assertIn(self.alice.call("DELETE", f"/v1/sandboxes/{box}").status, (204, 404), step)
+            self.assertEqual(self.alice.call("GET", f"/v1/sandboxes/{box}").status, 404, step)
+            if not more:
+                break
+        self.assertGreater(killed, 0)
+        print(f"destroy: killed at {killed} steps")
+        self.assertNothingIsLeft()
 
     def test_files_are_old_or_new(self):
         # CONFORMS("R-HTTP-9")
         box = self.alice.create()
         contents = [bytes([65 + i]) * 3_000_000 for i in range(2)]
         self.assertEqual(self.alice.put(box, "f", contents[0]).status, 200)
-        for round in range(4):
-            self.kill_during(lambda: self.alice.put(box, "f", contents[1 - round % 2]), random.uniform(0, 0.05))
+        for round, delay in enumerate(moments(0.05)):
+            self.kill_during(lambda: self.alice.put(box, "f", contents[1 - round % 2]), delay)
             self.assertIn(self.alice.get(box, "f").body, contents)
+        small = [bytes([97 + i]) * 3000 for i in range(2)]
+        self.assertEqual(self.alice.put(box, "g", small[0]).status, 200)
+        killed = 0
+        for step in self.steps():
+            more = self.kill_at(step, lambda: self.alice.put(box, "g", small[step % 2]), lambda: self.alice.put(box, "h", b"x"))
+            killed += more
+            self.assertIn(self.alice.get(box, "g").body, small, step)
+            if not more:
+                break
+        self.assertGreater(killed, 0)
+        print(f"write: killed at {killed} steps")
+        self.assertNothingIsLeft()
 
     def test_commits_are_whole_or_not_at_all(self):
         # CONFORMS("R-HTTP-9")
@@ -75,20 +189,79 @@ class Crash(unittest.TestCase):
         for name in names:
             with open(os.path.join(self.directory, name), "w") as file:
                 file.write("old")
-        for round in range(3):
-            box = self.owner.create(workspace=self.directory)
-            text = f"new{round}"
-            self.owner.run(box, f"for f in f*; do printf {text} > $f; done")
-            at = f"/v1/sandboxes/{box}/commit"
-            digest = self.owner.call("POST", at, {"dry_run": True}).json["digest"]
-            self.kill_during(lambda: self.owner.call("POST", at, {"expect": digest}), random.uniform(0, 0.03))
-            self.owner.call("POST", at, {"dry_run": True})  # finishes an interrupted commit
+        def content():
             found = set()
             for name in names:
                 with open(os.path.join(self.directory, name)) as file:
                     found.add(file.read())
-            self.assertEqual(len(found), 1, found)
-            self.owner.call("DELETE", f"/v1/sandboxes/{box}")
+            return found
+
+        def commit(round, interrupt):
+            """Commits new content while the server is killed; what interrupt() returns."""
+            before, text = content(), f"new{round}"
+            box = self.owner.create(workspace=self.directory)
+            self.owner.run(box, f"for f in f*; do printf {text} > $f; done")
+            at = f"/v1/sandboxes/{box}/commit"
+            digest = self.owner.call("POST", at, {"dry_run": True}).json["digest"]
+            result = interrupt(lambda: self.owner.call("POST", at, {"expect": digest}), lambda: self.owner.call("POST", at, {"dry_run": True}))
+            self.owner.call("POST", at, {"dry_run": True})  # finishes an interrupted commit
+            self.assertIn(content(), (before, {text}))
+            self.assertEqual(self.owner.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+            self.assertEqual(sorted(os.listdir(self.directory)), sorted(names))
+            return result
+
+        for round, delay in enumerate(moments(0.03)):
+            commit(f"a{round}", lambda work, _: self.kill_during(work, delay))
+        killed = 0
+        for step in self.steps():
+            more = commit(f"b{step}", lambda work, similar: self.kill_at(step, work, similar))
+            killed += more
+            if not more:
+                break
+        self.assertGreater(killed, 0)
+        print(f"commit: killed at {killed} steps")
+        self.assertNothingIsLeft()
+
+
+class Pools(unittest.TestCase):
+    def test_pool_of_a_killed_server_is_removed(self):
+        # CONFORMS("R-HTTP-9")
+        server = api.Server(config='[templates.warm]\nprofile = "bash"\nmemory = "256M"\npool = 2\n')
+        self.addCleanup(server.close)
+        alice = server.client("alice")
+
+        def sessions():
+            return {name for name in os.listdir(f"{server.home}/sessions") if not name.startswith(".")}
+
+        def is_ready():
+            return alice.call("GET", "/v1/templates").json["templates"][0]["ready"] == 2
+
+        self.assertTrue(api.wait_until(is_ready))
+        kept = alice.create(template="warm")
+        for delay in moments(0.1):
+            before = sessions()
+            thread = threading.Thread(target=lambda: self.take(alice))
+            thread.start()
+            time.sleep(delay)
+            server.kill()
+            thread.join()
+            server.start()
+            self.assertTrue(api.wait_until(is_ready))
+            listed = {one["id"] for one in server.owner().call("GET", "/v1/sandboxes").json["sandboxes"]}
+            self.assertIn(kept, listed)
+            # The two of the new pool, and those that were handed out.
+            self.assertTrue(api.wait_until(lambda: len(sessions()) == len(listed) + 2), (before, sessions(), listed))
+            for box in listed:
+                self.assertEqual(server.owner().run(box, "echo hi").json["stdout"], "hi\n")
+        for box in listed:
+            self.assertEqual(server.owner().call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+
+    @staticmethod
+    def take(client):
+        try:
+            client.create(template="warm")
+        except Exception:
+            pass
 
 
 if __name__ == "__main__":

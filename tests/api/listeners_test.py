@@ -6,7 +6,9 @@ import http.client
 import http.server
 import json
 import os
+import pty
 import pwd
+import select
 import shutil
 import socket
 import ssl
@@ -94,6 +96,67 @@ class ServiceManager(Scratch):
             process.terminate()
             self.assertEqual(process.wait(30), 0)
             listening.close()
+
+
+    def test_socket_activation_starts_the_server_with_the_first_connection(self):
+        # CONFORMS("R-HTTP-10")
+        activate = shutil.which("systemd-socket-activate")
+        if activate is None:
+            self.skipTest("systemd-socket-activate is not installed")
+        home = self.path("home")
+        os.mkdir(home, 0o700)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        environment = {"CAISSON_HOME": home}
+        options = [word for name, value in environment.items() for word in ("-E", f"{name}={value}")]
+        process = subprocess.Popen([activate, "-l", self.path("s"), "-l", f"127.0.0.1:{port}", *options, api.CAISSON, "serve"],
+                                   stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        try:
+            self.assertTrue(api.wait_until(lambda: os.path.exists(self.path("s"))))
+            self.assertFalse(os.path.exists(os.path.join(home, "server")))  # nothing runs yet
+            server = type("S", (), {"socket": self.path("s"), "port": port})()
+            client = api.Client(server, unix=True)
+            self.assertTrue(client.call("GET", "/v1/whoami").json["owner"])
+            self.assertEqual(api.Client(server, token="x", unix=False).call("GET", "/v1/whoami").status, 401)
+            box = client.create()
+            self.assertEqual(client.run(box, "echo hi").json["stdout"], "hi\n")
+            self.assertEqual(client.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+            # The sockets are the manager's: the server must not make its own.
+            self.assertFalse(os.path.exists(os.path.join(home, "server/socket")))
+        finally:
+            process.terminate()
+            self.assertEqual(process.wait(30), 0)
+
+
+class OnATerminal(Scratch):
+    def serve(self, *options):
+        """What the server writes to a terminal until it listens; the process."""
+        master, slave = pty.openpty()
+        self.addCleanup(os.close, master)
+        environment = dict(os.environ, CAISSON_HOME=self.path("home"))
+        process = subprocess.Popen([api.CAISSON, "serve", "--listen", "127.0.0.1:0", *options], env=environment, stderr=slave,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        os.close(slave)
+        text = b""
+        while not text.endswith(b"running\r\n") and b"addresses" not in text:
+            self.assertTrue(select.select([master], [], [], 30)[0], text)
+            text += os.read(master, 4096)
+        process.terminate()
+        self.assertEqual(process.wait(30), 0)
+        return text.decode().replace("\r\n", "\n")
+
+    def test_messages_are_for_a_person(self):
+        text = self.serve()
+        self.assertIn(self.path("home/server/socket") + "  for you, without a token", text)
+        self.assertRegex(text, r"http://127\.0\.0\.1:\d+  for clients with a token")
+        self.assertIn("caisson token create NAME", text)
+        self.assertIn("curl --unix-socket " + self.path("home/server/socket") + " -X POST http://localhost/v1/sandboxes", text)
+        self.assertNotIn("{", text)
+        self.assertIn("Authorization: Bearer TOKEN", self.serve("--socket", "none"))
+
+    def test_json_can_be_asked_for(self):
+        self.assertEqual(json.loads(self.serve("--json"))["message"], "listening")
 
 
 class Webhooks(Scratch):

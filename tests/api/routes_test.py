@@ -8,6 +8,7 @@ import socket
 import struct
 import tarfile
 import time
+import urllib.parse
 
 import api
 from api import ApiTest, events
@@ -30,6 +31,17 @@ class Sandboxes(ApiTest):
         self.assertGreater(extended["expires_in"], 8000)
         self.assertStatus(self.alice.call("DELETE", "/v1/sandboxes/" + box["id"]), 204)
         self.assertStatus(self.alice.call("GET", "/v1/sandboxes/" + box["id"]), 404, "not_found")
+
+    def test_expired_sandbox_with_changes_can_be_extended(self):
+        box = self.alice.create(sandbox_timeout=1)
+        self.assertStatus(self.alice.put(box, "kept", b"x"), 200)
+        is_expired = lambda: self.owner.call("GET", f"/v1/sandboxes/{box}").json.get("state") != "running"
+        time.sleep(1.2)
+        self.assertTrue(api.wait_until(is_expired))
+        reply = self.assertStatus(self.alice.run(box, "true"), 409, "ended")
+        self.assertIn("expired", reply.json["reason"])
+        self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/extend", {"sandbox_timeout": 600}), 200)
+        self.assertEqual(self.alice.run(box, "cat kept").json["stdout"], "x")
 
     def test_lists_have_pages(self):
         made = {self.bob.create(name=f"p{i}") for i in range(3)}
@@ -140,12 +152,13 @@ class Commands(ApiTest):
             time.sleep(0.1)
         self.fail("the command still runs")
 
-    def test_terminal_is_a_websocket(self):
-        # CONFORMS("R-HTTP-2")
+    def terminal(self, command, rows=33, columns=99):
+        """A terminal: its socket, and a function that returns the next frame as (type, payload)."""
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(30)
         sock.connect(self.server.socket)
-        sock.sendall((f"GET /v1/sandboxes/{self.box}/pty?command=stty+size%3B+tty%3B+read+x%3B+echo+got-$x%3B+exit+4&rows=33&columns=99 HTTP/1.1\r\n"
+        query = urllib.parse.urlencode({"command": command, "rows": rows, "columns": columns})
+        sock.sendall((f"GET /v1/sandboxes/{self.box}/pty?{query} HTTP/1.1\r\n"
                       "Host: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
                       f"Authorization: Bearer {self.alice.token}\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n").encode())
         stream = sock.makefile("rb")
@@ -160,10 +173,17 @@ class Commands(ApiTest):
                 size = struct.unpack(">H", stream.read(2))[0]
             return first & 15, stream.read(size)
 
-        def send(data):
-            mask = b"abcd"
-            sock.sendall(bytes([0x82, 0x80 | len(data)]) + mask + bytes(c ^ mask[i % 4] for i, c in enumerate(data)))
+        return sock, frame
 
+    @staticmethod
+    def frame_of(data, kind=2):
+        mask = b"abcd"
+        size = bytes([0x80 | len(data)]) if len(data) < 126 else bytes([0x80 | 126]) + struct.pack(">H", len(data))
+        return bytes([0x80 | kind]) + size + mask + bytes(c ^ mask[i % 4] for i, c in enumerate(data))
+
+    def test_terminal_is_a_websocket(self):
+        # CONFORMS("R-HTTP-2")
+        sock, frame = self.terminal("stty size; tty; read x; echo got-$x; exit 4")
         shown, result = b"", None
         typed = False
         while True:
@@ -176,10 +196,28 @@ class Commands(ApiTest):
                 shown += data
                 if b"/dev/" in shown and not typed:
                     typed = True
-                    send(b"hi\n")
+                    sock.sendall(self.frame_of(b"hi\n"))
+        sock.close()
         self.assertIn(b"33 99", shown)
         self.assertIn(b"got-hi", shown)
         self.assertEqual(result["exit_code"], 4)
+
+    def test_terminal_input_finds_the_size_that_was_sent_before_it(self):
+        sock, frame = self.terminal("stty -echo; echo ready; while read x; do stty size; done")
+        shown = b""
+        while b"ready" not in shown:
+            shown += frame()[1]
+        shown = b""
+        for rows in range(10, 60):
+            # In one piece, so that the resize and the input arrive together.
+            resize = self.frame_of(json.dumps({"rows": rows, "columns": 120}).encode(), kind=1)
+            sock.sendall(resize + self.frame_of(b"\n"))
+            while shown.count(b"120") < rows - 9:
+                kind, data = frame()
+                self.assertEqual(kind, 2, data)
+                shown += data
+        sock.close()
+        self.assertEqual(shown.split(), b" ".join(b"%d 120" % rows for rows in range(10, 60)).split())
 
 
 class Files(ApiTest):

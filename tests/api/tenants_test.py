@@ -208,6 +208,12 @@ class Workspaces(ApiTest):
         self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 200)
         self.assertEqual(self.content(), "after\n")
 
+    def test_a_workspace_with_the_servers_own_state_is_an_error_of_the_caller(self):
+        for directory in (os.path.dirname(self.server.home), self.server.home, os.path.join(self.server.home, "audit")):
+            reply = self.owner.call("POST", "/v1/sandboxes", {"workspace": directory})
+            self.assertStatus(reply, 400, "invalid")
+            self.assertIn("own state", reply.json["reason"])
+
     def test_only_allowed_directories(self):
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"workspace": "/etc"}), 403)
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"workspace": self.directory + "/../"}), 403)

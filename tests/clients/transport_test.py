@@ -203,6 +203,8 @@ class Transport(unittest.TestCase):
 
     def run_case(self, command: list[str], handle, path: str | None, expected: object, count: int, *rest: str) -> None:
         peer = Peer(handle, path)
+        target = self.scratch / "cut"  # of a download that breaks
+        target.write_text("before")
         try:
             environment = {**os.environ, "PYTHONPATH": str(PYTHON_CLIENT / "src")}
             done = subprocess.run([*command, peer.url, str(self.scratch), *rest], env=environment, capture_output=True, text=True,
@@ -212,6 +214,9 @@ class Transport(unittest.TestCase):
             self.assertEqual(outcome, expected)
             if count:
                 self.assertEqual(len(peer.requests), count, peer.requests)
+            if handle is cut_body:
+                self.assertEqual(target.read_text(), "before")
+                self.assertEqual([one.name for one in self.scratch.glob("cut*") if one.suffix != ".socket"], ["cut"])
             if handle is resume:
                 self.assertIn("/v1/sandboxes/a%20b%2Fc/commands/c1/output", peer.requests[1])
                 self.assertRegex(peer.heads[2], r"(?i)last-event-id: 2-0")

@@ -123,6 +123,23 @@ class TypeScriptClient(unittest.TestCase):
                 self.assertEqual(client.communicate(timeout=60), ("true\n", ""))
             servers = servers_of(home)
             self.assertEqual(len(servers), 1, servers)
+            # One start only: a second server would have left its refusal in the log.
+            self.assertEqual((home / "server" / "serve.log").read_text().count("\n"), 1)
+            self.assertFalse((home / "server" / "serve.starting").exists())
+        finally:
+            for pid in servers_of(home):
+                os.kill(pid, 15)
+            remove_home(home, environment)
+
+    def test_LockOfADeadClientIsTakenOver(self) -> None:
+        home = pathlib.Path(tempfile.mkdtemp(prefix="caisson-start-"))
+        environment = {**os.environ, "CAISSON_HOME": str(home), "CAISSON_PROGRAM": CAISSON}
+        dead = subprocess.Popen(["true"])
+        dead.wait()
+        (home / "server").mkdir(mode=0o700)
+        (home / "server" / "serve.starting").write_text(str(dead.pid))
+        try:
+            self.assertEqual(self.run_code("console.log((await new Client().whoami()).owner);", environment), "true\n")
         finally:
             for pid in servers_of(home):
                 os.kill(pid, 15)

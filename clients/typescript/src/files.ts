@@ -1,5 +1,7 @@
 // Files of a sandbox's workspace. Paths are relative to it, or absolute inside it.
+import { randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
+import { realpath, rename, rm, stat } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
@@ -48,7 +50,7 @@ export class Files {
     return this.write(path, createReadStream(source, { highWaterMark: 256 << 10 }), options);
   }
 
-  /** Copies a file of the sandbox to a local file. Returns its size. */
+  /** Copies a file of the sandbox to a local file, which appears only when it is complete. Returns its size. */
   async download(path: string, target: string): Promise<number> {
     return save(await this.content(path), target);
   }
@@ -98,8 +100,19 @@ export class Files {
   }
 }
 
+/** Writes a part file and renames it at the end, so that a download that breaks leaves the target as it was. */
 async function save(response: Response, target: string): Promise<number> {
-  const file = createWriteStream(target);
-  await pipeline(Readable.from(response.body), file);
+  const path = await realpath(target).catch(() => target);
+  const before = await stat(path).catch(() => undefined);
+  const replaces = before === undefined || before.isFile();  // not a pipe or device
+  const part = replaces ? `${path}.${randomBytes(6).toString("hex")}.part` : path;
+  const file = createWriteStream(part, { flags: replaces ? "wx" : "w", mode: before?.mode ?? 0o666 });
+  try {
+    await pipeline(Readable.from(response.body), file);
+    if (replaces) await rename(part, path);
+  } catch (error) {
+    if (replaces) await rm(part, { force: true });
+    throw error;
+  }
   return file.bytesWritten;
 }

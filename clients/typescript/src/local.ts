@@ -1,7 +1,7 @@
 // Starts the user's own server when there is none.
 import { spawn } from "node:child_process";
 import { constants } from "node:fs";
-import { mkdir, open, readFile } from "node:fs/promises";
+import { mkdir, open, readFile, rm, stat } from "node:fs/promises";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,16 +25,64 @@ function isServed(path: string): Promise<boolean> {
   });
 }
 
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
+
+/** Whether the process that created the lock file died, or has held it for too long. */
+async function isStale(lock: string, holdMs: number): Promise<boolean> {
+  try {
+    const pid = Number(await readFile(lock, "utf8"));
+    const age = Date.now() - (await stat(lock)).mtimeMs;
+    // A file without a pid is being written.
+    return age > holdMs || (pid > 0 && !isRunning(pid));
+  } catch {
+    return false;  // released meanwhile
+  }
+}
+
 /**
- * Starts `caisson serve` on the socket and returns when it is served. Of two servers that start at the same time one gets
- * the socket, and the other one ends.
+ * Creates the lock file; false if the server is served before that. Node has no flock. Should two clients take over the same
+ * stale lock at once, both start a server, and the second server ends, since the first one has the socket.
  */
+async function takeLock(lock: string, socket: string, deadline: number, holdMs: number): Promise<boolean> {
+  for (;;) {
+    try {
+      const file = await open(lock, "wx", 0o600);
+      await file.writeFile(String(process.pid)).finally(() => file.close());
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    }
+    if (await isServed(socket)) return false;
+    if (await isStale(lock, holdMs)) await rm(lock, { force: true });
+    if (Date.now() > deadline) throw new ConnectionFailedError("another client is starting the server, but it does not answer");
+    await sleep(pauseMs);
+  }
+}
+
+/** Starts `caisson serve` on the socket unless another client does so at the same time. Returns when it is served. */
 export async function startServer(program: string, socket: string, timeoutSeconds: number): Promise<void> {
-  let deadline = Date.now() + timeoutSeconds * 1000;
+  const deadline = Date.now() + timeoutSeconds * 1000;
   const directory = join(stateHome(), "server");
   await mkdir(directory, { recursive: true, mode: 0o700 });
   await mkdir(dirname(socket), { recursive: true, mode: 0o700 });
-  const log = join(directory, "serve.log");
+  const lock = join(directory, "serve.starting");
+  if (!(await takeLock(lock, socket, deadline, timeoutSeconds * 1000))) return;
+  try {
+    if (!(await isServed(socket))) await spawnServer(program, socket, join(directory, "serve.log"), deadline);
+  } finally {
+    await rm(lock, { force: true });
+  }
+}
+
+async function spawnServer(program: string, socket: string, log: string, until: number): Promise<void> {
+  let deadline = until;
   const { O_WRONLY, O_CREAT, O_TRUNC, O_NOFOLLOW } = constants;
   const file = await open(log, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
   let failure = "";

@@ -6,7 +6,8 @@
 namespace caisson::cli {
 namespace {
 
-constexpr Option kServeOptions[] = {kServeListen, kServeSocket, kServeCert, kServeKey, kServeWorkspace, kServeConfig};
+constexpr Option kServeOptions[] = {kServeListen,    kServeSocket, kServeCert, kServeKey,
+                                    kServeWorkspace, kServeConfig, kServeJson};
 constexpr OptionGroup kServeGroups[] = {{"Options", kServeOptions}};
 constexpr Option kCreateOptions[] = {kTokenScopes, kTokenExpires, kTokenJson};
 constexpr Option kQuotaOptions[] = {kTokenSandboxes, kTokenCpus, kTokenMemory, kTokenDisk, kTokenRate};

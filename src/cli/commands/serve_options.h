@@ -31,6 +31,9 @@ inline constexpr Option kServeWorkspace{
 inline constexpr Option kServeConfig{
     .name = "config", .value = "FILE", .help = "Templates, pools, webhooks and the above, in TOML (docs/http-api.md)."};
 
+inline constexpr Option kServeJson{
+    .name = "json", .help = "Print messages as JSON lines on a terminal, too; elsewhere they always are."};
+
 inline constexpr Option kTokenScopes{
     .name = "scopes", .value = "LIST", .help = "read, exec, admin, separated by commas (default read,exec)."};
 inline constexpr Option kTokenExpires{

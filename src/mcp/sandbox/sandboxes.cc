@@ -103,7 +103,7 @@ void Sandbox::noteInputClosed(std::uint32_t command) {
 }
 
 Sandboxes::Sandboxes(SandboxSettings settings)
-    : settings_(std::move(settings)), sweeper_([this] { look(); }), workers_(kMaxCommands) {}
+    : settings_(std::move(settings)), sweeper_([this] { look(); }), workers_(kMaxCommands, http::Workers::kNoLimit) {}
 
 Sandboxes::~Sandboxes() {
   finish();
@@ -337,7 +337,7 @@ std::shared_ptr<Execution> Sandboxes::begin(const SandboxPointer& sandbox, ExecR
   }
   auto execution = std::make_shared<Execution>(std::move(id), std::move(command));
   sandbox->remember(execution);
-  workers_.run([this, sandbox, execution, request = std::move(request)] {
+  workers_.runOrCall([this, sandbox, execution, request = std::move(request)] {
     execution->perform(request, [&](const ExecRequest& wanted) {
       return with(*sandbox, [&](Session& session) { return session.exec(wanted); });
     });

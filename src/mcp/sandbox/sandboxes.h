@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "caisson/session.h"
+#include "http/workers.h"
 #include "mcp/sandbox/execution.h"
 #include "mcp/sandbox/operator_bounds.h"
 #include "mcp/server/features.h"
-#include "mcp/server/workers.h"
 
 namespace caisson::mcp {
 
@@ -159,7 +159,7 @@ class Sandboxes {
   std::set<std::pair<std::string, std::string>> declined_;  ///< of sandboxes that other servers created, too
   std::map<std::string, SandboxPointer> approved_;          ///< sandboxes with hosts that depend on an approval
   std::thread sweeper_;
-  Workers workers_;
+  http::Workers workers_;
 };
 
 }  // namespace caisson::mcp

@@ -61,7 +61,7 @@ void Server::dispatch(const std::shared_ptr<Call>& call, Outcome (Features::*han
 }
 
 void Server::runInWorker(const std::shared_ptr<Call>& call, std::function<Outcome(Call&)> handler) {
-  workers_.run([this, call, handler = std::move(handler)] {
+  workers_.runOrCall([this, call, handler = std::move(handler)] {
     if (call->cancelled()) return;
     try {
       answerOutcome(*call, handler(*call));

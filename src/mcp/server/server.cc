@@ -43,7 +43,9 @@ bool namesModernVersion(const Call& call) {
 
 }  // namespace
 
-Server::Server(Features& features) : features_(features), workers_(kMaxThreads) { features_.connect(*this); }
+Server::Server(Features& features) : features_(features), workers_(kMaxThreads, http::Workers::kNoLimit) {
+  features_.connect(*this);
+}
 
 Server::~Server() {
   {

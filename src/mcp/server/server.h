@@ -17,10 +17,10 @@
 #include <string>
 #include <thread>
 
+#include "http/workers.h"
 #include "mcp/protocol/request_state.h"
 #include "mcp/server/client.h"
 #include "mcp/server/features.h"
-#include "mcp/server/workers.h"
 
 namespace caisson::mcp {
 
@@ -122,8 +122,8 @@ class Server final : public Announcer {
   std::list<std::weak_ptr<Client>> clients_;
   std::condition_variable watch_;
   bool ending_ = false;
-  std::thread watcher_;  ///< started by the first subscription to a task
-  Workers workers_;      // last: its threads use all of the above
+  std::thread watcher_;    ///< started by the first subscription to a task
+  http::Workers workers_;  // last: its threads use all of the above
 };
 
 }  // namespace caisson::mcp

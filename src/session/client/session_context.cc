@@ -227,6 +227,7 @@ Result<sys::Fd> SessionContext::handOut(const std::string& name, double ttl_seco
   if (!held) return fail(held.error());
   metadata_.name = name;
   metadata_.pooled = false;
+  metadata_.pooled_by.reset();
   metadata_.began = Moment::now();
   metadata_.setTtl(metadata_.began, ttl_seconds);
   if (auto noted = note("created", name); !noted) return fail(noted.error());

@@ -186,6 +186,7 @@ std::string toJson(const Metadata& metadata) {
   json.end().key("auto_checkpoint").boolean(metadata.auto_checkpoint).key("pooled").boolean(metadata.pooled);
   json.key("payload_id").number(metadata.payload_id).key("granted").strings(metadata.granted);
   if (metadata.creator) add(json, "creator", *metadata.creator);
+  if (metadata.pooled_by) add(json, "pooled_by", *metadata.pooled_by);
   if (!metadata.policy.typed.empty()) json.key("typed").strings(metadata.policy.typed);
   json.key("policy").raw(policy::toJson(metadata.policy)).end();
   return json.text() + "\n";
@@ -224,6 +225,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   metadata.pooled = reader.flag("pooled");
   if (document->root.find("granted") != nullptr) metadata.granted = reader.texts("granted");  // missing in older files
   if (document->root.find("creator") != nullptr) metadata.creator = reader.process("creator");
+  if (document->root.find("pooled_by") != nullptr) metadata.pooled_by = reader.process("pooled_by");
   metadata.payload_id = static_cast<uid_t>(reader.integer("payload_id"));
   if (const Node* checkpoints = reader.member("checkpoints", Node::Type::list)) {
     for (const Node& item : checkpoints->items) {

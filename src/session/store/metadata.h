@@ -61,8 +61,9 @@ struct Metadata {
   std::string root_upper;
   std::vector<Checkpoint> checkpoints;
   bool auto_checkpoint = false;
-  bool pooled = false;   ///< created in advance and not handed out yet
-  uid_t payload_id = 0;  ///< of a root caller's sessions: owner of its files
+  bool pooled = false;                 ///< created in advance and not handed out yet
+  std::optional<ProcessId> pooled_by;  ///< with `pooled`: whose pool it is in
+  uid_t payload_id = 0;                ///< of a root caller's sessions: owner of its files
   policy::Policy policy;
   std::vector<std::string> granted;  ///< permitted hosts that depend on an approval
   std::optional<ProcessId> creator;  ///< the sandbox ends with this process; nothing: the session is kept

@@ -26,6 +26,7 @@ Metadata example() {
   metadata.payload_id = 1000;
   metadata.granted = {"a.example"};
   metadata.creator = ProcessId{12, 34, "boot"};
+  metadata.pooled_by = ProcessId{56, 78, "boot"};
   return metadata;
 }
 
@@ -37,6 +38,8 @@ TEST(SessionMetadata, IsReadAsItWasWritten) {
   EXPECT_EQ(toJson(*read), text);
   ASSERT_TRUE(read->creator);
   EXPECT_EQ(read->creator->pid, 12);
+  ASSERT_TRUE(read->pooled_by);
+  EXPECT_EQ(read->pooled_by->pid, 56);
   EXPECT_EQ(read->checkpoints.at(0).frozen, std::vector<std::string>{"1"});
 }
 

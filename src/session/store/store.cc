@@ -255,6 +255,7 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   metadata.name = options.name;
   metadata.auto_checkpoint = options.auto_checkpoint;
   metadata.pooled = pooled;
+  if (pooled) metadata.pooled_by = ProcessId::of(::getpid());
   if (!options.keep) metadata.creator = ProcessId::of(::getpid());
   metadata.workspace = workspace ? facts.workspace.path : "";
   if (workspace && (facts.workspace.sys_errno != 0 || !facts.workspace.directory)) {
@@ -459,8 +460,11 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       if (!directory) continue;
       const auto metadata = cache_->read(*directory);
       removeDiscarded(*directory);
-      if (!all && (!metadata || metadata->secondsLeft(now) > 0 || isKept(*directory, *metadata))) continue;
-      if (auto destroyed = destroy(entry.name, !all)) {
+      // Nobody can use it any more, since a pool is known to its process alone.
+      const bool orphan = metadata && metadata->pooled && metadata->pooled_by && !metadata->pooled_by->isAlive();
+      const bool expired = metadata && metadata->secondsLeft(now) <= 0 && !isKept(*directory, *metadata);
+      if (!all && !orphan && !expired) continue;
+      if (auto destroyed = destroy(entry.name, !all && !orphan)) {
         removed.push_back(entry.name);
       } else if (const auto left = cache_->read(*directory);
                  !first && paths_.sessions().enter(entry.name) && (all || (left && left->secondsLeft(now) <= 0))) {
@@ -479,10 +483,25 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       (void)supervise::removeForeignTree(paths_.sessions(), entry.name);
     }
   }
+  removeStaleNames();
   emptyTrash();
   if (all) paths_.removeEmptyMemoryStores();
   if (first) return fail(*first);
   return removed;
+}
+
+// A process that died while it handed out a pooled session leaves a name without a session of that name.
+void Store::removeStaleNames() {
+  auto lock = paths_.lockAll();
+  const auto names = paths_.sessions().list(kNames);
+  if (!lock || !names) return;
+  for (const sys::DirectoryEntry& name : *names) {
+    const std::string file = std::string(kNames) + "/" + name.name;
+    if (name.name.starts_with('.')) (void)paths_.sessions().remove(file);  // was to replace one
+    const auto id = paths_.sessions().readFile(file, 64);
+    if (id && !paths_.sessions().stat(*id) && !paths_.sessions().stat(std::string(kNew) + *id))
+      (void)paths_.sessions().remove(file);
+  }
 }
 
 void Store::emptyTrash() {

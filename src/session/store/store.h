@@ -88,6 +88,7 @@ class Store {
   [[nodiscard]] bool isKept(const sys::RootDir& directory, const Metadata& metadata) const;
   /// `only_expired`: an error if the session was renewed meanwhile.
   Result<void> destroy(const std::string& id, bool only_expired);
+  void removeStaleNames();
   // The caller of these three holds the lock of all sessions.
   /// Gives the name to a session; an error if another one has it. Nothing for an empty name.
   Result<void> claimNameLocked(const std::string& name, const std::string& id, bool durable);

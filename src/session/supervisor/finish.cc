@@ -92,7 +92,7 @@ void Supervisor::finish(Command& command) {
   if (command.recorded) record_.ended(result);
   if (command.background()) {
     if (command.executed) {
-      (void)writeEnd(*logs_, command.exec, endRecordOf(command, result));
+      storeEnd(command.exec, endRecordOf(command, result));
     } else {
       removeCommandFiles(*logs_, command.exec);
     }
@@ -113,6 +113,13 @@ void Supervisor::finish(Command& command) {
   }
   if (Command* still = find(number)) removeCommand(*still);
   stopIfUnused();
+}
+
+void Supervisor::storeEnd(std::uint32_t exec, const EndRecord& record) {
+  constexpr std::chrono::milliseconds kRetryAfter{500};
+  if (writeEnd(*logs_, exec, record)) return;
+  // The disk is full. Without its end the command would seem to run for ever.
+  loop_.at(Clock::now() + kRetryAfter, [this, exec, record] { storeEnd(exec, record); });
 }
 
 void Supervisor::removeCommand(Command& command) {

@@ -199,6 +199,8 @@ class Supervisor {
   void noteOutOfMemory(Command& command);
   /// Makes the result, records the end, replies to the client and removes the command, which is destroyed.
   void finish(Command& command);
+  /// Stores how a background command ended, later if it cannot be stored now.
+  void storeEnd(std::uint32_t exec, const EndRecord& record);
   /// Cancels the command's timers, closes its descriptors, gives its cgroup back and destroys it. Sends no reply.
   void removeCommand(Command& command);
   /// By Command::number; null if there is none.

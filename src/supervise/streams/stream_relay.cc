@@ -82,7 +82,11 @@ void StreamRelay::onEvents(int descriptor, short events) {
     polls_[i].revents = static_cast<short>(same ? events : 0);
     if (same) is_ready[static_cast<int>(parts_[i])] = true;
   }
-  if (is_ready[static_cast<int>(Part::input)]) input_.pump(polls_);
+  if (is_ready[static_cast<int>(Part::input)]) {
+    // SIGWINCH may still be pending, and what was typed after a resize must find the new size.
+    resizeTerminal();
+    input_.pump(polls_);
+  }
   if (is_ready[static_cast<int>(Part::out)]) out_->pump();
   if (is_ready[static_cast<int>(Part::err)]) err_->pump();
   update();

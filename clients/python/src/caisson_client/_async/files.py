@@ -1,8 +1,11 @@
 """Files of a sandbox's workspace. Paths are relative to it, or absolute inside it."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import secrets
+import shutil
 from collections.abc import Iterable, Iterator
 from typing import Any, List, Union
 
@@ -58,7 +61,7 @@ class AsyncFiles:
         return await self.write(path, _blocks(source), mode=mode)
 
     async def download(self, path: str, target: str | os.PathLike[str]) -> int:
-        """Copies a file of the sandbox to a local file. Returns its size."""
+        """Copies a file of the sandbox to a local file, which appears only when it is complete. Returns its size."""
         return await _save(await self._content(path, {}), target)
 
     async def unpack(self, source: str | os.PathLike[str], path: str = ".") -> None:
@@ -99,15 +102,27 @@ class AsyncFiles:
 
 
 async def _save(response: Response, target: str | os.PathLike[str]) -> int:
+    """Writes a part file and renames it at the end, so that a download that breaks leaves the target as it was."""
+    path = os.path.realpath(os.fspath(target))
+    replaces = not os.path.lexists(path) or os.path.isfile(path)  # not a pipe or device
+    part = f"{path}.{secrets.token_hex(6)}.part" if replaces else path
     size = 0
     try:
-        with open(target, "wb") as file:
+        with open(part, "xb" if replaces else "wb") as file:
             while True:
                 piece = await response.read_piece()
                 if not piece:
-                    return size
+                    break
                 size += len(piece)
                 await run_blocking(file.write, piece)
+        if replaces:
+            if os.path.exists(path):
+                shutil.copymode(path, part)
+            os.replace(part, path)
     except BaseException:
         response.close()
+        if replaces:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(part)
         raise
+    return size

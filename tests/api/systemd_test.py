@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""The units in packaging/systemd: valid, and started by a real systemd, as the user manager of an ordinary user.
+
+Needs root: the manager runs in new control groups and namespaces, so that it changes nothing of the machine.
+"""
+import json
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import api
+
+UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../packaging/systemd")
+SYSTEMD = "/lib/systemd/systemd"
+INSIDE = "CAISSON_TEST_CGROUPS"
+
+
+def read_unit(name):
+    with open(os.path.join(UNITS, name)) as file:
+        return file.read()
+
+
+def ordinary_user():
+    return next((one for one in pwd.getpwall() if 1000 <= one.pw_uid < 60000), None)
+
+
+class Scratch(unittest.TestCase):
+    def setUp(self):
+        self.place = tempfile.mkdtemp(prefix="ca-sd-", dir="/tmp")
+        os.chmod(self.place, 0o755)
+        self.addCleanup(shutil.rmtree, self.place, ignore_errors=True)
+
+    def install(self, directory, names, **changes):
+        """Writes units under their installed names. Returns their paths."""
+        os.makedirs(directory, exist_ok=True)
+        paths = []
+        for source, target in names.items():
+            text = read_unit(source).replace("/usr/bin/caisson", os.path.abspath(api.CAISSON))
+            for old, new in changes.items():
+                text = text.replace(old, new)
+            paths.append(os.path.join(directory, target))
+            with open(paths[-1], "w") as file:
+                file.write(text)
+        return paths
+
+
+class Verify(Scratch):
+    def test_units_are_valid(self):
+        # CONFORMS("R-HTTP-10")
+        user = self.install(os.path.join(self.place, "user"), {"caisson.service": "caisson.service", "caisson.socket": "caisson.socket"})
+        system = self.install(os.path.join(self.place, "system"),
+                              {"caisson-system.service": "caisson.service", "caisson-system.socket": "caisson.socket"})
+        environment = dict(os.environ, XDG_RUNTIME_DIR=self.place)
+        for command in (["--user", *user], system):
+            done = subprocess.run(["systemd-analyze", "verify", *command], env=environment, capture_output=True, text=True, timeout=60)
+            self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+
+class UserManager(Scratch):
+    def setUp(self):
+        super().setUp()
+        self.user = ordinary_user()
+        self.home, self.run = os.path.join(self.place, "h"), os.path.join(self.place, "r")
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.install(os.path.join(self.home, ".config/systemd/user"),
+                     {"caisson.service": "caisson.service", "caisson.socket": "caisson.socket"}, **{"127.0.0.1:7080": f"127.0.0.1:{self.port}"})
+        os.mkdir(self.run, 0o700)
+        subprocess.run(["chown", "-R", f"{self.user.pw_uid}:{self.user.pw_gid}", self.home, self.run], check=True)
+        self.log = open(os.path.join(self.place, "log"), "w+")
+        self.addCleanup(self.log.close)
+        self.manager = subprocess.Popen([*self.as_user(), SYSTEMD, "--user"], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.addCleanup(self.end_manager)
+        # The state is "degraded" where a unit of the distribution fails: only the manager itself matters here.
+        running = api.wait_until(lambda: self.control("is-system-running").stdout.strip() in ("running", "degraded"), 60)
+        self.assertTrue(running, self.messages())
+
+    def as_user(self):
+        environment = {"PATH": "/usr/bin:/bin", "HOME": self.home, "XDG_RUNTIME_DIR": self.run, "SYSTEMD_LOG_TARGET": "console"}
+        identity = ["setpriv", "--reuid", str(self.user.pw_uid), "--regid", str(self.user.pw_gid), "--init-groups"]
+        return [*identity, "env", "-i", *(f"{name}={value}" for name, value in environment.items())]
+
+    def control(self, *words):
+        return subprocess.run([*self.as_user(), "systemctl", "--user", *words], capture_output=True, text=True, timeout=60)
+
+    def messages(self):
+        self.log.seek(0)
+        return self.log.read()
+
+    def end_manager(self):
+        self.manager.terminate()
+        try:
+            self.manager.wait(30)
+        except subprocess.TimeoutExpired:
+            self.manager.kill()
+            self.manager.wait()
+
+    def caisson(self, *words):
+        return subprocess.run([*self.as_user(), api.CAISSON, *words], capture_output=True, text=True, timeout=60)
+
+    def main_pid(self):
+        return int(self.control("show", "-p", "MainPID", "--value", "caisson.service").stdout)
+
+    def is_active(self):
+        return self.control("is-active", "caisson.service").stdout.strip() == "active"
+
+    def test_socket_starts_the_service_and_sandboxes_outlive_it(self):
+        # CONFORMS("R-HTTP-9", "R-HTTP-10")
+        started = self.control("start", "caisson.socket")
+        self.assertEqual(started.returncode, 0, started.stderr + self.messages())
+        self.assertFalse(self.is_active())
+        token = self.caisson("token", "create", "ci").stdout.strip()
+        path = os.path.join(self.home, ".local/share/caisson/server/socket")
+        self.assertTrue(os.path.exists(path))
+        server = type("S", (), {"socket": path, "port": self.port})()
+        client = api.Client(server, token, unix=False)
+        box = client.create(name="kept")
+        self.assertTrue(self.is_active())
+        self.assertEqual(client.run(box, "echo hi").json["stdout"], "hi\n")
+        command = client.run(box, "sleep 1000", mode="background").json["id"]
+        # Root is not the owner on another user's socket.
+        self.assertEqual(api.Client(server).call("GET", "/v1/whoami").status, 401)
+
+        def still_runs():
+            return client.call("GET", f"/v1/sandboxes/{box}/commands/{command}").json["running"]
+
+        first = self.main_pid()
+        os.kill(first, 9)  # Restart=on-failure; connections wait in the socket meanwhile
+        self.assertTrue(still_runs())
+        self.assertNotEqual(self.main_pid(), first)
+        self.assertEqual(self.control("restart", "caisson.service").returncode, 0)
+        self.assertTrue(still_runs())
+        self.assertEqual(self.control("stop", "caisson.service", "caisson.socket").returncode, 0)
+        self.assertFalse(self.is_active())
+        listed = self.caisson("session", "list", "--json").stdout
+        self.assertTrue(json.loads(listed)["sessions"][0]["live"], listed)
+        self.assertEqual(self.control("start", "caisson.socket").returncode, 0)
+        self.assertTrue(still_runs())
+        self.assertEqual(client.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+        cleaned = self.caisson("clean", "--all")
+        self.assertEqual(cleaned.returncode, 0, cleaned.stderr)
+
+
+def cgroups():
+    """The hierarchies in which systemd tracks processes: v2, or v1's own and that of v2 beside it."""
+    root = "/sys/fs/cgroup"
+    if os.path.exists(f"{root}/cgroup.procs"):
+        return [root]
+    return [path for path in (f"{root}/systemd", f"{root}/unified") if os.path.exists(f"{path}/cgroup.procs")]
+
+
+def start_inside():
+    """Starts this test again in new namespaces and control groups. Returns its exit status."""
+    groups = [os.path.join(path, f"caisson-test-{os.getpid()}") for path in cgroups()]
+    user = ordinary_user()
+    for group in groups:
+        os.mkdir(group)
+        for path in (group, f"{group}/cgroup.procs"):
+            os.chown(path, user.pw_uid, user.pw_gid)
+    command = ["unshare", "--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable, *sys.argv]
+    try:
+        return subprocess.run(command, env=dict(os.environ, **{INSIDE: " ".join(groups)})).returncode
+    finally:
+        for group in groups:
+            for directory, _, _ in os.walk(group, topdown=False):
+                api.wait_until(lambda: remove_group(directory), 10)
+
+
+def remove_group(path):
+    try:
+        os.rmdir(path)
+    except OSError:
+        return False
+    return True
+
+
+def enter():
+    for group in os.environ[INSIDE].split():
+        with open(f"{group}/cgroup.procs", "w") as file:
+            file.write("0")
+    # A manager of users refuses to run where systemd did not start the machine.
+    os.makedirs("/run/systemd", exist_ok=True)
+    subprocess.run(["mount", "-t", "tmpfs", "caisson-test", "/run/systemd"], check=True)
+    os.mkdir("/run/systemd/system")
+
+
+if __name__ == "__main__":
+    missing = [name for name in ("systemctl", "systemd-analyze", "setpriv", "unshare") if shutil.which(name) is None]
+    if missing or not os.path.exists(SYSTEMD) or os.getuid() != 0 or ordinary_user() is None:
+        print("needs root, an ordinary user and systemd", *missing)
+        raise SystemExit(77)
+    if not os.environ.get(INSIDE):
+        raise SystemExit(start_inside())
+    enter()
+    api.main()
