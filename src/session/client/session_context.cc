@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 #include "approval/owner.h"
@@ -20,6 +22,8 @@
 namespace caisson::session {
 namespace {
 
+constexpr int kClientLockTries = 25;
+constexpr auto kClientLockPause = std::chrono::milliseconds(10);
 constexpr int kAttempts = 3;
 
 std::string restartNotice(std::string_view reason) {
@@ -155,7 +159,13 @@ Result<RunResult> SessionContext::exec(const ExecRequest& request) {
   if (auto checked = checkExec(request, metadata_.policy); !checked) return fail(checked.error());
   if (auto reviewed = reviewHosts(); !reviewed) return fail(reviewed.error());
   if (isCommitPending(directory_)) {
-    if (auto free = lockFile(directory_, kLockFile, false)) {  // otherwise the commit is in progress
+    // The supervisor, too, has the lock for a moment. Whoever has it for longer is committing.
+    auto free = lockFile(directory_, kLockFile, false);
+    for (int tries = 1; !free && tries < kClientLockTries; ++tries) {
+      std::this_thread::sleep_for(kClientLockPause);
+      free = lockFile(directory_, kLockFile, false);
+    }
+    if (free) {
       free->reset();
       if (auto held = lock(); !held) return fail(held.error());
     }
