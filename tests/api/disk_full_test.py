@@ -63,6 +63,9 @@ class DiskFull(unittest.TestCase):
         cls.home.free()
         cls.workspace.free()
         cls.server.close()
+        for disk in (cls.home, cls.workspace):
+            subprocess.run(["umount", "-l", disk.path], check=True)
+            os.rmdir(disk.path)
 
     def tearDown(self):
         self.home.free()
