@@ -142,8 +142,11 @@ TEST_F(McpBounds, ExtremeValuesOfEveryOfferedParameterShowNothingMore) {
 TEST_F(McpBounds, HiddenFileIsRefusedAndRecordedAsAResourceAndInCompletion) {
   const auto client = startNarrow();
   const std::string id = create(*client);
-  for (const std::string path : {"secret/key", "secret", "./secret/key", "a/../secret/key", "%73ecret/key"}) {
-    const Json refused = client->request("resources/read", {{"uri", "caisson://" + id + "/fs/" + path}});
+  for (const std::string path : {"fs/secret/key", "fs/secret", "fs/./secret/key", "fs/a/../secret/key",
+                                 "fs/%73ecret/key", "fs/secret/key?offset=0&limit=9", "root/workspace/secret/key"}) {
+    const Json refused = client->request("resources/read", {{"uri", "caisson://" + id + "/" + path}});
+    const char* reason = contains(path, "..") ? "No such file" : "the policy hides /workspace/secret";
+    EXPECT_TRUE(contains(refused.dump(), reason)) << path << refused;
     EXPECT_EQ(refused["error"]["code"], kInvalidParams) << path << refused;
     EXPECT_FALSE(contains(refused.dump(), kSecret)) << path;
     EXPECT_TRUE(isRecorded("\"parameter\":\"uri\"")) << path;

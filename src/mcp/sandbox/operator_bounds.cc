@@ -8,7 +8,6 @@
 #include "audit/log.h"
 #include "image/lookup.h"
 #include "mcp/log.h"
-#include "mcp/protocol/uri.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/tools.h"
 #include "mcp/sandbox/workspace.h"
@@ -270,7 +269,6 @@ std::optional<Excess> findExcess(const OperatorBounds& bounds, const Tool& tool,
 }
 
 std::optional<Excess> findResourceExcess(const OperatorBounds& bounds, std::string_view uri) {
-  constexpr std::string_view kFiles = "/fs/";
   const Tool* tool = toolOfResource(uri);
   if (tool == nullptr) return std::nullopt;
   if (!bounds.offers(*tool)) {
@@ -278,10 +276,9 @@ std::optional<Excess> findResourceExcess(const OperatorBounds& bounds, std::stri
     excess.parameter = "uri";
     return excess;
   }
-  const std::size_t files = uri.find(kFiles);
-  const auto path = files == std::string_view::npos ? std::nullopt : decodePercent(uri.substr(files + kFiles.size()));
-  if (!path) return std::nullopt;
-  auto excess = findExcess(bounds, kReadTool, {{"path", *path}});
+  const auto file = parseFileUri(uri);
+  if (!file) return std::nullopt;
+  auto excess = findExcess(bounds, kReadTool, {{"path", file->path}});
   if (excess) excess->parameter = "uri";
   return excess;
 }
