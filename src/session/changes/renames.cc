@@ -18,18 +18,18 @@ constexpr std::size_t kMaxSimilar = 200;  // candidates on each side
 constexpr std::size_t kMaxSimilarLines = 10'000;
 constexpr unsigned kLeastSimilarity = 50;
 
-/// Lines of a text by hash, sorted, with their length.
-struct Lines {
+/// FileLines of a text by hash, sorted, with their length.
+struct FileLines {
   std::size_t item = 0;
   std::uint64_t size = 0;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> hashes;
 };
 
-std::optional<Lines> linesOf(const RenameCandidate& candidate, const ReadCandidate& read) {
+std::optional<FileLines> linesOf(const RenameCandidate& candidate, const ReadCandidate& read) {
   if (candidate.size == 0 || candidate.size > kMaxSimilarBytes) return std::nullopt;
   const auto content = read(candidate.item);
   if (!content || isBinary(*content)) return std::nullopt;
-  Lines lines{candidate.item, content->size(), {}};
+  FileLines lines{candidate.item, content->size(), {}};
   const auto texts = splitLines(*content);
   if (texts.size() > kMaxSimilarLines) return std::nullopt;
   for (const std::string_view line : texts) {
@@ -41,7 +41,7 @@ std::optional<Lines> linesOf(const RenameCandidate& candidate, const ReadCandida
 
 Digest digestOf(std::string_view content) { return Sha256().add(content).finish(); }
 
-unsigned similarity(const Lines& a, const Lines& b) {
+unsigned similarity(const FileLines& a, const FileLines& b) {
   const std::uint64_t larger = std::max(a.size, b.size), smaller = std::min(a.size, b.size);
   if (larger == 0 || smaller * 100 / larger < kLeastSimilarity) return 0;
   std::uint64_t common = 0;
@@ -106,7 +106,7 @@ class Finder {
       if (!used_to_.contains(one.item)) targets.push_back(one);
     }
     if (sources.empty() || targets.empty() || sources.size() > kMaxSimilar || targets.size() > kMaxSimilar) return;
-    std::vector<Lines> from, to;
+    std::vector<FileLines> from, to;
     for (const RenameCandidate& one : sources) {
       if (auto lines = linesOf(one, read_)) from.push_back(std::move(*lines));
     }
@@ -114,8 +114,8 @@ class Finder {
       if (auto lines = linesOf(one, read_)) to.push_back(std::move(*lines));
     }
     std::vector<Rename> pairs;
-    for (const Lines& target : to) {
-      for (const Lines& source : from) {
+    for (const FileLines& target : to) {
+      for (const FileLines& source : from) {
         const unsigned percent = similarity(source, target);
         if (percent >= kLeastSimilarity) pairs.push_back({source.item, target.item, std::min(percent, 99U)});
       }
