@@ -103,7 +103,8 @@ class AsyncFiles:
 
 async def _save(response: Response, target: str | os.PathLike[str]) -> int:
     """Writes a part file and renames it at the end, so that a download that breaks leaves the target as it was."""
-    path = os.path.realpath(os.fspath(target))
+    name: str = os.fspath(target)
+    path: str = os.path.realpath(name)
     replaces = not os.path.lexists(path) or os.path.isfile(path)  # not a pipe or device
     part = f"{path}.{secrets.token_hex(6)}.part" if replaces else path
     size = 0
