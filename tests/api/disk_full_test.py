@@ -74,7 +74,8 @@ class DiskFull(unittest.TestCase):
         box = self.alice.create()
         self.assertEqual(self.alice.run(box, "echo works").json["stdout"], "works\n")
         for one in self.owner.call("GET", "/v1/sandboxes").json["sandboxes"]:
-            self.assertEqual(self.owner.call("DELETE", f"/v1/sandboxes/{one['id']}").status, 204)
+            gone = self.owner.call("DELETE", f"/v1/sandboxes/{one['id']}")
+            self.assertEqual(gone.status, 204, gone)
         self.assertEqual(self.server.caisson("audit", "verify").returncode, 0)
 
     def assertFull(self, reply):
