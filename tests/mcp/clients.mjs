@@ -310,7 +310,7 @@ async function modernTasksOverHttp() {
     modernTasks(() => new v2.StreamableHTTPClientTransport(url, options), where, true));
 }
 
-// The official client of tasks, both generations. It sends the requests of 2026-07-28 through a transport of its own.
+// The official tasks client, for both protocol versions. Requests of 2026-07-28 need a separate transport.
 async function officialTasks(kind) {
   await withHttpServer(async (where, url, options) => {
     const modern = kind === 'v2-modern';
@@ -366,7 +366,7 @@ async function officialTasks(kind) {
     const endless = await begin({ command: 'sleep 300' });
     await endless.cancel();
     assert.equal((await endless.settle()).outcome.status, 'cancelled');
-    // Another client goes on with nothing but the reference.
+    // A second client continues the task; it has only the task's reference.
     const left = await begin({ command: 'sleep 2; echo resumed' });
     const other = await connect();
     const { outcome: resumed } = await (await open(other).resumeTask(left.serializeReference())).settle();

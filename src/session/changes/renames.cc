@@ -18,7 +18,7 @@ constexpr std::size_t kMaxSimilar = 200;  // candidates on each side
 constexpr std::size_t kMaxSimilarLines = 10'000;
 constexpr unsigned kLeastSimilarity = 50;
 
-/// FileLines of a text by hash, sorted, with their length.
+/// The lines of a text by hash, sorted, with their length.
 struct FileLines {
   std::size_t item = 0;
   std::uint64_t size = 0;
