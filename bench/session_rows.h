@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "caisson/session.h"
+#include "caisson/session_pool.h"
 #include "scratch.h"
 
 namespace bench {

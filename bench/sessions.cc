@@ -15,7 +15,7 @@
 #include <functional>
 #include <map>
 
-#include "caisson/session.h"
+#include "caisson/session_pool.h"
 #include "process.h"
 #include "scratch.h"
 #include "session_rows.h"

@@ -10,3 +10,4 @@
 #include "caisson/policy.h"
 #include "caisson/run.h"
 #include "caisson/session.h"
+#include "caisson/session_pool.h"

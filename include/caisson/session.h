@@ -457,29 +457,9 @@ class Session {
   std::shared_ptr<session::SessionContext> context_;
 };
 
-namespace session {
-class Pool;
-}
-
-/// Pre-created sessions, for servers that hand out many of the same kind. A thread of the pool keeps `size` of them
-/// ready: running sandboxes in which no command ever ran. Each is handed out once and never reused, so no state leaks
-/// from one user to the next.
-class SessionPool {
- public:
-  /// Returns a ready session, as if created now; creates one if none is ready. `name` as in SessionOptions.
-  Result<Session> take(const std::string& name = {}, double ttl_seconds = 3600);
-  /// How many sessions wait to be handed out.
-  [[nodiscard]] std::size_t ready() const;
-
-  /// Destroys the sessions that were not handed out.
-  ~SessionPool();
-  SessionPool(SessionPool&&) noexcept;
-  SessionPool& operator=(SessionPool&&) noexcept;
-  explicit SessionPool(std::unique_ptr<session::Pool> pool);
-
- private:
-  std::unique_ptr<session::Pool> pool_;
-};
+// caisson/session_pool.h
+struct PoolOptions;
+class SessionPool;
 
 /// All sessions of this user below one CAISSON_HOME.
 class SessionStore {
@@ -491,8 +471,9 @@ class SessionStore {
   /// Creates a session and starts its sandbox. First removes expired sessions that are no longer kept, at most once a
   /// minute.
   Result<Session> create(const SessionOptions& options);
-  /// Creates a pool of such sessions, and the first of them; take() sets their name and TTL. `size` is 1 to 64. An
-  /// error for a policy with network.published_ports.
+  /// Creates a pool of such sessions, and the first of them; take() sets their name and TTL. An error for a policy with
+  /// network.published_ports.
+  Result<SessionPool> pool(const SessionOptions& options, PoolOptions pool_options);
   Result<SessionPool> pool(const SessionOptions& options, std::size_t size);
   /// Finds a session by id, by the beginning of one ("cs-" and at least 4 digits), or by name. Unknown and malformed
   /// ones are distinct errors; so are expired ones, unless they are kept because of uncommitted changes.

@@ -63,9 +63,12 @@ Result<void> App::startPools() {
     auto chosen = service::choosePolicy(owner, one.policy, options_.settings.allow_workspaces);
     if (!chosen) return std::unexpected(chosen.error());
     if (one.pool == 0) continue;
-    auto pool = sandboxes_->store().pool({.policy = chosen->policy, .keep = true}, one.pool);
+    PoolOptions pool_options{.size = one.pool, .new_name = service::Sandboxes::newKey};
+    pool_options.warm_up = one.warm_up.value_or(std::vector<std::string>{"true"});
+    pool_options.require_warm_up = one.warm_up.has_value();  // an image may have no `true`
+    auto pool = sandboxes_->store().pool({.policy = chosen->policy, .keep = true}, std::move(pool_options));
     if (!pool) return std::unexpected(pool.error());
-    pools_.emplace(one.name, *std::move(pool));
+    pools_.emplace(one.name, TemplatePool{*std::move(pool), *std::move(chosen)});
   }
   return {};
 }
@@ -76,14 +79,14 @@ const service::Template* App::findTemplate(std::string_view name) const {
   return nullptr;
 }
 
-SessionPool* App::pool(const std::string& template_name) {
+TemplatePool* App::pool(const std::string& template_name) {
   const auto found = pools_.find(template_name);
   return found == pools_.end() ? nullptr : &found->second;
 }
 
 std::map<std::string, std::size_t> App::readyPools() {
   std::map<std::string, std::size_t> ready;
-  for (const auto& [name, pool] : pools_) ready[name] = pool.ready();
+  for (const auto& [name, pool] : pools_) ready[name] = pool.sessions.ready();
   return ready;
 }
 

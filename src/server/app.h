@@ -33,6 +33,12 @@ struct AppOptions {
   std::optional<std::size_t> preview_listener;  ///< index of the listener that serves previews only
 };
 
+/// Sandboxes of one template that are ready in advance.
+struct TemplatePool {
+  SessionPool sessions;
+  service::ChosenPolicy chosen;  ///< what all of them were created with
+};
+
 class App final : public http::Handler {
  public:
   static Result<std::unique_ptr<App>> create(AppOptions options);
@@ -58,7 +64,7 @@ class App final : public http::Handler {
   std::shared_ptr<void> takeSlot(const service::Principal& caller, Lasting kind);
   /// The template of this name, or null; its pool, or null.
   const service::Template* findTemplate(std::string_view name) const;
-  SessionPool* pool(const std::string& template_name);
+  TemplatePool* pool(const std::string& template_name);
   std::map<std::string, std::size_t> readyPools();
   /// For metrics.
   void attach(const http::Server& server) { server_ = &server; }
@@ -105,7 +111,7 @@ class App final : public http::Handler {
   std::unique_ptr<service::Inbox> inbox_;
   std::unique_ptr<service::Webhooks> webhooks_;
   std::mutex pools_mutex_;
-  std::map<std::string, SessionPool> pools_;
+  std::map<std::string, TemplatePool> pools_;
   std::mutex rate_mutex_;
   struct Bucket {
     double left = 0;

@@ -143,9 +143,11 @@ http::Response createSandbox(Call& call) {
   }
   // A template is the owner's: it may have what a token may not choose.
   const service::Principal owner{.id = "owner", .name = "owner", .owner = true};
-  auto chosen =
-      service::choosePolicy(made != nullptr ? owner : call.caller, made != nullptr ? made->policy : optionsOf(call),
-                            call.app.options().settings.allow_workspaces);
+  TemplatePool* const pool = made != nullptr ? call.app.pool(made->name) : nullptr;
+  auto chosen = pool != nullptr ? Result<service::ChosenPolicy>(pool->chosen)
+                                : service::choosePolicy(made != nullptr ? owner : call.caller,
+                                                        made != nullptr ? made->policy : optionsOf(call),
+                                                        call.app.options().settings.allow_workspaces);
   if (!chosen) return problemOf(chosen.error());
   std::vector<service::PendingApproval> missing;
   const auto approved = call.app.inbox().require(call.caller, "", chosen->needs_approval, missing);
@@ -162,8 +164,8 @@ http::Response createSandbox(Call& call) {
   record.disk = model.filesystem.max_total_size.value_or(0);
   SessionOptions options{.policy = chosen->policy};
   options.ttl_seconds = call.number("sandbox_timeout", 3600);
-  SessionPool* const pool = made != nullptr ? call.app.pool(made->name) : nullptr;
-  auto sandbox = call.app.sandboxes().create(call.caller, std::move(record), std::move(options), pool);
+  auto sandbox = call.app.sandboxes().create(call.caller, std::move(record), std::move(options),
+                                             pool != nullptr ? &pool->sessions : nullptr);
   if (!sandbox) return problemOf(sandbox.error());
   return created(call, *sandbox);
 }

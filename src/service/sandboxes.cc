@@ -184,17 +184,26 @@ void Sandboxes::abandon(const std::string& key) {
 
 Result<SandboxPointer> Sandboxes::create(const Principal& caller, SandboxRecord record, SessionOptions options,
                                          SessionPool* pool) {
-  if (record.key.empty()) record.key = newKey();
   record.owner = caller.id;
   record.owner_name = caller.name;
   record.created = std::time(nullptr);
-  if (auto reserved = reserve(caller, record); !reserved) return std::unexpected(reserved.error());
-  options.name = record.key;
-  options.keep = true;
-  options.wait_for_disk = false;
-  auto session = pool != nullptr ? pool->take(record.key, options.ttl_seconds) : store_->create(options);
+  bool reserved = false;
+  const auto reserveAs = [&](const std::string& key) {
+    record.key = key;
+    auto done = reserve(caller, record);
+    reserved = done.has_value();
+    return done;
+  };
+  const auto createNow = [&]() -> Result<Session> {
+    options.name = record.key.empty() ? newKey() : record.key;
+    options.keep = true;
+    options.wait_for_disk = false;
+    if (auto done = reserveAs(options.name); !done) return std::unexpected(done.error());
+    return store_->create(options);
+  };
+  auto session = pool != nullptr ? pool->take(record.key, options.ttl_seconds, reserveAs) : createNow();
   if (!session) {
-    abandon(record.key);
+    if (reserved) abandon(record.key);
     return std::unexpected(session.error());
   }
   auto sandbox = remember(session->id(), std::move(record));

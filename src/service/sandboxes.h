@@ -14,7 +14,7 @@
 #include <thread>
 #include <utility>
 
-#include "caisson/session.h"
+#include "caisson/session_pool.h"
 #include "service/events.h"
 #include "service/principal.h"
 #include "sys/root_dir.h"

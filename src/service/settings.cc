@@ -38,6 +38,9 @@ class TableReader {
       into.push_back(item.text);
     }
   }
+  void texts(std::string_view key, std::optional<std::vector<std::string>>& into) {
+    if (take(key) != nullptr) texts(key, into.emplace());
+  }
   void number(std::string_view key, double& into) {
     const Node* node = take(key);
     if (node == nullptr) return;
@@ -106,6 +109,7 @@ Result<Template> readTemplate(const std::string& file, const std::string& name, 
   reader.variables("environment", made.policy.environment);
   reader.texts("allowed_hosts", made.policy.allowed_hosts);
   reader.size("pool", made.pool, kMaxPool);
+  reader.texts("warm_up", made.warm_up);
   std::string policy_file;
   reader.text("policy", policy_file);
   if (auto finished = reader.finish(); !finished) return std::unexpected(finished.error());

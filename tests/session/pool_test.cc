@@ -62,6 +62,42 @@ TEST_F(SessionPoolTest, IsBoundedAndLeavesNothing) {
   EXPECT_EQ(inStore(), 0U);
 }
 
+TEST_F(SessionPoolTest, RunsTheWarmUpInEachSessionBeforeItIsReady) {
+  auto pool = store->pool(options(), {.size = 2, .warm_up = {"sh", "-c", "echo warm > /tmp/w"}});
+  ASSERT_TRUE(pool) << pool.error().message();
+  for (int i = 0; i < 3; ++i) {
+    auto session = pool->take();
+    ASSERT_TRUE(session) << session.error().message();
+    EXPECT_EQ(output(*session, "cat /tmp/w"), "warm\n");
+  }
+}
+
+TEST_F(SessionPoolTest, RefusesAWarmUpThatFails) {
+  const auto pool = store->pool(options(), {.size = 2, .warm_up = {"sh", "-c", "echo no module >&2; exit 3"}});
+  ASSERT_FALSE(pool);
+  EXPECT_NE(pool.error().message().find("no module"), std::string::npos) << pool.error().message();
+  EXPECT_EQ(inStore(), 0U);
+  EXPECT_TRUE(store->pool(options(), {.size = 1, .warm_up = {"no-such-program"}, .require_warm_up = false}));
+}
+
+TEST_F(SessionPoolTest, KeepsASessionWhoseHandOutWasRefused) {
+  int made = 0;
+  auto pool = store->pool(options(), {.size = 1, .new_name = [&] { return "ready-" + std::to_string(++made); }});
+  ASSERT_TRUE(pool) << pool.error().message();
+  std::string offered;
+  const auto refused = pool->take({}, 3600, [&](const std::string& name) -> Result<void> {
+    offered = name;
+    return std::unexpected(Error{.reason = "over quota"});
+  });
+  EXPECT_FALSE(refused);
+  EXPECT_EQ(offered, "ready-1");
+  EXPECT_TRUE(store->list()->empty());
+  auto session = pool->take();
+  ASSERT_TRUE(session) << session.error().message();
+  EXPECT_EQ(session->info()->name, "ready-1") << "the same one";
+  EXPECT_TRUE(store->find("ready-1"));
+}
+
 TEST_F(SessionPoolTest, SeesConflictsFromTheMomentItIsTaken) {
   workspace.write("a", "1\n");
   auto pool = store->pool(options(), 1);

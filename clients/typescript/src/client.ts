@@ -7,7 +7,7 @@ import { localEndpoint, parseUrl } from "./endpoint.js";
 import { CaissonError, ConnectionFailedError, errorOf, ProtocolError } from "./errors.js";
 import { Events, EventSource } from "./events.js";
 import { startServer } from "./local.js";
-import { isRepeatable, NoServerError, readAll, Transport } from "./transport.js";
+import { isRepeatable, NoServerError, Transport } from "./transport.js";
 import type { Body, Request, Response } from "./transport.js";
 
 const maxAttempts = 4;
@@ -116,7 +116,7 @@ export class Client {
   private async check(path: string, method: string, response: Response): Promise<Response> {
     this.options.on_response?.(method, path, response.status);
     if (response.status < 300) return response;
-    throw errorOf(response.status, (await readAll(response)).toString("utf8"));
+    throw errorOf(response.status, (await response.readAll()).toString("utf8"));
   }
 
   /** One request. Throws ApiError unless the status is 2xx; the body of the response is not read yet. */
@@ -127,7 +127,7 @@ export class Client {
 
   /** One request whose response is JSON; undefined if it has no content. */
   async request<Id extends OperationId>(id: Id, input: Input<Id>): Promise<Operations[Id]["result"]> {
-    const text = (await readAll(await this.send(id, input))).toString("utf8");
+    const text = (await (await this.send(id, input)).readAll()).toString("utf8");
     if (text === "") return undefined as Operations[Id]["result"];
     try {
       return JSON.parse(text) as Operations[Id]["result"];
@@ -194,7 +194,7 @@ export class Client {
 
   /** Figures for Prometheus. Needs the scope admin. */
   async metrics(): Promise<string> {
-    return (await readAll(await this.send("getMetrics", {}))).toString("utf8");
+    return (await (await this.send("getMetrics", {})).readAll()).toString("utf8");
   }
 
   /** The OpenAPI document of the server. */

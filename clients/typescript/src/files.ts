@@ -7,7 +7,6 @@ import { pipeline } from "node:stream/promises";
 
 import type { Client } from "./client.js";
 import { Events } from "./events.js";
-import { readAll } from "./transport.js";
 import type { Body, Response } from "./transport.js";
 import type { FileChange, FileInfo } from "./types.js";
 
@@ -31,7 +30,7 @@ export class Files {
     if (length === 0) return new Uint8Array();
     const whole = offset === 0 && length === undefined;
     const range = `bytes=${offset}-${length === undefined ? "" : offset + length - 1}`;
-    return readAll(await this.content(path, whole ? {} : { Range: range }));
+    return (await this.content(path, whole ? {} : { Range: range })).readAll();
   }
 
   /** The content of a file as text. */

@@ -214,7 +214,11 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
 }
 
 Result<SessionPool> SessionStore::pool(const SessionOptions& options, std::size_t size) {
-  auto made = session::Pool::start(store_, options, size);
+  return pool(options, PoolOptions{.size = size});
+}
+
+Result<SessionPool> SessionStore::pool(const SessionOptions& options, PoolOptions pool_options) {
+  auto made = session::Pool::start(store_, options, std::move(pool_options));
   if (!made) return fail(made.error());
   return SessionPool(std::move(*made));
 }
@@ -224,8 +228,8 @@ SessionPool::SessionPool(SessionPool&&) noexcept = default;
 SessionPool& SessionPool::operator=(SessionPool&&) noexcept = default;
 SessionPool::~SessionPool() = default;
 
-Result<Session> SessionPool::take(const std::string& name, double ttl_seconds) {
-  auto taken = pool_->take(name, ttl_seconds);
+Result<Session> SessionPool::take(const std::string& name, double ttl_seconds, const BeforeHandOut& before) {
+  auto taken = pool_->take(name, ttl_seconds, before);
   if (!taken) return fail(taken.error());
   return Session(std::move(*taken));
 }

@@ -235,13 +235,16 @@ Result<void> SessionContext::renew(double ttl_seconds) {
 Result<sys::Fd> SessionContext::handOut(const std::string& name, double ttl_seconds) {
   auto held = lock();
   if (!held) return fail(held.error());
+  const bool claimed_before = metadata_.name == name;
   metadata_.name = name;
   metadata_.pooled = false;
   metadata_.pooled_by.reset();
   metadata_.began = Moment::now();
   metadata_.setTtl(metadata_.began, ttl_seconds);
   if (auto noted = note("created", name); !noted) return fail(noted.error());
-  if (auto claimed = store_->claimName(name, id()); !claimed) return fail(claimed.error());
+  if (!claimed_before) {
+    if (auto claimed = store_->claimName(name, id()); !claimed) return fail(claimed.error());
+  }
   auto replaced = store_->exchangeMetadata(directory_, metadata_);
   if (!replaced || inLandlockTier(metadata_.policy)) return replaced;
   auto connection = connect();

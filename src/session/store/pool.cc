@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "base/text.h"
 #include "session/tier/tier_files.h"
 
 namespace caisson::session {
@@ -10,6 +11,7 @@ namespace {
 constexpr std::size_t kMaxReady = 64;
 // Pooled sessions of a dead server expire after this long, and the next clean-up removes them.
 constexpr double kWaitingSeconds = 900;
+constexpr double kWarmUpSeconds = 30;
 constexpr double kTooLittleLeft = 60;  // seconds; ready sessions that expire sooner are replaced
 constexpr auto kPauseAfterFailure = std::chrono::seconds(1);
 constexpr auto kLookEvery = std::chrono::seconds(30);
@@ -20,7 +22,8 @@ constexpr auto kQuietTime = std::chrono::milliseconds(20);
 }  // namespace
 
 Result<std::unique_ptr<Pool>> Pool::start(std::shared_ptr<Store> store, const SessionOptions& options,
-                                          std::size_t size) {
+                                          PoolOptions pool_options) {
+  const std::size_t size = pool_options.size;
   if (size == 0 || size > kMaxReady) {
     return fail(plainError(Stage::usage, "session pool", std::to_string(size), "not a usable size",
                            "keep 1 to " + std::to_string(kMaxReady) + " ready"));
@@ -35,18 +38,17 @@ Result<std::unique_ptr<Pool>> Pool::start(std::shared_ptr<Store> store, const Se
                            "only one session at a time can publish a port",
                            "leave it out, and use `caisson session expose`"));
   }
-  std::unique_ptr<Pool> pool(new Pool(std::move(store), options, size));
+  std::unique_ptr<Pool> pool(new Pool(std::move(store), options, std::move(pool_options)));
   // Create the first one synchronously, so that errors in the options show at once.
-  auto first = pool->make();
+  auto first = pool->make(pool->pool_options_.require_warm_up);
   if (!first) return fail(first.error());
   pool->ready_.push_back(std::move(*first));
   pool->thread_ = std::thread([raw = pool.get()] { raw->refill(); });
   return pool;
 }
 
-Pool::Pool(std::shared_ptr<Store> store, const SessionOptions& options, std::size_t size)
-    : store_(std::move(store)), options_(options), size_(size) {
-  options_.name.clear();
+Pool::Pool(std::shared_ptr<Store> store, const SessionOptions& options, PoolOptions pool_options)
+    : store_(std::move(store)), options_(options), pool_options_(std::move(pool_options)) {
   options_.ttl_seconds = kWaitingSeconds;
 }
 
@@ -63,15 +65,28 @@ Pool::~Pool() {
   }
 }
 
-Result<std::shared_ptr<SessionContext>> Pool::make() {
+Result<void> Pool::warmUp(SessionContext& handle, bool strict) const {
+  if (pool_options_.warm_up.empty()) return {};
+  const auto ran = handle.exec({.command = pool_options_.warm_up, .timeout_seconds = kWarmUpSeconds});
+  if (!strict || (ran && ran->outcome == OutcomeKind::exited && ran->exit_code == 0)) return {};
+  if (!ran) return fail(ran.error());
+  return fail(plainError(Stage::usage, "session pool", pool_options_.warm_up.front(),
+                         "the warm-up command failed: " + printable(ran->err.data.substr(0, 500)),
+                         "try it with `caisson run`, or leave it out"));
+}
+
+Result<std::shared_ptr<SessionContext>> Pool::make(bool strict) {
   store_->cleanSometimes();
-  auto made = store_->make(options_, true);
+  SessionOptions options = options_;
+  options.name = pool_options_.new_name ? pool_options_.new_name() : "";
+  auto made = store_->make(options, true);
   if (!made) return fail(made.error());
   auto handle = std::make_shared<SessionContext>(store_, std::move(*made));
   Result<void> prepared = handle->note("prepared");
   if (prepared) {
     if (auto connected = handle->connect(); !connected) prepared = fail(connected.error());
   }
+  if (prepared) prepared = warmUp(*handle, strict);
   if (prepared) return handle;
   (void)store_->destroy(handle->id());
   return fail(prepared.error());
@@ -90,12 +105,12 @@ void Pool::refill() {
       held.lock();
       continue;
     }
-    if (ready_.size() >= size_) {
+    if (ready_.size() >= pool_options_.size) {
       changed_.wait_for(held, kLookEvery);
       continue;
     }
     const auto calm = last_taken_ + kQuietTime;
-    if (2 * ready_.size() > size_ && std::chrono::steady_clock::now() < calm) {
+    if (2 * ready_.size() > pool_options_.size && std::chrono::steady_clock::now() < calm) {
       changed_.wait_until(held, calm);
       continue;
     }
@@ -120,7 +135,13 @@ std::shared_ptr<SessionContext> Pool::pop() {
   return handle;
 }
 
-Result<std::shared_ptr<SessionContext>> Pool::take(const std::string& name, double ttl_seconds) {
+void Pool::putBack(std::shared_ptr<SessionContext> handle) {
+  const std::lock_guard held(mutex_);
+  ready_.push_front(std::move(handle));
+}
+
+Result<std::shared_ptr<SessionContext>> Pool::take(const std::string& name, double ttl_seconds,
+                                                   const SessionPool::BeforeHandOut& before) {
   constexpr double kMaxTtl = 10.0 * 366 * 86400;
   if (!name.empty()) {
     if (auto checked = checkName("session create", name); !checked) return fail(checked.error());
@@ -135,7 +156,12 @@ Result<std::shared_ptr<SessionContext>> Pool::take(const std::string& name, doub
     if (!made) return made;
     handle = std::move(*made);
   }
-  auto replaced = handle->handOut(name, ttl_seconds);
+  const std::string handed_name = name.empty() ? handle->metadata().name : name;
+  if (auto agreed = before ? before(handed_name) : Result<void>(); !agreed) {
+    putBack(std::move(handle));
+    return fail(agreed.error());
+  }
+  auto replaced = handle->handOut(handed_name, ttl_seconds);
   if (!replaced) {
     handle->disconnect();
     (void)store_->destroy(handle->id());  // used or not, it is never handed out again

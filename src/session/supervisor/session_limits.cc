@@ -85,11 +85,11 @@ SessionLimits::~SessionLimits() {
 bool SessionLimits::needed(const plan::Plan& plan) { return plan.disk || plan.memory_bytes > 0 || plan.max_tasks > 0; }
 
 std::uint64_t SessionLimits::memoryKills() const {
-  return sandbox_.cgroup().valid() ? sandbox_.cgroup().usage().oom_kills.value_or(0) : 0;
+  return sandbox_.cgroup().valid() ? sandbox_.cgroup().oomKills().value_or(0) : 0;
 }
 
 std::uint64_t SessionLimits::deniedForks() const {
-  const auto counted = sandbox_.cgroup().valid() ? sandbox_.cgroup().usage().pids_limit_hits : std::nullopt;
+  const auto counted = sandbox_.cgroup().valid() ? sandbox_.cgroup().deniedForks() : std::nullopt;
   if (counted) return *counted;
   return watch_ && watch_->met() == Limit::processes ? 1 : 0;
 }

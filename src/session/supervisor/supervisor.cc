@@ -358,7 +358,7 @@ void Supervisor::onSandboxExited() {
   // Not from within the sandbox's own handler, which this would destroy.
   loop_.at(Clock::now(), [this] {
     std::string reason = "its memory was used up, or a process on the host killed it";
-    if (sandbox_ && sandbox_->cgroup().valid() && sandbox_->cgroup().usage().oom_kills.value_or(0) > 0) {
+    if (sandbox_ && sandbox_->cgroup().valid() && sandbox_->cgroup().oomKills().value_or(0) > 0) {
       reason = "its memory limit was exceeded";
       for (auto& [number, command] : commands_) {
         command->runner->noteCause(EndedBy::limit, Limit::memory);

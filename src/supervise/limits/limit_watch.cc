@@ -73,7 +73,7 @@ LimitWatch::LimitWatch(const plan::Plan& plan, const sys::Cgroup& cgroup,
 
 void LimitWatch::countCpu(pid_t init) {
   if (!plan_.cpu_seconds) return;
-  if (cgroup_.usage().cpu_usec) {
+  if (cgroup_.cpuMicroseconds()) {
     cpu_layer_ = "counted (cgroup)";
     return;
   }
@@ -287,7 +287,7 @@ std::optional<Limit> LimitWatch::look(Clock::time_point now) {
 }
 
 void LimitWatch::beforeTheEnd() {
-  if (!tree_ || cgroup_.usage().cpu_usec) return;
+  if (!tree_ || cgroup_.cpuMicroseconds()) return;
   takeCpu(tree_->look(~0ULL));
 }
 
