@@ -45,6 +45,25 @@ std::string recordText(const SandboxRecord& record) {
                     {"created", record.created}});
 }
 
+/// Whether SessionStore reports that there is no such session, or that its time is over. Other errors are the
+/// machine's.
+bool isGone(const Error& error) {
+  if (error.sys_errno == ENOENT) return true;  // destroyed meanwhile
+  return error.sys_errno == 0 && (error.call == "session" || error.call == "destroy");
+}
+
+/// The machine's fault: without its errno, EACCES would look like a missing right of the caller.
+Error notDestroyed(const std::string& id, std::string_view what, const Error& cause) {
+  const bool full = cause.sys_errno == ENOSPC || cause.sys_errno == EDQUOT;
+  const std::string message = cause.message();
+  return Error{.stage = Stage::state,
+               .call = "destroy",
+               .object = id,
+               .sys_errno = full ? cause.sys_errno : 0,
+               .reason = std::string(what) + ": " + message.substr(0, message.find('\n')),
+               .hint = cause.hint};
+}
+
 double realAt(const Json& object, std::string_view key) {
   const Json* member = find(object, key);
   return member != nullptr && member->is_number() ? member->get<double>() : 0;
@@ -247,6 +266,8 @@ Result<SandboxPointer> Sandboxes::find(const Principal& caller, const std::strin
     if (session && session->id() == id) {
       const auto info = session->info();
       if (info) sandbox = remember(id, recordOf(*info));
+    } else if (!session && caller.owner && session.error().stage != Stage::usage && !isGone(session.error())) {
+      return std::unexpected(session.error());
     }
   }
   if (!sandbox || !caller.sees(sandbox->record().owner)) return std::unexpected(noSandbox(id));
@@ -282,15 +303,20 @@ Result<void> Sandboxes::destroy(const Principal& caller, const std::string& id) 
   if (!sandbox) return std::unexpected(sandbox.error());
   (*sandbox)->forgetHandles();
   auto destroyed = store_->destroy(id);
-  if (!destroyed && exists(**sandbox)) return destroyed;
+  const bool gone = !destroyed && isGone(destroyed.error());
+  if (!destroyed && !gone && exists(**sandbox))
+    return std::unexpected(notDestroyed(id, "the sandbox could not be destroyed", destroyed.error()));
   {
     const std::lock_guard lock(mutex_);
     known_.erase(id);
   }
   const SandboxRecord& record = (*sandbox)->record();
   if (record.key.starts_with(kKeyPrefix)) (void)records_.remove(record.key + ".json");
-  events_.publish("sandbox.ended", id, record.owner, {{"reason", destroyed ? "destroyed" : "expired"}});
-  if (!destroyed) return std::unexpected(noSandbox(id));
+  events_.publish("sandbox.ended", id, record.owner, {{"reason", gone ? "expired" : "destroyed"}});
+  if (gone) return std::unexpected(noSandbox(id));
+  if (!destroyed)  // the sweeper tries again
+    return std::unexpected(
+        notDestroyed(id, "the sandbox has ended, but its files could not be removed", destroyed.error()));
   return {};
 }
 
@@ -310,13 +336,19 @@ Result<Session> Sandboxes::take(Sandbox& sandbox, std::uint64_t& generation) {
     }
   }
   auto session = store_->find(sandbox.id());
-  if (!session) return std::unexpected(noSandbox(sandbox.id()));
+  if (!session && isGone(session.error())) return std::unexpected(noSandbox(sandbox.id()));
   return session;
+}
+
+bool Sandboxes::exists(const Sandbox& sandbox) const {
+  const auto session = store_->find(sandbox.id());
+  return session || !isGone(session.error());
 }
 
 Error Sandboxes::explain(const Sandbox& sandbox, const Error& error) const {
   const auto session = store_->find(sandbox.id());
-  if (!session) return noSandbox(sandbox.id());  // expired, or removed by `caisson clean`
+  if (!session && isGone(session.error())) return noSandbox(sandbox.id());  // expired, or removed by `caisson clean`
+  if (!session) return error;
   if (error.stage != Stage::state || error.sys_errno != 0) return error;
   const auto info = session->info();
   if (!info || info->expires_in > 0) return error;

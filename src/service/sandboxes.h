@@ -74,6 +74,7 @@ class Sandboxes {
   SandboxPointer findKey(const std::string& key);
   /// Those that the caller sees, oldest first.
   Result<std::vector<std::pair<SandboxPointer, SessionInfo>>> list(const Principal& caller);
+  /// An error without ENOENT if it could not be destroyed, or has ended but some of its files are left.
   Result<void> destroy(const Principal& caller, const std::string& id);
 
   /// Calls `use` with a handle that no other thread uses. ENOENT if the sandbox is gone.
@@ -98,7 +99,7 @@ class Sandboxes {
   Result<Session> take(Sandbox& sandbox, std::uint64_t& generation);
   /// The error of a request: that the sandbox is gone or has expired, if that is why it failed.
   [[nodiscard]] Error explain(const Sandbox& sandbox, const Error& error) const;
-  [[nodiscard]] bool exists(const Sandbox& sandbox) const { return store_->find(sandbox.id()).has_value(); }
+  [[nodiscard]] bool exists(const Sandbox& sandbox) const;
   void give(Sandbox& sandbox, Session session, std::uint64_t generation);
   /// Checks the quotas and writes the record; abandon() undoes it.
   Result<void> reserve(const Principal& caller, const SandboxRecord& record);

@@ -145,7 +145,11 @@ Result<Webhook> readWebhook(const std::string& file, const std::string& name, co
 
 Result<Settings> loadSettings(const std::string& path) {
   auto text = policy::readRegularFile(path);
-  if (!text) return std::unexpected(text.error());
+  if (!text) {
+    Error error = text.error();
+    error.hint = "check the path after --config";
+    return std::unexpected(std::move(error));
+  }
   auto document = policy::readText(*text, policy::Format::toml, path);
   if (!document) return std::unexpected(document.error());
   Settings settings;

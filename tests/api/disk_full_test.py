@@ -6,14 +6,12 @@ The disks are small tmpfs in a mount namespace of this test, which starts itself
 import io
 import os
 import subprocess
-import sys
 import tarfile
 import tempfile
 import unittest
 
 import api
 
-INSIDE = "CAISSON_TEST_IN_NAMESPACE"
 HOME_BYTES = 48 << 20
 
 
@@ -185,8 +183,5 @@ class DiskFull(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not os.environ.get(INSIDE):
-        flags = ["-m"] if os.getuid() == 0 else ["-U", "-r", "-m"]
-        os.environ[INSIDE] = "1"
-        os.execvp("unshare", ["unshare", *flags, "--propagation", "private", sys.executable, *sys.argv])
+    api.enter_mount_namespace()
     api.main()

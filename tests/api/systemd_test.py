@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""The units in packaging/systemd: valid, and started by a real systemd, as the user manager of an ordinary user.
+"""The units in packaging/systemd: valid, and started by a real systemd: those of a user by a user manager, those of the
+system by a system manager.
 
-Needs root: the manager runs in new control groups and namespaces, so that it changes nothing of the machine.
+Needs root: the managers run in new control groups and namespaces, so that they change nothing of the machine. The root
+of the system manager is an unused user id outside.
 """
+import ctypes
 import json
 import os
 import pwd
@@ -18,6 +21,8 @@ import api
 UNITS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../packaging/systemd")
 SYSTEMD = "/lib/systemd/systemd"
 INSIDE = "CAISSON_TEST_CGROUPS"
+FIRST_ID = 1879048192  # the system manager's user 0, outside
+SERVICE_ID = 990       # the user caisson of the system unit
 
 
 def read_unit(name):
@@ -61,14 +66,69 @@ class Verify(Scratch):
             self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
 
 
-class UserManager(Scratch):
+class Manager(Scratch):
+    """A systemd, with units of ours on a free port."""
+
+    def setUp(self):
+        super().setUp()
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+
+    def client(self, socket_path):
+        """With a token; and the server, for others."""
+        token = self.caisson("token", "create", "ci")
+        self.assertEqual(token.returncode, 0, token.stderr)
+        server = type("S", (), {"socket": socket_path, "port": self.port})()
+        return api.Client(server, token.stdout.strip(), unix=False), server
+
+    def wait_until_running(self):
+        # The state is "degraded" where a unit of the distribution fails: only the manager itself matters here.
+        running = api.wait_until(lambda: self.control("is-system-running").stdout.strip() in ("running", "degraded"), 60)
+        self.assertTrue(running, self.messages())
+
+    def main_pid(self):
+        return int(self.control("show", "-p", "MainPID", "--value", "caisson.service").stdout)
+
+    def is_active(self):
+        return self.control("is-active", "caisson.service").stdout.strip() == "active"
+
+    def start_socket(self):
+        started = self.control("start", "caisson.socket")
+        self.assertEqual(started.returncode, 0, started.stderr + self.messages())
+        self.assertFalse(self.is_active())
+
+    def check_sandboxes_outlive_the_service(self, client):
+        box = client.create(name="kept")
+        self.assertTrue(self.is_active())
+        self.assertEqual(client.run(box, "echo hi").json["stdout"], "hi\n")
+        command = client.run(box, "sleep 1000", mode="background").json["id"]
+
+        def still_runs():
+            return client.call("GET", f"/v1/sandboxes/{box}/commands/{command}").json["running"]
+
+        first = self.main_pid()
+        self.kill(first)  # Restart=on-failure; connections wait in the socket meanwhile
+        self.assertTrue(still_runs())
+        self.assertNotEqual(self.main_pid(), first)
+        self.assertEqual(self.control("restart", "caisson.service").returncode, 0)
+        self.assertTrue(still_runs())
+        self.assertEqual(self.control("stop", "caisson.service", "caisson.socket").returncode, 0)
+        self.assertFalse(self.is_active())
+        listed = self.caisson("session", "list", "--json").stdout
+        self.assertTrue(json.loads(listed)["sessions"][0]["live"], listed)
+        self.assertEqual(self.control("start", "caisson.socket").returncode, 0)
+        self.assertTrue(still_runs())
+        self.assertEqual(client.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
+        cleaned = self.caisson("clean", "--all")
+        self.assertEqual(cleaned.returncode, 0, cleaned.stderr)
+
+
+class UserManager(Manager):
     def setUp(self):
         super().setUp()
         self.user = ordinary_user()
         self.home, self.run = os.path.join(self.place, "h"), os.path.join(self.place, "r")
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
         self.install(os.path.join(self.home, ".config/systemd/user"),
                      {"caisson.service": "caisson.service", "caisson.socket": "caisson.socket"}, **{"127.0.0.1:7080": f"127.0.0.1:{self.port}"})
         os.mkdir(self.run, 0o700)
@@ -77,9 +137,7 @@ class UserManager(Scratch):
         self.addCleanup(self.log.close)
         self.manager = subprocess.Popen([*self.as_user(), SYSTEMD, "--user"], stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
         self.addCleanup(self.end_manager)
-        # The state is "degraded" where a unit of the distribution fails: only the manager itself matters here.
-        running = api.wait_until(lambda: self.control("is-system-running").stdout.strip() in ("running", "degraded"), 60)
-        self.assertTrue(running, self.messages())
+        self.wait_until_running()
 
     def as_user(self):
         environment = {"PATH": "/usr/bin:/bin", "HOME": self.home, "XDG_RUNTIME_DIR": self.run, "SYSTEMD_LOG_TARGET": "console"}
@@ -104,47 +162,140 @@ class UserManager(Scratch):
     def caisson(self, *words):
         return subprocess.run([*self.as_user(), api.CAISSON, *words], capture_output=True, text=True, timeout=60)
 
-    def main_pid(self):
-        return int(self.control("show", "-p", "MainPID", "--value", "caisson.service").stdout)
-
-    def is_active(self):
-        return self.control("is-active", "caisson.service").stdout.strip() == "active"
+    def kill(self, pid):
+        os.kill(pid, 9)
 
     def test_socket_starts_the_service_and_sandboxes_outlive_it(self):
         # CONFORMS("R-HTTP-9", "R-HTTP-10")
-        started = self.control("start", "caisson.socket")
-        self.assertEqual(started.returncode, 0, started.stderr + self.messages())
-        self.assertFalse(self.is_active())
-        token = self.caisson("token", "create", "ci").stdout.strip()
+        self.start_socket()
         path = os.path.join(self.home, ".local/share/caisson/server/socket")
         self.assertTrue(os.path.exists(path))
-        server = type("S", (), {"socket": path, "port": self.port})()
-        client = api.Client(server, token, unix=False)
-        box = client.create(name="kept")
-        self.assertTrue(self.is_active())
-        self.assertEqual(client.run(box, "echo hi").json["stdout"], "hi\n")
-        command = client.run(box, "sleep 1000", mode="background").json["id"]
+        client, server = self.client(path)
+        self.check_sandboxes_outlive_the_service(client)
         # Root is not the owner on another user's socket.
         self.assertEqual(api.Client(server).call("GET", "/v1/whoami").status, 401)
 
-        def still_runs():
-            return client.call("GET", f"/v1/sandboxes/{box}/commands/{command}").json["running"]
 
-        first = self.main_pid()
-        os.kill(first, 9)  # Restart=on-failure; connections wait in the socket meanwhile
-        self.assertTrue(still_runs())
-        self.assertNotEqual(self.main_pid(), first)
-        self.assertEqual(self.control("restart", "caisson.service").returncode, 0)
-        self.assertTrue(still_runs())
-        self.assertEqual(self.control("stop", "caisson.service", "caisson.socket").returncode, 0)
-        self.assertFalse(self.is_active())
-        listed = self.caisson("session", "list", "--json").stdout
-        self.assertTrue(json.loads(listed)["sessions"][0]["live"], listed)
-        self.assertEqual(self.control("start", "caisson.socket").returncode, 0)
-        self.assertTrue(still_runs())
-        self.assertEqual(client.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
-        cleaned = self.caisson("clean", "--all")
-        self.assertEqual(cleaned.returncode, 0, cleaned.stderr)
+# Runs as pid 1, and becomes the manager. Nothing of the machine's /etc, /run and /var/lib is in its namespace.
+BOOT = """set -e
+console=$1 place=$2; shift 2
+for group; do mount --bind "$group" "$(dirname "$(dirname "$group")")"; done
+for directory in /run /var/lib /etc; do mount -t tmpfs -o mode=755 caisson-test $directory; done
+cp -r "$place"/etc/. /etc
+mkdir -m 700 /var/lib/caisson
+chown {id}:{id} /var/lib/caisson
+mount --bind "$console" /dev/console
+mount -t proc caisson-test /proc
+exec env -i PATH=/usr/bin:/bin container=caisson-test SYSTEMD_LOG_TARGET=console SYSTEMD_UNIT_PATH=/etc/systemd/system \
+  {systemd} --system --unit=multi-user.target --default-standard-output=null
+""".format(id=SERVICE_ID, systemd=SYSTEMD)
+
+
+class SystemManager(Manager):
+    """In a user namespace, as the first process of a pid namespace, with the targets of the distribution and no service of it."""
+
+    def setUp(self):
+        super().setUp()
+        etc = os.path.join(self.place, "etc")
+        units = os.path.join(etc, "systemd/system")
+        self.install(units, {"caisson-system.service": "caisson.service", "caisson-system.socket": "caisson.socket"},
+                     **{"127.0.0.1:7080": f"127.0.0.1:{self.port}"})
+        for name in ("basic", "multi-user", "network", "shutdown", "sockets", "sysinit"):
+            shutil.copy(f"/lib/systemd/system/{name}.target", units)
+        os.mkdir(os.path.join(etc, "caisson"))
+        for name, text in {"passwd": f"root:x:0:0::/root:/bin/sh\ncaisson:x:{SERVICE_ID}:{SERVICE_ID}::/var/lib/caisson:/bin/false\n",
+                           "group": f"root:x:0:\ncaisson:x:{SERVICE_ID}:\n", "machine-id": "1" * 32 + "\n",
+                           "caisson/server.toml": ""}.items():
+            with open(os.path.join(etc, name), "w") as file:
+                file.write(text)
+        groups = [os.path.join(group, "system") for group in os.environ[INSIDE].split()]
+        master, slave = os.openpty()
+        self.addCleanup(os.close, master)
+        os.set_blocking(master, False)
+        self.console, self.log = master, ""
+        console = os.ttyname(slave)
+        for group in groups:
+            os.mkdir(group)
+        for path in (console, *groups, *(f"{group}/cgroup.procs" for group in groups)):
+            os.chown(path, FIRST_ID, FIRST_ID)
+        os.chmod(console, 0o600)
+        self.outer = self.start_manager(groups, ["sh", "-c", BOOT, "sh", console, self.place, *groups])
+        self.addCleanup(self.end_manager)
+        os.close(slave)
+        children = f"/proc/{self.outer}/task/{self.outer}/children"
+        self.manager = int(api.wait_until(lambda: api.read_text(children), 30))
+        self.wait_until_running()
+
+    def start_manager(self, groups, command):
+        """Returns the pid of the parent of the manager."""
+        ready, go = os.pipe(), os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                for group in groups:
+                    with open(f"{group}/cgroup.procs", "w") as file:
+                        file.write("0")
+                new = 0x10000000 | 0x00020000 | 0x02000000 | 0x04000000 | 0x08000000  # user, mount, cgroup, uts, ipc
+                if ctypes.CDLL(None).unshare(new) != 0:
+                    os._exit(1)
+                os.write(ready[1], b"x")
+                os.read(go[0], 1)
+                os.setgroups([])
+                os.setresgid(0, 0, 0)
+                os.setresuid(0, 0, 0)
+                os.execvp("unshare", ["unshare", "--pid", "--fork", "--kill-child", *command])
+            finally:
+                os._exit(1)
+        os.read(ready[0], 1)
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/{pid}/{name}", "w") as file:
+                file.write(f"0 {FIRST_ID} 65536")
+        os.write(go[1], b"x")
+        for end in (*ready, *go):
+            os.close(end)
+        return pid
+
+    def end_manager(self):
+        for pid in (getattr(self, "manager", None), self.outer):
+            if pid:
+                try:
+                    os.kill(pid, 9)
+                except ProcessLookupError:
+                    pass
+        os.waitpid(self.outer, 0)
+
+    def messages(self):
+        try:
+            while piece := os.read(self.console, 65536):
+                self.log += piece.decode(errors="replace")
+        except OSError:
+            pass
+        return self.log
+
+    def inside(self, user, *command):
+        identity = ["-S", str(user), "-G", str(user)]
+        return subprocess.run(["nsenter", "-t", str(self.manager), "-U", "-m", "-p", "-C", *identity, *command],
+                              capture_output=True, text=True, timeout=60)
+
+    def control(self, *words):
+        return self.inside(0, "systemctl", *words)
+
+    def caisson(self, *words):
+        return self.inside(SERVICE_ID, "env", "-i", "PATH=/usr/bin:/bin", "CAISSON_HOME=/var/lib/caisson/state", api.CAISSON, *words)
+
+    def kill(self, pid):
+        self.assertEqual(self.inside(0, "kill", "-9", str(pid)).returncode, 0)
+
+    def test_socket_starts_the_service_as_its_user(self):
+        # CONFORMS("R-HTTP-9", "R-HTTP-10")
+        self.start_socket()
+        path = f"/proc/{self.manager}/root/run/caisson/socket"
+        self.assertEqual(os.stat(path).st_uid, FIRST_ID + SERVICE_ID)
+        client, server = self.client(path)
+        self.check_sandboxes_outlive_the_service(client)
+        self.assertEqual(os.stat(f"/proc/{self.manager}/root/var/lib/caisson/state").st_uid, FIRST_ID + SERVICE_ID)
+        # Root is not the owner on the service's socket.
+        self.assertEqual(api.Client(server).call("GET", "/v1/whoami").status, 401)
 
 
 def cgroups():
@@ -191,7 +342,7 @@ def enter():
 
 
 if __name__ == "__main__":
-    missing = [name for name in ("systemctl", "systemd-analyze", "setpriv", "unshare") if shutil.which(name) is None]
+    missing = [name for name in ("systemctl", "systemd-analyze", "setpriv", "unshare", "nsenter") if shutil.which(name) is None]
     if missing or not os.path.exists(SYSTEMD) or os.getuid() != 0 or ordinary_user() is None:
         print("needs root, an ordinary user and systemd", *missing)
         raise SystemExit(77)

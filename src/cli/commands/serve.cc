@@ -40,13 +40,13 @@ constinit const Verb kServe{
     .summary = "Serve sandboxes over HTTP",
     .description =
         "Serves the HTTP API (docs/http-api.md): on a unix socket, where the same user is the owner, and on "
-        "127.0.0.1:7080 for "
-        "clients with a token. Sandboxes outlive the server: one that is started again continues with them.\n\n"
+        "127.0.0.1:7080 for clients with a token (caisson token create). Sandboxes outlive the server: the next one "
+        "continues with them.\n\n"
         "By default a token gets sandboxes with an empty workspace, full isolation and no network.",
     .examples =
         "caisson serve  on the unix socket and on 127.0.0.1:7080\n"
         "caisson serve --listen none  on the unix socket only\n"
-        "caisson serve --allow-workspace ~/src --config server.toml  with templates",
+        "caisson serve --allow-workspace ~/src  and tokens may work on copies of ~/src",
     .topic = Topic::agents,
     .syntax = {.groups = kServeGroups},
     .perform = serve,
@@ -56,7 +56,8 @@ constinit const Verb kTokenCreate{
     .path = "token create",
     .summary = "Create a token and print it; it is shown only once",
     .description =
-        "Only its hash is stored. Quotas count all sandboxes of the token together; a request above one is refused.",
+        "Clients send it as `Authorization: Bearer TOKEN`. Only its hash is stored. Quotas count all sandboxes of the "
+        "token together; a request above one is refused.",
     .examples = "caisson token create ci --sandboxes 4 --memory 4G --expires 30d  for a build server",
     .topic = Topic::agents,
     .syntax = {.groups = kCreateGroups, .operands = "NAME"},

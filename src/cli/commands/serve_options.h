@@ -34,18 +34,20 @@ inline constexpr Option kServeConfig{
 inline constexpr Option kServeJson{
     .name = "json", .help = "Print messages as JSON lines on a terminal, too; elsewhere they always are."};
 
-inline constexpr Option kTokenScopes{
-    .name = "scopes", .value = "LIST", .help = "read, exec, admin, separated by commas (default read,exec)."};
+inline constexpr Option kTokenScopes{.name = "scopes",
+                                     .value = "LIST",
+                                     .help =
+                                         "read (only look), exec (create and use sandboxes), admin (those of all "
+                                         "tokens, and the server's figures), separated by commas (default read,exec)."};
 inline constexpr Option kTokenExpires{
-    .name = "expires", .value = "DUR", .help = "Valid for so long: 12h, 30d (default: until revoked)."};
-inline constexpr Option kTokenSandboxes{
-    .name = "sandboxes", .value = "N", .help = "At most so many sandboxes at a time."};
+    .name = "expires", .value = "DUR", .help = "Lifetime, for example 12h or 30d (default: until revoked)."};
+inline constexpr Option kTokenSandboxes{.name = "sandboxes", .value = "N", .help = "Number of sandboxes at a time."};
 inline constexpr Option kTokenCpus{.name = "cpus", .value = "N", .help = "CPUs of all its sandboxes together."};
 inline constexpr Option kTokenMemory{
     .name = "memory", .value = "SIZE", .help = "Memory of all its sandboxes together."};
 inline constexpr Option kTokenDisk{
     .name = "disk", .value = "SIZE", .help = "Disk space of all its sandboxes together."};
-inline constexpr Option kTokenRate{.name = "rate", .value = "N", .help = "Requests per second."};
+inline constexpr Option kTokenRate{.name = "rate", .value = "N", .help = "Number of requests per second."};
 inline constexpr Option kTokenJson{.name = "json", .help = "Print JSON."};
 
 extern const Verb kServe, kToken, kTokenCreate, kTokenList, kTokenRevoke;

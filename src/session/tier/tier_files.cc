@@ -31,6 +31,14 @@ Result<RootDir> openPassable(const std::string& path) {
   return RootDir::adopt(std::move(*opened), {.known_as = path});
 }
 
+/// Whether there can be files of ours. Anyone can take the name in /var/tmp; and in a user namespace the directory may
+/// be that of the machine's root.
+bool hasPassable() {
+  struct stat status;
+  return ::geteuid() == 0 && ::lstat(passableDirectory().c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+         status.st_uid == ::geteuid();
+}
+
 /// Makes a directory that the session's user owns.
 Result<RootDir> makeOwned(const RootDir& files, const std::string& name, uid_t owner) {
   if (auto made = files.makeDirs(name, 0700); !made) return fail(made.error());
@@ -146,14 +154,14 @@ Result<void> advanceBase(const SessionPaths& paths, const Metadata& metadata,
 }
 
 Result<void> removeTierFiles(const std::string& id) {
-  if (::geteuid() != 0 || ::access(passableDirectory().c_str(), F_OK) != 0) return {};
+  if (!hasPassable()) return {};
   auto all = openPassable(passableDirectory());
   if (!all) return fail(all.error());
   return all->removeTree(id);
 }
 
 void removeAbandonedTierFiles() {
-  if (::geteuid() != 0 || ::access(passableDirectory().c_str(), F_OK) != 0) return;
+  if (!hasPassable()) return;
   const auto all = openPassable(passableDirectory());
   const auto entries = all ? all->list("") : fail(all.error());
   if (!entries) return;

@@ -35,7 +35,8 @@ Result<void> copyWorkspace(const SessionPaths& paths, const Metadata& metadata, 
 Result<void> advanceBase(const SessionPaths& paths, const Metadata& metadata,
                          const std::vector<ManifestEntry>& committed);
 
-/// Removes files that are not in the session's own directory. Not an error if there are none.
+/// Removes files that are not in the session's own directory. Not an error if there are none, or if their place belongs
+/// to another user.
 Result<void> removeTierFiles(const std::string& id);
 
 /// Removes such files of sessions whose directory is gone, with its CAISSON_HOME for example.

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Files of caisson that belong to another user, or cannot be read or removed: skipped or reported, never hidden.
+
+In a mount namespace of this test, with an empty /var/tmp.
+"""
+import os
+import subprocess
+import unittest
+
+import api
+
+# Where root keeps the files of sessions in the landlock tier.
+PASSABLE = "/var/tmp/caisson-sessions-0"
+
+
+class StateFiles(api.ApiTest):
+    def setUp(self):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=1777", "caisson-test", "/var/tmp"], check=True)
+        self.addCleanup(subprocess.run, ["umount", "-l", "/var/tmp"], check=True)
+
+    def create_and_destroy(self):
+        box = self.alice.create()
+        self.assertEqual(self.alice.run(box, "echo works").json["stdout"], "works\n")
+        self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
+        self.assertEqual(self.leftovers(), [])
+
+    def leftovers(self):
+        return [name for name in os.listdir(os.path.join(self.server.home, "sessions")) if name.startswith((".gone-", "cs-"))]
+
+    def test_directory_of_another_user_is_skipped(self):
+        # CONFORMS("R-HTTP-11")
+        os.mkdir(PASSABLE, 0o700)
+        with open("/proc/self/uid_map") as file:
+            all_users = file.read().split()[2] != "1"
+        if all_users:
+            os.chown(PASSABLE, 65534, 65534)
+        else:  # one of the machine's root, whose id has no name in this user namespace
+            subprocess.run(["mount", "--bind", "/usr", PASSABLE], check=True)
+            self.addCleanup(subprocess.run, ["umount", "-l", PASSABLE], check=True)
+        self.assertNotEqual(os.stat(PASSABLE).st_uid, 0)
+        self.create_and_destroy()
+
+    def test_link_of_another_user_is_not_followed(self):
+        # CONFORMS("R-HTTP-11")
+        target = os.path.join(self.server.home, "canary")
+        os.mkdir(target, 0o700)
+        os.symlink(target, PASSABLE)
+        self.create_and_destroy()
+        self.assertEqual(os.stat(target).st_mode & 0o777, 0o700)
+
+    def test_files_that_cannot_be_removed_are_reported(self):
+        # CONFORMS("R-HTTP-11")
+        os.mkdir(PASSABLE)
+        os.chmod(PASSABLE, 0o777)  # ours, but anyone can put a link there: refused
+        box = self.alice.create()
+        reply = self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 503, "unavailable")
+        self.assertIn("others may write to it", reply.json["reason"])
+        self.assertIn("has ended", reply.json["reason"])
+        self.assertIn(PASSABLE, reply.json["try"])
+        # It has ended, and its files are removed as soon as that is possible.
+        self.assertStatus(self.alice.call("GET", f"/v1/sandboxes/{box}"), 404)
+        self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 404)
+        self.assertEqual(self.owner.call("GET", "/v1/sandboxes").json["sandboxes"], [])
+        os.chmod(PASSABLE, 0o700)
+        self.assertTrue(api.wait_until(lambda: not self.leftovers(), 60), self.leftovers())
+
+    def test_damaged_metadata_are_no_missing_sandbox(self):
+        # CONFORMS("R-HTTP-11")
+        box = self.alice.create()
+        self.server.kill()  # a new one has read no metadata yet
+        self.server.start()
+        with open(os.path.join(self.server.home, "sessions", box, "meta.json"), "w") as file:
+            file.write("{}")
+        reply = self.alice.call("GET", f"/v1/sandboxes/{box}/files")
+        self.assertNotEqual(reply.status, 404, reply)
+        self.assertIn("meta.json", reply.json["reason"])
+        self.assertStatus(self.bob.call("GET", f"/v1/sandboxes/{box}/files"), 404)
+        self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
+        self.assertStatus(self.alice.call("GET", f"/v1/sandboxes/{box}/files"), 404)
+
+
+if __name__ == "__main__":
+    api.enter_mount_namespace()
+    api.main()
