@@ -62,7 +62,7 @@ endfunction()
 # in anonymous namespaces of one folder must therefore differ; sources in `alone` are left out.
 function(caisson_unity target)
   if(CAISSON_UNITY)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
     set_source_files_properties(${ARGN} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()

@@ -1,10 +1,11 @@
 # caisson_test(NAME name SOURCES ... [LIBS ...] [LABELS unit|functional|security|degraded ...]
-#              [TIMEOUT seconds] [PROCESSORS count] [AS_USER] [SERIAL])
+#              [TIMEOUT seconds] [COST seconds] [PROCESSORS count] [AS_USER] [SERIAL])
 #   A GoogleTest program, registered as one ctest entry. Its single cases reach the closing line of `make test`
 #   through test-results/<entry>.xml.
 #   AS_USER: when root runs the suite, the entry <name>.user runs the same program as an ordinary user as well.
 #   Who runs the suite is known only to ctest, so those entries are written to a file that ctest reads.
 #   SERIAL: never beside another test (timing, machine-wide state).
+#   COST: about how long it takes. Those that take longest start first, so that none is waited for at the end.
 #   PROCESSORS: it counts as so many tests that run side by side.
 #   LIBS: layers or other libraries beyond the black-box support library.
 #
@@ -52,9 +53,12 @@ function(caisson_only_drives target)
 endfunction()
 
 function(caisson_test)
-  cmake_parse_arguments(ARG "AS_USER;SERIAL" "NAME;TIMEOUT;PROCESSORS" "SOURCES;LIBS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "AS_USER;SERIAL" "NAME;TIMEOUT;COST;PROCESSORS" "SOURCES;LIBS;LABELS" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
+  endif()
+  if(NOT ARG_COST)
+    set(ARG_COST 10)
   endif()
   if(NOT ARG_PROCESSORS)
     set(ARG_PROCESSORS 1)
@@ -67,7 +71,7 @@ function(caisson_test)
   target_compile_options(${ARG_NAME} PRIVATE ${CAISSON_TEST_FLAGS})
   # Not the unit tests: those stand in many namespaces, and each brings its own names into view.
   if(CAISSON_PRECOMPILE AND NOT ARG_NAME STREQUAL unit_tests)
-    set_target_properties(${ARG_NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
+    set_target_properties(${ARG_NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
   get_property(layers GLOBAL PROPERTY CAISSON_LAYERS)
   set(drives_only ON)
@@ -84,7 +88,7 @@ function(caisson_test)
 
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME} --gtest_output=xml:${CAISSON_TEST_RESULTS}/${ARG_NAME}.xml)
   set_tests_properties(${ARG_NAME} PROPERTIES
-    TIMEOUT ${ARG_TIMEOUT} PROCESSORS ${ARG_PROCESSORS} LABELS "${ARG_LABELS}"
+    TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST} PROCESSORS ${ARG_PROCESSORS} LABELS "${ARG_LABELS}"
     ENVIRONMENT "${CAISSON_TEST_ENVIRONMENT}")
   if(ARG_SERIAL)
     set_tests_properties(${ARG_NAME} PROPERTIES RUN_SERIAL TRUE)
@@ -100,7 +104,7 @@ function(caisson_test)
   file(APPEND ${CAISSON_USER_TESTS} "
 add_test([[${ARG_NAME}.user]] sh [[${PROJECT_SOURCE_DIR}/scripts/as_user.sh]] [[${CMAKE_CURRENT_BINARY_DIR}/${ARG_NAME}]]
   [[${CAISSON_TEST_RESULTS}/${ARG_NAME}.user.xml]])
-set_tests_properties([[${ARG_NAME}.user]] PROPERTIES TIMEOUT ${ARG_TIMEOUT} PROCESSORS ${ARG_PROCESSORS} LABELS [[${ARG_LABELS};user]]
+set_tests_properties([[${ARG_NAME}.user]] PROPERTIES TIMEOUT ${ARG_TIMEOUT} COST ${ARG_COST} PROCESSORS ${ARG_PROCESSORS} LABELS [[${ARG_LABELS};user]]
   RUN_SERIAL ${serial} ENVIRONMENT [[${CAISSON_TEST_ENVIRONMENT}]])
 ")
 endfunction()
@@ -112,7 +116,7 @@ function(caisson_script_test)
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_COMMAND})
   set_tests_properties(${ARG_NAME} PROPERTIES
-    TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 ENVIRONMENT "${CAISSON_TEST_ENVIRONMENT}")
+    TIMEOUT ${ARG_TIMEOUT} COST 30 LABELS "${ARG_LABELS}" SKIP_RETURN_CODE 77 ENVIRONMENT "${CAISSON_TEST_ENVIRONMENT}")
 endfunction()
 
 # caisson_fuzzer(NAME name SOURCES ... LIBS ...)

@@ -63,7 +63,7 @@ bool matches(std::string_view path, std::string_view pattern) {
   return true;
 }
 
-std::string canonical(const std::string& path) {
+std::string canonicalOrEmpty(const std::string& path) {
   const sys::Fd fd(::open(path.c_str(), O_PATH | O_CLOEXEC));
   return fd ? sys::canonicalPath(fd.get()).value_or("") : std::string();
 }
@@ -108,7 +108,7 @@ class Finder {
 
   /// Adds the toolchain that `directory`, an entry of PATH, belongs to, if any.
   void add(const std::string& directory) {
-    const std::string real = canonical(directory);
+    const std::string real = canonicalOrEmpty(directory);
     for (const std::string& home : homes_) {
       if (!real.starts_with(home + "/")) continue;
       const std::string below = real.substr(home.size() + 1);
@@ -146,7 +146,7 @@ class Finder {
     std::string name = variable("RUSTUP_TOOLCHAIN");
     if (name.empty()) name = defaultRustToolchain(rustup);
     if (!isName(name)) return;
-    const std::string programs = canonical(rustup + "/toolchains/" + name + "/bin");
+    const std::string programs = canonicalOrEmpty(rustup + "/toolchains/" + name + "/bin");
     if (programs.starts_with(home + "/") && matches(programs.substr(home.size() + 1), ".rustup/toolchains/*/bin"))
       addLayout("rustup", programs, kPrefix);
   }
@@ -156,7 +156,7 @@ class Finder {
     const std::string names = own.empty() ? firstLineOf(home + "/.pyenv/version") : own;
     for (const std::string_view name : split(names, ':')) {
       if (!isName(std::string(name))) continue;
-      const std::string programs = canonical(home + "/.pyenv/versions/" + std::string(name) + "/bin");
+      const std::string programs = canonicalOrEmpty(home + "/.pyenv/versions/" + std::string(name) + "/bin");
       if (programs.starts_with(home + "/") && matches(programs.substr(home.size() + 1), ".pyenv/versions/*/bin"))
         addLayout("pyenv", programs, kPrefix);
     }

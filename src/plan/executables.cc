@@ -11,8 +11,8 @@
 namespace caisson::plan {
 namespace {
 
-constexpr std::string_view kAllowed = "process.allowed_executables";
-constexpr std::string_view kBlocked = "process.blocked_executables";
+constexpr std::string_view kAllowedKey = "process.allowed_executables";
+constexpr std::string_view kBlockedKey = "process.blocked_executables";
 
 /// Directories that contain only programs: shown empty.
 constexpr std::string_view kProgramDirectories[] = {"bin",       "sbin",       "games",       "libexec",
@@ -44,7 +44,7 @@ bool staysExecutable(const policy::Policy& policy, const Plan& plan, const std::
 }
 
 Error listError(std::string_view entry, std::string_view reason, std::string_view hint) {
-  return plainError(Stage::plan, "plan", std::string(kAllowed) + ": " + std::string(entry), reason, hint);
+  return plainError(Stage::plan, "plan", std::string(kAllowedKey) + ": " + std::string(entry), reason, hint);
 }
 
 Result<void> checkPrograms(const HostFacts& host) {
@@ -146,7 +146,7 @@ std::string summary(const policy::Policy& policy, const HostFacts& host) {
 
 Result<void> checkExecutableLists(const policy::Policy& policy, const HostFacts& host) {
   if (!hasExecutableRules(policy)) return {};
-  const std::string_view key = policy.process.allowed_executables ? kAllowed : kBlocked;
+  const std::string_view key = policy.process.allowed_executables ? kAllowedKey : kBlockedKey;
   if (policy.isolation.level == policy::Level::none || policy.isolation.tier == policy::Tier::landlock) {
     return fail(plainError(Stage::plan, "plan", key,
                            "executable lists rest on mounts of the sandbox's own, which this level or tier has none of",
@@ -160,10 +160,10 @@ Result<void> checkExecutables(const policy::Policy& policy, const HostFacts& hos
   if (auto checked = checkExecutableLists(policy, host); !checked) return checked;
   const std::string& program = command.argv.front();
   for (const std::string& entry : policy.process.blocked_executables) {
-    if (program == entry || lastPart(program) == entry) return fail(refusedProgram(kBlocked, program, "is blocked"));
+    if (program == entry || lastPart(program) == entry) return fail(refusedProgram(kBlockedKey, program, "is blocked"));
   }
   if (policy.process.allowed_executables && !mayStart(policy, host, program)) {
-    return fail(refusedProgram(kAllowed, program, "is not among the programs that may be started"));
+    return fail(refusedProgram(kAllowedKey, program, "is not among the programs that may be started"));
   }
   return {};
 }

@@ -37,11 +37,11 @@ Result<Fd> aboveStandard(Fd fd) {
   return copy;
 }
 
-struct Pipe {
+struct LaunchPipe {
   Fd read, write;
 };
 
-Result<Pipe> makePipe() {
+Result<LaunchPipe> makeLaunchPipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0)
     return fail(sysError(Stage::launch, "pipe2", "", errno, "raise the limit on open files"));
@@ -49,7 +49,7 @@ Result<Pipe> makePipe() {
   auto write = aboveStandard(Fd(ends[1]));
   if (!read) return fail(read.error());
   if (!write) return fail(write.error());
-  return Pipe{std::move(*read), std::move(*write)};
+  return LaunchPipe{std::move(*read), std::move(*write)};
 }
 
 std::uint64_t namespaceFlags(const plan::Namespaces& namespaces) {
@@ -199,7 +199,7 @@ Result<void> prepareDirectories(const plan::Plan& plan, const std::vector<std::s
 
 /// A new pipe for one stream: our end goes to `launched`, the child's is returned.
 Result<Fd> makeStreamPipe(const plan::Identity& identity, int stream, Launched& launched) {
-  auto pipe = makePipe();
+  auto pipe = makeLaunchPipe();
   if (!pipe) return fail(pipe.error());
   if (identity.change_user) {  // otherwise the payload could not open its own /dev/stdout
     (void)!::fchown(pipe->read.get(), identity.outside_uid, identity.outside_gid);
@@ -257,7 +257,7 @@ Result<void> prepareStreams(const plan::Plan& plan, const LaunchOptions& options
 Result<void> passToContainer(const ContainerEnds& ends, Block& block, Launched& launched, LaunchDescriptors& held) {
   const auto pass = [&](int number, int source) { block.passed[block.passed_count++] = {number, source, 0}; };
   auto null = openNull();
-  auto errors = makePipe();
+  auto errors = makeLaunchPipe();
   if (!null || !errors) return fail(null ? errors.error() : null.error());
   pass(runtime::kControlDescriptor, ends.control);
   pass(runtime::kBlockDescriptor, ends.block);

@@ -20,7 +20,7 @@ class CgroupChild : public fixtures::CgroupTest {
   }
 };
 
-int burn() {
+int useProcessor() {
   volatile std::uint64_t work = 0;
   for (std::uint64_t i = 0; i < 30'000'000; ++i) work = work + i;
   return 0;
@@ -57,7 +57,7 @@ TEST_F(CgroupChild, CountsCpuTimeOfItsProcessesOnly) {
   Cgroup whole = make({.memory = 64 * kMiB, .pids = 16, .account_cpu = true});
   Cgroup busy = child(whole, "command-1"), idle = child(whole, "command-2");
   if (!busy.usage().cpu_usec) GTEST_SKIP() << "nothing counts CPU time here";
-  EXPECT_EQ(waitFor(startInside(busy, burn)), 0);
+  EXPECT_EQ(waitFor(startInside(busy, useProcessor)), 0);
   EXPECT_GT(busy.usage().cpu_usec.value_or(0), 1000U);
   EXPECT_LT(idle.usage().cpu_usec.value_or(0), 1000U);
 }

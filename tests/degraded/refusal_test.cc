@@ -18,7 +18,7 @@ struct Missing {
 
 void PrintTo(const Missing& one, std::ostream* out) { *out << one.calls; }
 
-std::string nameOf(const testing::TestParamInfo<Missing>& test) { return asTestName(test.param.calls); }
+std::string nameOfMissing(const testing::TestParamInfo<Missing>& test) { return asTestName(test.param.calls); }
 
 class Without : public DegradedTest, public testing::WithParamInterface<Missing> {};
 
@@ -47,31 +47,31 @@ INSTANTIATE_TEST_SUITE_P(
                     Missing{"move_mount", {"move_mount"}}, Missing{"move_mount:EPERM", {"move_mount"}},
                     Missing{"mount_setattr", {"mount_setattr"}}, Missing{"mount_setattr:EPERM", {"mount_setattr"}},
                     Missing{"pivot_root:EPERM", {"pivot_root"}}, Missing{"umount2:EPERM", {"umount2"}}),
-    nameOf);
+    nameOfMissing);
 
 INSTANTIATE_TEST_SUITE_P(Namespaces, Without,
                          testing::Values(Missing{"namespaces", {"clone", "EPERM"}},
                                          Missing{"clone3,namespaces:EPERM", {"clone", "EPERM"}},
                                          Missing{"unshare", {"unshare"}}),
-                         nameOf);
+                         nameOfMissing);
 
 INSTANTIATE_TEST_SUITE_P(Landlock, Without,
                          testing::Values(Missing{"landlock_restrict_self", {"landlock_restrict_self"}},
                                          Missing{"landlock_restrict_self:EPERM", {"landlock_restrict_self"}},
                                          Missing{"landlock_add_rule", {"landlock_add_rule"}}),
-                         nameOf);
+                         nameOfMissing);
 
 INSTANTIATE_TEST_SUITE_P(Privileges, Without,
                          testing::Values(Missing{"seccomp", {"seccomp"}}, Missing{"seccomp:EPERM", {"seccomp"}},
                                          Missing{"prctl:EPERM", {"prctl"}}, Missing{"capset:EPERM", {"capset"}},
                                          Missing{"prlimit64:EPERM", {"prlimit64"}}),
-                         nameOf);
+                         nameOfMissing);
 
 INSTANTIATE_TEST_SUITE_P(Descriptors, Without,
                          testing::Values(Missing{"close_range", {"close_range"}},
                                          Missing{"close_range:EPERM", {"close_range"}},
                                          Missing{"signalfd4:EPERM", {"signalfd4"}}),
-                         nameOf);
+                         nameOfMissing);
 
 using WithoutCapget = DegradedTest;
 

@@ -9,7 +9,7 @@
 namespace caisson::test {
 namespace {
 
-constexpr int kInvalidParams = -32602;
+constexpr int kInvalidTaskParams = -32602;
 constexpr int kMissingCapability = -32021;
 constexpr std::chrono::seconds kTimeout{30};
 
@@ -145,7 +145,7 @@ TEST_F(McpTasks, OldTasksAreRemovedRunningOnesStay) {
   EXPECT_EQ(after(*client, first, "working")["status"], "completed");
   for (int count = 0; count < 290; ++count)
     client->tool("sandbox_execute", {{"sandbox_id", sandbox}, {"command", "true"}, {"wait_ms", 30000}});
-  EXPECT_EQ(get(*client, first)["error"]["code"], kInvalidParams);
+  EXPECT_EQ(get(*client, first)["error"]["code"], kInvalidTaskParams);
   EXPECT_EQ(get(*client, running)["result"]["status"], "working");
 }
 
@@ -173,11 +173,12 @@ TEST_F(McpTasks, OnlyTheExactIdLeadsToATask) {
   for (const std::string& wrong :
        {forged, sandbox, sandbox + ".b1", id.substr(0, id.size() - 1), std::string(), std::string(100'000, 'a')}) {
     for (const char* method : {"tasks/get", "tasks/cancel"})
-      EXPECT_EQ(client->request(method, {{"taskId", wrong}})["error"]["code"], kInvalidParams) << wrong.substr(0, 99);
+      EXPECT_EQ(client->request(method, {{"taskId", wrong}})["error"]["code"], kInvalidTaskParams)
+          << wrong.substr(0, 99);
   }
   EXPECT_EQ(get(*client, id)["result"]["status"], "working");
   client->tool("sandbox_destroy", {{"sandbox_id", sandbox}});
-  EXPECT_EQ(get(*client, id)["error"]["code"], kInvalidParams) << "the task of a destroyed sandbox";
+  EXPECT_EQ(get(*client, id)["error"]["code"], kInvalidTaskParams) << "the task of a destroyed sandbox";
 }
 
 TEST_F(McpTasks, ClientWithoutTheExtensionGetsNoTask) {

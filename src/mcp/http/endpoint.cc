@@ -7,18 +7,12 @@
 
 #include "mcp/http/answer.h"
 #include "mcp/http/headers.h"
+#include "mcp/protocol/secret.h"
 
 namespace caisson::mcp {
 namespace {
 
 constexpr const char* kJsonType = "application/json";
-
-bool sameSecret(std::string_view a, std::string_view b) {
-  unsigned difference = a.size() == b.size() ? 0 : 1;
-  for (std::size_t at = 0; at < a.size(); ++at)
-    difference |= static_cast<unsigned char>(a[at] ^ b[b.empty() ? 0 : at % b.size()]);
-  return difference == 0;
-}
 
 http::Response plainText(int status, std::string_view reason, http::Headers headers = {}) {
   http::Response response{.status = status, .headers = std::move(headers), .body = std::string(reason) + "\n"};

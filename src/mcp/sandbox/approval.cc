@@ -20,7 +20,7 @@ constexpr std::string_view kForLong = "allow for 30 days";
 constexpr std::string_view kNextPage = "show the next page";
 constexpr std::int64_t kLong = 30L * 24 * 3600;
 
-std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
+std::int64_t wallSeconds() { return static_cast<std::int64_t>(::time(nullptr)); }
 
 /// Paths with blanks or non-ASCII letters can't be stored: stored approvals must be unambiguous.
 bool canBeKept(const ApprovalRequest& wish) { return wish.keep && approval::checkWhat(wish.what).has_value(); }
@@ -105,9 +105,9 @@ Word keepAnswer(const ApprovalRequest& wish, std::string_view decision) {
     given.session = wish.sandbox;
   } else {
     given.scope = Scope::timed;
-    given.expires = now() + kLong;
+    given.expires = wallSeconds() + kLong;
   }
-  auto granted = store->grant(std::move(given), now());
+  auto granted = store->grant(std::move(given), wallSeconds());
   if (!granted) return granted.error();
   return *std::move(granted);
 }
@@ -170,7 +170,7 @@ AllApproved takeAll(const Call& call, const std::vector<ApprovalRequest>& reques
     given[i] = std::get<Approval>(std::move(word));
   }
   if (claims.empty()) return given;
-  auto used = store.useAll(claims, now());
+  auto used = store.useAll(claims, wallSeconds());
   if (!used) return used.error();
   if (!*used)
     return refusal(requests[places.front()], "an approval was revoked or used up", remedyFor(requests[places.front()]));
@@ -193,7 +193,7 @@ AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requ
   if (!store) return store.error();
   std::string asked = askedBefore(call, requests);
   if (asked.empty()) {
-    const auto approvals = store->list(now());
+    const auto approvals = store->list(wallSeconds());
     if (!approvals) return approvals.error();
     for (const ApprovalRequest& request : requests) asked += isOnRecord(*approvals, request) ? 's' : 'q';
     if (auto added = addQuestions(call, requests, asked, pending); !added) return added.error();
@@ -219,7 +219,7 @@ Word ownersWord(const Call& call, const ApprovalRequest& request) {
   if (canBeKept(request)) {
     auto store = approval::Store::open();
     if (!store) return store.error();
-    auto used = store->use(request.what, request.sandbox, now());
+    auto used = store->use(request.what, request.sandbox, wallSeconds());
     if (!used) return used.error();
     if (*used) return **std::move(used);
   }

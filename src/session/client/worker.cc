@@ -23,6 +23,7 @@ namespace caisson::session {
 namespace {
 
 using sys::raw;
+using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kStackBytes = 32 * 1024;
 constexpr int kStartTimeoutMs = 30'000;
@@ -71,7 +72,6 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 
 /// Reads until end of file or the timeout.
 std::string readAll(const sys::Fd& from, int milliseconds) {
-  using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::milliseconds(milliseconds);
   std::string text;
   for (;;) {
@@ -123,7 +123,6 @@ Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::st
 }
 
 std::string awaitLine(const sys::Fd& worker, int milliseconds) {
-  using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::milliseconds(milliseconds);
   std::string text;
   for (;;) {

@@ -23,7 +23,7 @@ using sys::FileType;
 constexpr mode_t kCommittedBits = 0755;  // no setuid, setgid or sticky bit, and not writable by others
 constexpr int kReadTries = 3;
 constexpr const char* kChanged = "it was changed meanwhile";
-constexpr std::size_t kChunk = 256 * 1024;
+constexpr std::size_t kCompareChunk = 256 * 1024;
 
 /// A real file whose change time is later than this counts as changed since the session began. If the wall clock was
 /// set back since, files changed later may carry an earlier time: then the result is earlier, so that more counts as
@@ -42,10 +42,10 @@ bool below(std::string_view path, std::string_view directory) {
 }
 
 bool sameContent(int a, int b, std::uint64_t size) {
-  thread_local std::vector<char> left(kChunk), right(kChunk);
+  thread_local std::vector<char> left(kCompareChunk), right(kCompareChunk);
   for (std::uint64_t offset = 0; offset < size;) {
-    const ssize_t got = ::pread(a, left.data(), kChunk, static_cast<off_t>(offset));
-    const ssize_t other = ::pread(b, right.data(), kChunk, static_cast<off_t>(offset));
+    const ssize_t got = ::pread(a, left.data(), kCompareChunk, static_cast<off_t>(offset));
+    const ssize_t other = ::pread(b, right.data(), kCompareChunk, static_cast<off_t>(offset));
     if (got <= 0 || got != other) return false;
     if (std::memcmp(left.data(), right.data(), static_cast<std::size_t>(got)) != 0) return false;
     offset += static_cast<std::uint64_t>(got);

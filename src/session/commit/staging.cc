@@ -21,7 +21,7 @@ namespace {
 using sys::Fd;
 using sys::RootDir;
 
-constexpr std::size_t kChunk = 256 * 1024;
+constexpr std::size_t kCopyChunk = 256 * 1024;
 
 Error failed(std::string_view call, const std::string& path, int error) {
   return sysError(Stage::state, call, path, error);
@@ -80,10 +80,10 @@ Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::str
   const bool cloned = to >= 0 && ::ioctl(to, FICLONE, source) == 0;
   if (cloned) source = to;
   Sha256 digest;
-  thread_local std::vector<char> buffer(kChunk);
+  thread_local std::vector<char> buffer(kCopyChunk);
   std::uint64_t offset = 0, written = 0;
   while (offset < size) {
-    const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(kChunk, size - offset));
+    const std::size_t wanted = static_cast<std::size_t>(std::min<std::uint64_t>(kCopyChunk, size - offset));
     const ssize_t got = ::pread(source, buffer.data(), wanted, static_cast<off_t>(offset));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return fail(failed("read", path, errno));

@@ -20,7 +20,7 @@ using sys::FileInfo;
 using sys::FileType;
 using sys::RootDir;
 
-constexpr std::size_t kChunk = 256 * 1024;
+constexpr std::size_t kLayerChunk = 256 * 1024;
 
 bool isOpaque(const RootDir& root, const std::string& path) {
   const auto directory = root.openFile(path, {.flags = O_RDONLY, .types = {FileType::directory}});
@@ -34,10 +34,10 @@ bool sameBytes(const LayerStack& before, const LayerStack::Entry& old, const Lay
   const auto first = before.open(path, old);
   const auto second = now.open(path, current);
   if (!first || !second) return false;
-  thread_local std::string left(kChunk, 0), right(kChunk, 0);
+  thread_local std::string left(kLayerChunk, 0), right(kLayerChunk, 0);
   for (off_t offset = 0;;) {
-    const ssize_t got = ::pread(first->file.get(), left.data(), kChunk, offset);
-    const ssize_t other = ::pread(second->file.get(), right.data(), kChunk, offset);
+    const ssize_t got = ::pread(first->file.get(), left.data(), kLayerChunk, offset);
+    const ssize_t other = ::pread(second->file.get(), right.data(), kLayerChunk, offset);
     if (got < 0 || got != other) return false;
     if (got == 0) return true;
     if (std::memcmp(left.data(), right.data(), static_cast<std::size_t>(got)) != 0) return false;

@@ -24,7 +24,7 @@
 namespace caisson::supervise {
 namespace {
 
-constexpr int kMaxLinks = 40;  // as the kernel
+constexpr int kMaxLinksOfPath = 40;  // as the kernel
 constexpr mode_t kPlainBits = 01777;
 constexpr auto kNoUser = static_cast<uid_t>(-1);
 
@@ -56,7 +56,7 @@ std::optional<int> namedDescriptor(std::string_view path) {
 Target pathTarget(pid_t process, std::string path, bool follow) {
   auto root = sys::RootDir::adopt(sys::rootOf(process), {.known_as = "/"});
   if (!root) return failed(EPERM);
-  for (int links = 0; links <= kMaxLinks; ++links) {
+  for (int links = 0; links <= kMaxLinksOfPath; ++links) {
     auto object = root->openFile(
         path, {.flags = O_PATH, .types = {sys::FileType::regular, sys::FileType::directory, sys::FileType::link}});
     if (!object) return failed(object.error().sys_errno != 0 ? object.error().sys_errno : EPERM);
