@@ -49,3 +49,14 @@ make_tarball() {
   (cd "$2" && tar --create --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
     --mtime="@$SOURCE_DATE_EPOCH" "$3") | gzip -9n >"$1"
 }
+
+# make_manifest PREFIX NAME: writes and signs PREFIX/share/caisson/NAME, the SHA-256 sums of all files below PREFIX, for
+# `caisson self verify`. NAME is MANIFEST, or MANIFEST.PART for a package that is installed beside the main one.
+# Call it when the files are final: after compressing manual pages, before set_times.
+make_manifest() {
+  mkdir -p "$1/share/caisson"
+  rm -f "$1/share/caisson/$2" "$1/share/caisson/$2.sig"
+  (cd "$1" && find . -type f -printf '%P\0' | sort -z | xargs -0 sha256sum) >"$work/manifest"
+  mv "$work/manifest" "$1/share/caisson/$2"
+  sh "$root/packaging/dist/sign.sh" "$1/share/caisson/$2"
+}
