@@ -3,16 +3,16 @@
 #include "cli/commands/serve_options.h"
 #include "cli/help.h"
 #include "cli/output.h"
+#include "cli/self/version.h"
 #include "cli/verb.h"
 #include "policy/fields.h"
 
 namespace caisson::cli {
 namespace {
 
-constexpr const Verb* kVerbs[] = {&kRun,     &kSession,  &kImage,       &kPlan,  &kPolicy, &kApprovals,
-                                  &kTool,    &kAgent,    &kMcp,         &kServe, &kToken,  &kDoctor,
-                                  &kAudit,   &kVerify,   &kPrompts,     &kStats, &kClean,  &kInside,
-                                  &kVersion, &kHelpVerb, &kCompletions, &kMan};
+constexpr const Verb* kVerbs[] = {&kRun,   &kSession, &kImage, &kPlan,    &kPolicy,   &kApprovals,   &kTool,    &kAgent,
+                                  &kMcp,   &kServe,   &kToken, &kDoctor,  &kAudit,    &kVerify,      &kPrompts, &kStats,
+                                  &kClean, &kInside,  &kSelf,  &kVersion, &kHelpVerb, &kCompletions, &kMan};
 
 int printHelp(const Verb& verb) { return print(renderHelp(verb, wantsColour(1))); }
 
@@ -61,8 +61,6 @@ int performHelp(const Arguments& arguments) {
   return verb == nullptr ? print(renderOverview(kVerbs, wantsColour(1))) : printHelp(*verb);
 }
 
-int performVersion(const Arguments&) { return print("caisson " CAISSON_VERSION "\n"); }
-
 }  // namespace
 
 constinit const Verb kHelpVerb{
@@ -72,13 +70,6 @@ constinit const Verb kHelpVerb{
     .topic = Topic::machine,
     .syntax = {.operands = "[COMMAND]..."},
     .perform = performHelp,
-};
-
-constinit const Verb kVersion{
-    .path = "version",
-    .summary = "Print the version",
-    .topic = Topic::machine,
-    .perform = performVersion,
 };
 
 std::span<const Verb* const> allVerbs() { return kVerbs; }
@@ -96,7 +87,7 @@ int dispatch(std::span<char* const> words) {
   }
   const std::string_view word = words[0];
   if (word == "--help" || word == "-h") return print(renderOverview(kVerbs, wantsColour(1)));
-  if (word == "--version" || word == "-V") return performVersion({});
+  if (word == "--version" || word == "-V") return print(versionLine());
   const Verb* verb = findVerb(kVerbs, word);
   if (verb == nullptr) return complain(unknownVerb(kVerbs, "", word));
   return performVerb(*verb, words.subspan(1));
