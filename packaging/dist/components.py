@@ -8,7 +8,7 @@ import pathlib
 import re
 import subprocess
 
-PROGRAMS = ("caisson", "caisson-broker", "caisson-image", "caisson-mcp", "caisson-server", "caisson-unpack")
+PROGRAMS = ("caisson", "caisson-broker", "caisson-commands", "caisson-image", "caisson-mcp", "caisson-server", "caisson-unpack")
 
 # SPDX expressions of the code that ends up in a program, by source package. Debian's copyright files also list build
 # scripts, tests and documentation, so they cannot be reduced to one expression by a program.

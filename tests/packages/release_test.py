@@ -24,7 +24,7 @@ NAME = f"caisson-{VERSION}-linux-{MACHINE}"
 TARBALL = DIST / f"{NAME}.tar.gz"
 KEY = DIST / "caisson-signing.pub"
 MAX_LAUNCHER = 4_000_000
-PROGRAMS = ["bin/caisson"] + [f"libexec/caisson/caisson-{name}" for name in ("broker", "image", "mcp", "server", "unpack")]
+PROGRAMS = ["bin/caisson"] + [f"libexec/caisson/caisson-{name}" for name in ("broker", "commands", "image", "mcp", "server", "unpack")]
 
 
 class Skip(Exception):
