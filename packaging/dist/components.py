@@ -124,7 +124,9 @@ def objects_of(map_file):
     text = map_file.read_text(errors="replace")
     objects = {("", name) for name in re.findall(r"^LOAD (?!/)(\S+\.o)$", text, re.MULTILINE)}
     for archive, member in re.findall(r"^(?!/)(\S+\.a)\(([^)]+\.o)\)", text, re.MULTILINE):
-        objects.add((f"{os.path.dirname(archive)}/CMakeFiles/", f"/{member}"))
+        # The objects of libcaisson_policy.a are in caisson_policy.dir and caisson_policy_core.dir.
+        target = os.path.basename(archive).removeprefix("lib").removesuffix(".a")
+        objects.add((f"{os.path.dirname(archive)}/CMakeFiles/{target}", f"/{member}"))
     return objects
 
 
