@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents
+.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents dist test-packages
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -56,6 +56,12 @@ bench: ## build and run the benchmarks; prints a table
 install: ## install to PREFIX (/usr/local), below DESTDIR if given
 	@sh scripts/build.sh release
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
+
+dist: ## packages of this architecture into dist/ (ARTEFACTS="tarball deb npm wheel image" for some)
+	@sh scripts/dist.sh $(ARTEFACTS)
+
+test-packages: ## as root: build the packages, then install, use and remove them in fresh Debian roots (SUITES="release")
+	@sh scripts/test_packages.sh $(SUITES)
 
 debug: ## debug build in build-debug/, and its tests
 	@sh scripts/test.sh debug
@@ -114,7 +120,7 @@ surface-lists: ## write the generated lists of docs/syscalls.md anew
 	@sh scripts/build.sh --tests release && sh scripts/surface.sh lists
 
 clean: ## remove every build directory
-	@rm -rf build build-debug build-asan build-tsan build-clang build-fuzz build-amd64 build-arm64
+	@rm -rf build build-debug build-asan build-tsan build-clang build-fuzz build-dist build-amd64 build-arm64
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile

@@ -49,6 +49,17 @@ install(FILES packaging/seccomp/caisson.json DESTINATION ${CMAKE_INSTALL_DATADIR
 install(PROGRAMS packaging/seccomp/make_profile.py DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson/seccomp)
 install(FILES packaging/container/Containerfile DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson/container)
 
+# The licences of what was linked, from the link maps and the package database of this machine.
+install(CODE "
+  set(made \"${PROJECT_BINARY_DIR}/generated/NOTICE\")
+  execute_process(COMMAND python3 -B \"${PROJECT_SOURCE_DIR}/packaging/dist/notice.py\" \"${PROJECT_BINARY_DIR}\"
+                          ${PROJECT_VERSION} \"\${made}\" ERROR_VARIABLE problem RESULT_VARIABLE status)
+  if(status EQUAL 0)
+    file(INSTALL \"\${made}\" DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/doc/caisson\")
+  else()
+    message(WARNING \"NOTICE, the licences of the linked libraries, is not installed: \${problem}\")
+  endif()")
+
 if(TARGET caisson)
   install(TARGETS caisson RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   # The binary knows its own verbs, so it writes its completions, its manual page and its schema.

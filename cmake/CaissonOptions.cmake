@@ -11,7 +11,12 @@ endif()
 
 # A launch is system calls: -O2 makes it no faster and the build a third longer. Loops over much data are compiled with
 # -O2 (caisson_optimize).
-set(CMAKE_CXX_FLAGS_RELEASE "-Og -DNDEBUG")
+option(CAISSON_SMALL "Compile for size, as packages are; slower to compile" OFF)
+if(CAISSON_SMALL)
+  set(CMAKE_CXX_FLAGS_RELEASE "-Os -DNDEBUG")
+else()
+  set(CMAKE_CXX_FLAGS_RELEASE "-Og -DNDEBUG")
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # The compiler's garbage collection takes a tenth of its time by default; this costs about 100 MB more per job.
   string(APPEND CMAKE_CXX_FLAGS_RELEASE " --param ggc-min-heapsize=1048576 --param ggc-min-expand=300")

@@ -58,6 +58,14 @@ function(caisson_linker_names result)
   set(${result} "${names}" PARENT_SCOPE)
 endfunction()
 
+# caisson_link_map(program): writes PROGRAM.map, from which packages learn what the program contains
+# (packaging/dist/components.py).
+function(caisson_link_map program)
+  if(CAISSON_INSTALL AND NOT CAISSON_SANITIZE)
+    target_link_options(${program} PRIVATE LINKER:-Map=${PROJECT_BINARY_DIR}/${program}.map)
+  endif()
+endfunction()
+
 # caisson_unity(target alone...): compiles several sources at a time, for most of the time goes to their headers. Names
 # in anonymous namespaces of one folder must therefore differ; sources in `alone` are left out.
 function(caisson_unity target)

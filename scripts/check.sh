@@ -10,4 +10,5 @@ python3 "$root/scripts/check_code.py" || status=1
 sh "$root/scripts/check_style.sh" || status=1
 python3 "$root/scripts/check_wording.py" || status=1
 python3 "$root/scripts/check_conformance.py" || status=1
+python3 "$root/scripts/check_versions.py" || status=1
 exit $status

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 
 #include "base/deceptive_text.h"
 #include "base/utf8.h"
@@ -119,9 +120,15 @@ JsonWriter& JsonWriter::number(double value) {
   char digits[64];
   constexpr double kWhole = 1e15;  // larger ones have no thousandths, and rounding would change them
   const double rounded = std::abs(value) < kWhole ? std::round(value * 1000) / 1000 : value;
-  const auto written = std::to_chars(digits, digits + sizeof digits, rounded, std::chars_format::fixed);
-  if (written.ec != std::errc{}) return null();
-  return raw({digits, static_cast<std::size_t>(written.ptr - digits)});
+  // Not std::to_chars: its tables for floating point are 130 KB of the launcher.
+  const int written = std::snprintf(digits, sizeof digits, std::abs(value) < kWhole ? "%.3f" : "%.0f", rounded);
+  if (written < 0 || static_cast<std::size_t>(written) >= sizeof digits) return null();
+  std::string_view text(digits, static_cast<std::size_t>(written));
+  if (text.contains('.')) {
+    text.remove_suffix(text.size() - 1 - text.find_last_not_of('0'));
+    if (text.ends_with('.')) text.remove_suffix(1);
+  }
+  return raw(text);
 }
 
 }  // namespace caisson

@@ -23,10 +23,18 @@ std::string companionPath(const fs::path& directory, std::string_view name) {
 
 }  // namespace
 
-std::string ownDirectory() {
+std::string ownProgram() {
   std::error_code problem;
-  return fs::read_symlink(sys::kOwnProgram, problem).parent_path().string();
+  const fs::path own = fs::read_symlink(sys::kOwnProgram, problem);
+  if (own.filename() != "caisson-commands") return own.string();
+  for (const fs::path& path : {own.parent_path() / "caisson", own.parent_path() / "../../bin/caisson"})
+    if (::access(path.c_str(), X_OK) == 0) return path.lexically_normal().string();
+  return own.string();
 }
+
+std::string ownDirectory() { return fs::path(ownProgram()).parent_path().string(); }
+
+std::string companionProgram(std::string_view name) { return companionPath(ownDirectory(), name); }
 
 int becomeProgram(const std::string& program, const std::vector<std::string>& line, std::string_view hint) {
   std::vector<const char*> args;
@@ -37,9 +45,8 @@ int becomeProgram(const std::string& program, const std::vector<std::string>& li
 }
 
 int becomeCompanion(std::string_view name, const Verb& verb, const Arguments& arguments) {
-  std::error_code problem;
-  const fs::path own = fs::read_symlink(sys::kOwnProgram, problem);
-  if (problem) return complain(usageError(verb.path, "can't find out where caisson is", "is /proc mounted?"));
+  const fs::path own = ownProgram();
+  if (own.empty()) return complain(usageError(verb.path, "can't find out where caisson is", "is /proc mounted?"));
   std::vector<std::string> line{own.string()};
   for (const std::string_view part :
        {verb.path.substr(0, verb.path.find(' ')), verb.path.substr(std::min(verb.path.find(' '), verb.path.size()))})

@@ -16,7 +16,11 @@ int becomeCompanion(std::string_view name, const Verb& verb, const Arguments& ar
 /// Replaces this process; returns only if that fails. `hint`: what to do then.
 int becomeProgram(const std::string& program, const std::vector<std::string>& line, std::string_view hint);
 
-/// The directory of this program; empty if /proc is not mounted.
+/// The path of caisson, also in caisson-commands, which it became; empty if /proc is not mounted.
+std::string ownProgram();
+/// The directory of ownProgram().
 std::string ownDirectory();
+/// The path of a program beside caisson, as it is built, or in libexec, as it is installed.
+std::string companionProgram(std::string_view name);
 
 }  // namespace caisson::cli

@@ -1,5 +1,6 @@
 // The `caisson` program. verbs.cc lists the verbs; each has its own file.
 #include "cli/program_main.h"
+#include "cli/terminate.h"
 #include "cli/verb.h"
 
 int main(int count, char** words) {

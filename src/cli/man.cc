@@ -4,6 +4,7 @@
 
 #include "cli/help.h"
 #include "cli/output.h"
+#include "cli/self/version.h"
 #include "cli/verb.h"
 
 namespace caisson::cli {
@@ -65,7 +66,7 @@ void appendVerb(std::string& out, const Verb& verb) {
 }
 
 int printManPage(const Arguments&) {
-  std::string out = ".TH CAISSON 1 \"\" \"caisson " CAISSON_VERSION "\" \"User Commands\"\n";
+  std::string out = ".TH CAISSON 1 \"\" \"caisson " + std::string(programVersion()) + "\" \"User Commands\"\n";
   out += ".SH NAME\ncaisson \\- run untrusted code and protect the host\n";
   out += ".SH SYNOPSIS\n.B caisson\n.I COMMAND\n[\\fIOPTION\\fR]...\n";
   out += ".SH DESCRIPTION\n" + roff(introduction()) + "\n";

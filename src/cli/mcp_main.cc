@@ -12,6 +12,8 @@
 #include "cli/output.h"
 #include "cli/policy_flags.h"
 #include "cli/program_main.h"
+#include "cli/self/verify_installation.h"
+#include "cli/self/version.h"
 #include "cli/verb.h"
 #include "mcp/serve.h"
 #include "policy/model.h"
@@ -93,7 +95,7 @@ Result<mcp::ServeOptions> optionsFrom(const Arguments& arguments) {
                             .workspaces = *std::move(workspaces),
                             .tools = {},
                             .bounds = *std::move(bounds),
-                            .version = CAISSON_VERSION,
+                            .version = std::string(programVersion()),
                             .program = sys::kOwnProgram};
   if (const auto tools = arguments.value(kMcpTools))
     for (const std::string_view name : split(*tools, ',')) options.tools.emplace_back(name);
@@ -102,6 +104,7 @@ Result<mcp::ServeOptions> optionsFrom(const Arguments& arguments) {
 
 int perform(std::span<char* const> line) {
   if (line.size() > 3 && std::string_view(line[1]) == "agent") return installHooks(line);
+  if (line.size() > 2 && std::string_view(line[1]) == "self") return verifyInstallation(line);
   if (line.size() < 2 || line[1] != kMcp.path)
     return complain(usageError("caisson-mcp", "start it with `caisson mcp`"));
   const auto arguments = parse(kMcp.syntax, line.subspan(2));

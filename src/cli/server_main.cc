@@ -10,6 +10,7 @@
 #include "cli/commands/serve_options.h"
 #include "cli/output.h"
 #include "cli/program_main.h"
+#include "cli/self/version.h"
 #include "policy/units.h"
 #include "server/serve.h"
 #include "service/terminal.h"
@@ -20,7 +21,7 @@ namespace caisson::cli {
 namespace {
 
 int serveHttp(const Arguments& arguments) {
-  server::ServeOptions options{.program = sys::kOwnProgram, .version = CAISSON_VERSION};
+  server::ServeOptions options{.program = sys::kOwnProgram, .version = std::string(programVersion())};
   if (const auto file = arguments.value(kServeConfig)) {
     auto settings = service::loadSettings(std::string(*file));
     if (!settings) return complain(settings.error());

@@ -30,7 +30,7 @@ struct Verb {
 
 extern const Verb kApprovals, kRun, kSession, kPlan, kPolicy, kMcp, kDoctor, kVersion, kHelpVerb, kCompletions, kMan;
 extern const Verb kAudit, kVerify, kPrompts, kStats, kClean, kInside;
-extern const Verb kAgent, kImage;
+extern const Verb kAgent, kImage, kSelf;
 extern const Verb kTool, kToolAdd, kToolQuarantine, kToolRelease, kToolRemove, kToolRun, kToolShow;
 
 /// All verbs, in the order help lists them.

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -250,7 +251,9 @@ void observeKernel(HostFacts& facts) {
   ::uname(&kernel);
   facts.kernel_release = kernel.release;
   facts.kernel_version = kernel.version;
-  std::sscanf(kernel.release, "%d.%d", &facts.kernel_major, &facts.kernel_minor);
+  const char* const end = kernel.release + std::strlen(kernel.release);
+  const auto major = std::from_chars(kernel.release, end, facts.kernel_major);
+  if (major.ptr != end && *major.ptr == '.') std::from_chars(major.ptr + 1, end, facts.kernel_minor);
   facts.tmpfs_user_xattrs = facts.kernel_major > 6 || (facts.kernel_major == 6 && facts.kernel_minor >= 6);
   const long abi = sys::raw(SYS_landlock_create_ruleset, nullptr, 0, sys::kLandlockCreateRulesetVersion);
   facts.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;

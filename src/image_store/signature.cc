@@ -1,14 +1,11 @@
 #include "image_store/signature.h"
 
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-
 #include <algorithm>
 #include <map>
-#include <memory>
 
 #include "base/base64.h"
 #include "base/json_value.h"
+#include "image_store/public_key.h"
 #include "sys/own_file.h"
 
 namespace caisson::image {
@@ -22,8 +19,6 @@ constexpr std::string_view kSignatureAnnotation = "dev.cosignproject.cosign/sign
 struct SignedPayload {
   std::string payload, signature;
 };
-
-using KeyPtr = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 
 Result<std::string> readKey(const approval::SignatureRule& rule) {
   // The key decides what runs here: no other user may have written it.
@@ -79,18 +74,6 @@ std::map<std::pair<std::string, std::string>, std::vector<const approval::Signat
 }
 
 }  // namespace
-
-bool verifySignature(std::string_view public_key, std::string_view payload, std::string_view signature) {
-  const std::unique_ptr<BIO, decltype(&BIO_free)> text(
-      BIO_new_mem_buf(public_key.data(), static_cast<int>(public_key.size())), BIO_free);
-  const KeyPtr key(PEM_read_bio_PUBKEY(text.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), EVP_MD_CTX_free);
-  if (!key || !context) return false;
-  const EVP_MD* hash = EVP_PKEY_id(key.get()) == EVP_PKEY_ED25519 ? nullptr : EVP_sha256();
-  if (EVP_DigestVerifyInit(context.get(), nullptr, hash, nullptr, key.get()) != 1) return false;
-  return EVP_DigestVerify(context.get(), reinterpret_cast<const unsigned char*>(signature.data()), signature.size(),
-                          reinterpret_cast<const unsigned char*>(payload.data()), payload.size()) == 1;
-}
 
 bool payloadNames(std::string_view payload, const ContentDigest& manifest) {
   const auto document = JsonValue::parse(payload);

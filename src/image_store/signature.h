@@ -12,9 +12,6 @@
 
 namespace caisson::image {
 
-/// Whether `signature` (binary) is one of `payload` by the public key (PEM: ECDSA or RSA with SHA-256, or Ed25519).
-bool verifySignature(std::string_view public_key, std::string_view payload, std::string_view signature);
-
 /// Whether the document signs this manifest.
 bool payloadNames(std::string_view payload, const ContentDigest& manifest);
 

@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <optional>
 
 #include "base/text.h"
@@ -139,9 +141,17 @@ std::string formatSize(std::uint64_t bytes) {
 }
 
 std::string formatNumber(double number) {
+  // Not std::to_chars: its tables for floating point are 130 KB of the launcher.
   char buffer[64];
-  const auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, number);
-  return error == std::errc{} ? std::string(buffer, end) : "nan";
+  if (std::floor(number) == number && std::abs(number) < 1e15) {
+    std::snprintf(buffer, sizeof buffer, "%.0f", number);
+    return buffer;
+  }
+  for (int digits = 1; digits <= 17; ++digits) {
+    std::snprintf(buffer, sizeof buffer, "%.*g", digits, number);
+    if (std::strtod(buffer, nullptr) == number) break;
+  }
+  return buffer;
 }
 
 std::string formatSeconds(double seconds) {

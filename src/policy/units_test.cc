@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "policy/model.h"
 
 namespace caisson::policy {
@@ -81,6 +83,9 @@ TEST(Units, PrintWhatPeopleWrite) {
   EXPECT_EQ(formatSeconds(0.5), "500 ms");
   EXPECT_EQ(formatSeconds(90), "90 s");
   EXPECT_EQ(formatNumber(1.5), "1.5");
+  EXPECT_EQ(formatNumber(100000), "100000");
+  EXPECT_EQ(formatNumber(0.001), "0.001");
+  EXPECT_EQ(std::strtod(formatNumber(0.1 + 0.2).c_str(), nullptr), 0.1 + 0.2);
 }
 
 TEST(Units, SharesOfMemory) {

@@ -277,6 +277,22 @@ TEST_F(Verbs, HelpAndVersionWork) {
   EXPECT_EQ(caisson({"--help"}, {.close = {1}}).timed_out, false);
 }
 
+TEST_F(Verbs, VersionPrintsCommitAndBuildOptions) {
+  const std::string line = caisson({"--version"}).out;
+  EXPECT_TRUE(line.starts_with("caisson ") && line.find('\n') == line.size() - 1) << line;
+  const RunOutput text = caisson({"version"});
+  EXPECT_TRUE(text.out.starts_with(line) && contains(text.out, "commit:")) << text.describe();
+  const auto json = caisson({"version", "--json"}).json();
+  EXPECT_EQ("caisson " + json["version"].get<std::string>() + "\n", line);
+  for (const char* key : {"commit", "compiler", "flavour", "architecture"}) EXPECT_NE(json[key].get<std::string>(), "");
+}
+
+TEST_F(Verbs, SelfVerifyRefusesABuildDirectory) {
+  const RunOutput output = caisson({"self", "verify"});
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_TRUE(contains(output.err, "not installed from a package")) << output.describe();
+}
+
 TEST_F(Verbs, UnknownVerbsAreErrorsWithAHint) {
   CONFORMS("R-USE-5");
   for (const std::vector<std::string>& arguments :

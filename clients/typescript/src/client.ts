@@ -84,7 +84,7 @@ export class Client {
   private prepare(id: OperationId, input: AnyInput): { path: string; request: Request } {
     const [method, pattern] = routes[id];
     const path = pattern.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(input.path?.[name] ?? ""));
-    const headers: Record<string, string> = { "User-Agent": "caisson-client-typescript/0.1", ...input.headers };
+    const headers: Record<string, string> = { "User-Agent": "caisson-client-typescript/0.2", ...input.headers };
     if (this.token !== undefined) headers["Authorization"] = `Bearer ${this.token}`;
     if (input.body !== undefined) headers["Content-Type"] = "application/json";
     if (input.raw !== undefined) headers["Content-Type"] = "application/octet-stream";

@@ -5,10 +5,10 @@
 
 #include <cerrno>
 #include <cstdlib>
-#include <filesystem>
 
 #include "cli/agent/project_session.h"
 #include "cli/agent/verbs.h"
+#include "cli/companion.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "cli/policy_options.h"
@@ -43,8 +43,7 @@ Result<std::string> readInput() {
 }
 
 HookOptions optionsFrom(const Arguments& arguments) {
-  std::error_code problem;
-  HookOptions options{.program = std::filesystem::read_symlink(sys::kOwnProgram, problem).string(),
+  HookOptions options{.program = ownProgram(),
                       .host = std::string(arguments.operands[0]),
                       .auto_allow = arguments.has(kAgentAutoAllow)};
   for (const Given& given : arguments.given) {

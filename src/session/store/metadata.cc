@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
 #include "approval/owner.h"
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "policy/decode/decode.h"
 #include "policy/describe/json.h"
 #include "policy/document/document.h"
@@ -126,6 +128,12 @@ class Reader {
   std::string where_;
   std::optional<Error> error_;
 };
+
+/// Whether all of `text` is a number, which goes to `value`.
+bool readInteger(std::string_view text, std::int64_t& value) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc() && end == text.data() + text.size();
+}
 
 }  // namespace
 
@@ -254,10 +262,9 @@ void addActivity(const sys::RootDir& session, Metadata& metadata) {
   const auto text = session.readFile(kActivityFile, 256);
   if (!text) return;
   Moment last;
-  char boot[64] = {};
-  long long wall_ns = 0, boot_ns = 0;
-  if (std::sscanf(text->c_str(), "%lld %lld %63s", &wall_ns, &boot_ns, boot) != 3) return;
-  last = {wall_ns, boot_ns, boot};
+  const std::vector<std::string_view> parts = split(trimmed(*text, " \n"), ' ');
+  if (parts.size() != 3 || !readInteger(parts[0], last.wall_ns) || !readInteger(parts[1], last.boot_ns)) return;
+  last.boot = parts[2];
   const Moment end = later(last, metadata.ttl_seconds);
   const Moment now = Moment::now();
   if (leftNs(end, now) > leftNs(metadata.expires, now)) metadata.expires = end;

@@ -1,0 +1,152 @@
+"""The third-party software in each program: what its link map and the headers of its objects name, by Debian package.
+
+A package is "static" if the program contains object code of one of its archives, "header" if an object of ours was
+compiled with one of its headers and no archive was linked, "dynamic" if the program loads one of its libraries.
+"""
+import os
+import pathlib
+import re
+import subprocess
+
+PROGRAMS = ("caisson", "caisson-broker", "caisson-commands", "caisson-image", "caisson-mcp", "caisson-server", "caisson-unpack")
+
+# SPDX expressions of the code that ends up in a program, by source package. Debian's copyright files also list build
+# scripts, tests and documentation, so they cannot be reduced to one expression by a program.
+LICENCES = {
+    "acl": "LGPL-2.1-or-later",
+    "boost1.74": "BSL-1.0",
+    "boost1.83": "BSL-1.0",
+    "curl": "curl",
+    "gcc": "GPL-3.0-or-later WITH GCC-exception-3.1",
+    "glibc": "LGPL-2.1-or-later",
+    "libarchive": "BSD-2-Clause",
+    "libyaml": "MIT",
+    "libzstd": "BSD-3-Clause OR GPL-2.0-only",
+    "linux": "GPL-2.0-only WITH Linux-syscall-note",
+    "nlohmann-json3": "MIT",
+    "openssl": "Apache-2.0",
+    "abseil": "Apache-2.0",
+    "re2": "BSD-3-Clause",
+    "tomlplusplus": "MIT",
+    "zlib": "Zlib",
+}
+
+
+def run(*command, check=True):
+    return subprocess.run(command, check=check, capture_output=True, text=True).stdout
+
+
+def licence_of(source):
+    if re.fullmatch(r"gcc(-\d+)?", source):
+        source = "gcc"
+    if re.fullmatch(r"boost\d+\.\d+", source):
+        return "BSL-1.0"
+    if re.fullmatch(r"linux(-\d.*)?", source):
+        source = "linux"
+    return LICENCES.get(source, "NOASSERTION")
+
+
+class Packages:
+    """Which Debian package owns a file."""
+
+    def __init__(self):
+        self._owner = {}
+        self._facts = {}
+
+    def find(self, paths):
+        """The packages that own some of `paths`."""
+        wanted = sorted({os.path.realpath(path) for path in paths} - self._owner.keys())
+        for start in range(0, len(wanted), 500):
+            self._ask(wanted[start : start + 500])
+        # Debian 12 knows files of /usr/lib by the path /lib when the package is older than the merge of both.
+        missing = [path for path in wanted if path not in self._owner and path.startswith("/usr/lib/")]
+        if missing:
+            self._ask([path.removeprefix("/usr") for path in missing], prefix="/usr")
+        unknown = [path for path in wanted if path not in self._owner]
+        if unknown:
+            raise SystemExit(f"components: no Debian package owns {unknown[0]}")
+        return {self._owner[os.path.realpath(path)] for path in paths}
+
+    def _ask(self, paths, prefix=""):
+        for line in run("dpkg-query", "--search", *paths, check=False).splitlines():
+            names, _, path = line.partition(": ")
+            if not line.startswith("diversion "):
+                self._owner[prefix + path] = names.split(",")[0].strip()
+
+    def facts(self, package):
+        if package not in self._facts:
+            fields = run("dpkg-query", "--show", "--showformat=${Package}\n${Version}\n${source:Package}\n${Homepage}\n", package)
+            name, version, source, homepage = fields.split("\n")[:4]
+            self._facts[package] = {"package": name, "version": version, "source": source, "homepage": homepage,
+                                    "licence": licence_of(source),
+                                    "copyright_file": os.path.realpath(f"/usr/share/doc/{name}/copyright")}
+        return self._facts[package]
+
+
+def linked_archives(map_file, build):
+    """The archives and objects from elsewhere of which a member is in the program."""
+    found = set()
+    text = map_file.read_text(errors="replace")
+    for match in re.finditer(r"^(/\S+\.a)\([^)]+\)|^LOAD (/\S+\.o)$", text, re.MULTILINE):
+        path = os.path.realpath(match[1] or match[2])
+        if not path.startswith(str(build)):
+            found.add(path)
+    return found
+
+
+def loaded_libraries(program):
+    """The shared libraries that the program names, as files of this machine."""
+    if "NEEDED" not in run("readelf", "--dynamic", "--wide", str(program)):
+        return set()
+    names = set(re.findall(r"NEEDED.*\[(.+)\]", run("readelf", "--dynamic", "--wide", str(program))))
+    found = set()
+    for line in run("ldd", str(program)).splitlines():
+        match = re.match(r"\s*(\S+) => (/\S+)|\s*(/\S+) \(", line)
+        if match and (match[1] in names or (match[3] and os.path.basename(match[3]) in names)):
+            found.add(match[2] or match[3])
+    return found
+
+
+def headers_by_object(build):
+    """The headers from elsewhere that each object of ours was compiled with."""
+    headers, current = {}, None
+    for line in run("ninja", "-C", str(build), "-t", "deps").splitlines():
+        if line and not line.startswith(" "):
+            current = line.split(":")[0]
+            headers[current] = set()
+        elif current and line.strip().startswith("/usr/"):
+            headers[current].add(line.strip())
+    return headers
+
+
+def objects_of(map_file):
+    """The objects of ours in the program: (folder in the build directory, how the name ends)."""
+    text = map_file.read_text(errors="replace")
+    objects = {("", name) for name in re.findall(r"^LOAD (?!/)(\S+\.o)$", text, re.MULTILINE)}
+    for archive, member in re.findall(r"^(?!/)(\S+\.a)\(([^)]+\.o)\)", text, re.MULTILINE):
+        # The objects of libcaisson_policy.a are in caisson_policy.dir and caisson_policy_core.dir.
+        target = os.path.basename(archive).removeprefix("lib").removesuffix(".a")
+        objects.add((f"{os.path.dirname(archive)}/CMakeFiles/{target}", f"/{member}"))
+    return objects
+
+
+def collect(build):
+    """({program: {package: how}}, Packages), from a build directory that has the link map of each program."""
+    build = pathlib.Path(build).resolve()
+    packages = Packages()
+    headers = headers_by_object(build)
+    result = {}
+    for program in PROGRAMS:
+        map_file = build / f"{program}.map"
+        if not map_file.exists():
+            continue
+        objects = objects_of(map_file)
+        used = set()
+        for name, files in headers.items():
+            if any(name.startswith(folder) and name.endswith(end) for folder, end in objects):
+                used |= files
+        uses = dict.fromkeys(packages.find(used), "header")
+        uses |= dict.fromkeys(packages.find(loaded_libraries(build / program)), "dynamic")
+        uses |= dict.fromkeys(packages.find(linked_archives(map_file, build)), "static")
+        result[program] = uses
+    return result, packages

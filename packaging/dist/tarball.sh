@@ -1,0 +1,11 @@
+#!/bin/sh
+# tarball.sh: dist/caisson-VERSION-linux-MACHINE.tar.gz: bin, libexec, lib, include and share, to be unpacked anywhere.
+# Called by scripts/dist.sh.
+set -eu
+. "$(dirname -- "$0")/lib.sh"
+
+name=caisson-$version-linux-$machine
+folder=$(scratch tarball)
+cp -a "$stage/usr" "$folder/$name"
+make_tarball "$output/$name.tar.gz" "$folder" "$name"
+rm -rf "$folder"

@@ -1,0 +1,28 @@
+#!/bin/sh
+# test_packages.sh [SUITE...]: builds the packages and runs tests/packages/SUITE_test.*, all of them unless some are
+# named. Exit 1 if a test failed. CAISSON_DIST_READY=1: dist/ is up to date already.
+set -eu
+. "$(dirname -- "$0")/lib.sh"
+if [ $# = 0 ]; then
+  for file in "$root"/tests/packages/*_test.*; do
+    name=${file##*/}
+    set -- "$@" "${name%_test.*}"
+  done
+fi
+sh "$root/scripts/install_dependencies.sh" packages
+if [ -z "${CAISSON_DIST_READY:-}" ]; then sh "$root/scripts/dist.sh"; fi
+
+failed=
+for suite in "$@"; do
+  file=
+  for candidate in "$root/tests/packages/${suite}_test".*; do
+    if [ -x "$candidate" ]; then file=$candidate; fi
+  done
+  [ -n "$file" ] || die "unknown suite \"$suite\": no tests/packages/${suite}_test.*"
+  say "suite $suite"
+  "$file" || failed="$failed $suite"
+done
+if [ -n "$failed" ]; then
+  say "failed:$failed"
+  exit 1
+fi
