@@ -1,0 +1,92 @@
+"""Archives whose bytes depend only on their content: sorted names, owner 0, the time of the commit, fixed modes.
+
+The values come from the environment that packaging/dist/lib.sh exports.
+"""
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import pathlib
+import tarfile
+import time
+import zipfile
+from dataclasses import dataclass
+
+VERSION = os.environ["version"]
+MACHINE = os.environ["machine"]
+TIME = int(os.environ["SOURCE_DATE_EPOCH"])
+STAGE = pathlib.Path(os.environ["stage"]) / "usr"
+OUTPUT = pathlib.Path(os.environ["output"])
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str
+    data: bytes
+    executable: bool = False
+
+    @property
+    def mode(self) -> int:
+        return 0o755 if self.executable else 0o644
+
+
+def entry(name: str, path: pathlib.Path) -> Entry:
+    return Entry(name, path.read_bytes(), os.access(path, os.X_OK))
+
+
+def files_below(directory: pathlib.Path, prefix: str = "") -> list[Entry]:
+    """The files below a directory, named relative to it."""
+    return [entry(prefix + path.relative_to(directory).as_posix(), path)
+            for path in sorted(directory.rglob("*")) if path.is_file() and not path.is_symlink()]
+
+
+def licenses() -> list[Entry]:
+    """The licence of caisson and of what it links statically, as they are installed."""
+    documents = STAGE / "share" / "doc" / "caisson"
+    found = [entry(path.name, path) for name in ("LICENSE*", "NOTICE*") for path in sorted(documents.glob(name))]
+    if not any(file.name == "LICENSE" for file in found):
+        raise SystemExit(f"no LICENSE in {documents}")
+    return found + (files_below(documents / "licenses", "licenses/") if (documents / "licenses").is_dir() else [])
+
+
+def programs() -> list[Entry]:
+    """caisson and its companions, which it finds in ../libexec/caisson."""
+    return [entry("bin/caisson", STAGE / "bin" / "caisson"), *files_below(STAGE / "libexec" / "caisson", "libexec/caisson/")]
+
+
+def shared() -> list[Entry]:
+    """Profiles, policy schema, seccomp profile and units."""
+    return files_below(STAGE / "share" / "caisson", "share/caisson/")
+
+
+def tar(entries: list[Entry]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        for file in sorted(entries, key=lambda file: file.name):
+            info = tarfile.TarInfo(file.name)
+            info.size, info.mode, info.mtime = len(file.data), file.mode, TIME
+            archive.addfile(info, io.BytesIO(file.data))
+    return buffer.getvalue()
+
+
+def compress(data: bytes) -> bytes:
+    return gzip.compress(data, 9, mtime=0)
+
+
+def zip_archive(entries: list[Entry]) -> bytes:
+    """In the order given: a wheel has its RECORD last."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for file in entries:
+            info = zipfile.ZipInfo(file.name, time.gmtime(TIME)[:6])
+            info.external_attr = (0o100000 | file.mode) << 16
+            info.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(info, file.data, compresslevel=9)
+    return buffer.getvalue()
+
+
+def write(name: str, data: bytes) -> None:
+    OUTPUT.mkdir(parents=True, exist_ok=True)
+    (OUTPUT / name).write_bytes(data)
