@@ -41,7 +41,7 @@ def base_layer(path: pathlib.Path) -> tuple[bytes, dict[str, tuple[tarfile.TarIn
             if member.name in ("", ".") or LEFT_OUT.fullmatch(member.name):
                 continue
             members.append((member, source.extractfile(member).read() if member.isreg() else b""))
-        for member, data in sorted(members, key=lambda pair: pair[0].name):
+        for member, data in sorted(members, key=lambda pair: (pair[0].islnk(), pair[0].name)):  # hard links after their targets
             if member.islnk():
                 member.linkname = member.linkname.removeprefix("./")
             if member.name == SOURCES_LIST:
@@ -126,7 +126,7 @@ def build(base: pathlib.Path) -> bytes:
     layout = Layout()
     described = configuration(layers, created)
     config = layout.json_blob(described, "config.v1+json")
-    blobs = [layout.blob(compress(layer), "layer.v1.tar+gzip") for layer in layers]
+    blobs = [layout.blob(compress(layer, 6), "layer.v1.tar+gzip") for layer in layers]
     manifest = layout.json_blob({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
                                  "config": config, "layers": blobs,
                                  "annotations": described["config"]["Labels"]}, "manifest.v1+json")
@@ -137,7 +137,7 @@ def build(base: pathlib.Path) -> bytes:
     def path(blob: dict) -> str:
         return "blobs/" + blob["digest"].replace(":", "/")
 
-    layout.add("manifest.json", [{"Config": path(config), "RepoTags": [f"{NAME}:{VERSION}", f"{NAME}:latest"],
+    layout.add("manifest.json", [{"Config": path(config), "RepoTags": [f"{NAME}:{VERSION}"],
                                   "Layers": [path(blob) for blob in blobs]}])
     return tar(layout.files)
 

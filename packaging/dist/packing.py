@@ -51,9 +51,20 @@ def licenses() -> list[Entry]:
     return found + (files_below(documents / "licenses", "licenses/") if (documents / "licenses").is_dir() else [])
 
 
+def is_static(program: bytes) -> bool:
+    """Whether a 64-bit ELF program has no PT_INTERP, so that it runs without any library."""
+    table, size, count = (int.from_bytes(program[at:at + length], "little") for at, length in ((32, 8), (54, 2), (56, 2)))
+    return all(program[table + size * index:][:4] != b"\3\0\0\0" for index in range(count))
+
+
 def programs() -> list[Entry]:
-    """caisson and its companions, which it finds in ../libexec/caisson."""
-    return [entry("bin/caisson", STAGE / "bin" / "caisson"), *files_below(STAGE / "libexec" / "caisson", "libexec/caisson/")]
+    """caisson and its companions, which it finds in ../libexec/caisson.
+
+    Without those that need libraries of the machine they were built on (caisson-image): a wheel or an npm package must run
+    on every Linux.
+    """
+    companions = files_below(STAGE / "libexec" / "caisson", "libexec/caisson/")
+    return [entry("bin/caisson", STAGE / "bin" / "caisson"), *(file for file in companions if is_static(file.data))]
 
 
 def shared() -> list[Entry]:
@@ -71,8 +82,8 @@ def tar(entries: list[Entry]) -> bytes:
     return buffer.getvalue()
 
 
-def compress(data: bytes) -> bytes:
-    return gzip.compress(data, 9, mtime=0)
+def compress(data: bytes, level: int = 9) -> bytes:
+    return gzip.compress(data, level, mtime=0)
 
 
 def zip_archive(entries: list[Entry]) -> bytes:

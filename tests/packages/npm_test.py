@@ -149,6 +149,15 @@ class Npm(RootTest):
         self.assertIn("99.0.0", self.root.output("cat", f"node_modules/{PLATFORM}/package.json", cwd=PROJECT))
         self.root.run(entry["command"], *entry["args"])
 
+    def test_AgentConfigurationDoesNotNameTheCacheOfNpx(self) -> None:
+        npx = ("npx", "--offline", "--yes", f"--package={FILES}/caisson.tgz", f"--package={FILES}/{PLATFORM}.tgz", "caisson")
+        self.assertIn(self.version, self.root.output(*npx, "version"))
+        for verb in (("mcp", "install", "cursor", "--scope=user"), ("agent", "install", "codex")):
+            done = self.root.run(*npx, *verb, "--yes", check=False)
+            self.assertEqual(done.returncode, 125, done.stdout)
+            self.assertIn("npm install --global", done.stdout)
+        self.assertEqual(self.root.output("sh", "-c", f"ls -d {HOME}/.cursor {HOME}/.codex 2>/dev/null || :"), "")
+
     def test_MissingPlatformPackageIsExplained(self) -> None:
         self.addCleanup(self.remove_project)
         self.install("caisson", flags=("--omit=optional",))
