@@ -15,7 +15,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "dist"))
-from packing import TIME, VERSION, Entry, compress, files_below, licenses, programs, shared, tar, write  # noqa: E402
+from packing import TIME, VERSION, Entry, compress, installed, tar, write  # noqa: E402
 
 USER = 10001
 STATE = "/var/lib/caisson"
@@ -57,7 +57,6 @@ def base_layer(path: pathlib.Path) -> tuple[bytes, dict[str, tuple[tarfile.TarIn
 
 
 def caisson_layer(accounts: dict[str, tuple[tarfile.TarInfo, bytes]]) -> bytes:
-    files = [*programs(), *shared(), *(Entry(f"share/doc/caisson/{file.name}", file.data) for file in licenses())]
     entries: dict[str, tuple[tarfile.TarInfo, bytes]] = {}
 
     def add(name: str, kind: bytes, mode: int, owner: int = 0, data: bytes = b"") -> None:
@@ -65,7 +64,7 @@ def caisson_layer(accounts: dict[str, tuple[tarfile.TarInfo, bytes]]) -> bytes:
         info.type, info.mode, info.uid, info.gid, info.size, info.mtime = kind, mode, owner, owner, len(data), TIME
         entries[name] = (info, data)
 
-    for file in files:
+    for file in installed():
         path = pathlib.PurePosixPath("usr", file.name)
         for parent in path.parents:
             # A directory of the base keeps its mode: all of these are 0755 in Debian.

@@ -3,6 +3,7 @@
 # needed. The Debian root is kept in CAISSON_DIST_CACHE (default: ~/.cache/caisson-dist); remove it to take newer packages.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
+. "$root/packaging/dist/portable.sh"
 . "$root/packaging/dist/debian_sources.sh"
 command -v mmdebstrap >/dev/null 2>&1 || sh "$root/scripts/install_dependencies.sh" packages
 cache=${CAISSON_DIST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/caisson-dist}

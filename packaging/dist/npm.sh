@@ -3,6 +3,7 @@
 # TypeScript is installed from npm once, into the build directory.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
+. "$root/packaging/dist/portable.sh"
 command -v npm >/dev/null 2>&1 || sh "$root/scripts/install_dependencies.sh" clients
 client=$build/typescript
 mkdir -p "$client"

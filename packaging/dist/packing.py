@@ -1,6 +1,6 @@
 """Archives whose bytes depend only on their content: sorted names, owner 0, the time of the commit, fixed modes.
 
-The values come from the environment that packaging/dist/lib.sh exports.
+The values come from the environment that packaging/dist/lib.sh and portable.sh export.
 """
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 VERSION = os.environ["version"]
 MACHINE = os.environ["machine"]
 TIME = int(os.environ["SOURCE_DATE_EPOCH"])
-STAGE = pathlib.Path(os.environ["stage"]) / "usr"
+PORTABLE = pathlib.Path(os.environ["portable"])
 OUTPUT = pathlib.Path(os.environ["output"])
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -42,34 +42,15 @@ def files_below(directory: pathlib.Path, prefix: str = "") -> list[Entry]:
             for path in sorted(directory.rglob("*")) if path.is_file() and not path.is_symlink()]
 
 
-def licenses() -> list[Entry]:
-    """The licence of caisson and of what it links statically, as they are installed."""
-    documents = STAGE / "share" / "doc" / "caisson"
-    found = [entry(path.name, path) for name in ("LICENSE*", "NOTICE*") for path in sorted(documents.glob(name))]
-    if not any(file.name == "LICENSE" for file in found):
-        raise SystemExit(f"no LICENSE in {documents}")
-    return found + (files_below(documents / "licenses", "licenses/") if (documents / "licenses").is_dir() else [])
-
-
 def is_static(program: bytes) -> bool:
     """Whether a 64-bit ELF program has no PT_INTERP, so that it runs without any library."""
     table, size, count = (int.from_bytes(program[at:at + length], "little") for at, length in ((32, 8), (54, 2), (56, 2)))
     return all(program[table + size * index:][:4] != b"\3\0\0\0" for index in range(count))
 
 
-def programs() -> list[Entry]:
-    """caisson and its companions, which it finds in ../libexec/caisson.
-
-    Without those that need libraries of the machine they were built on (caisson-image): a wheel or an npm package must run
-    on every Linux.
-    """
-    companions = files_below(STAGE / "libexec" / "caisson", "libexec/caisson/")
-    return [entry("bin/caisson", STAGE / "bin" / "caisson"), *(file for file in companions if is_static(file.data))]
-
-
-def shared() -> list[Entry]:
-    """Profiles, policy schema, seccomp profile and units."""
-    return files_below(STAGE / "share" / "caisson", "share/caisson/")
+def installed() -> list[Entry]:
+    """What packages that run on every Linux contain (packaging/dist/portable.sh)."""
+    return files_below(PORTABLE)
 
 
 def tar(entries: list[Entry]) -> bytes:

@@ -10,7 +10,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "dist"))
-from packing import ROOT, STAGE, VERSION, Entry, compress, entry, files_below, licenses, programs, shared, tar, write  # noqa: E402
+from packing import PORTABLE, ROOT, VERSION, Entry, compress, entry, files_below, installed, tar, write  # noqa: E402
 
 ARCHITECTURES = ("arm64", "x64")
 COMMON = {"version": VERSION, "license": "Apache-2.0"}
@@ -26,7 +26,7 @@ def main_package() -> None:
     package({"name": "caisson", **COMMON, "description": "Runs untrusted code in a sandbox on Linux",
              "bin": {"caisson": "bin/caisson"}, "man": ["man/caisson.1"],
              "optionalDependencies": {f"caisson-linux-{name}": VERSION for name in ARCHITECTURES}},
-            [*files_below(HERE / "caisson"), entry("man/caisson.1", STAGE / "share" / "man" / "man1" / "caisson.1"),
+            [*files_below(HERE / "caisson"), entry("man/caisson.1", PORTABLE / "share" / "man" / "man1" / "caisson.1"),
              entry("LICENSE", ROOT / "LICENSE")])
 
 
@@ -34,7 +34,7 @@ def platform_package(architecture: str) -> None:
     text = f"The program of the package `caisson` for Linux on {architecture}. Install `caisson`.\n"
     package({"name": f"caisson-linux-{architecture}", **COMMON, "description": text.strip(), "os": ["linux"],
              "cpu": [architecture], "preferUnplugged": True},
-            [*programs(), *shared(), *licenses(), Entry("README.md", text.encode())])
+            [*installed(), entry("LICENSE", ROOT / "LICENSE"), Entry("README.md", text.encode())])
 
 
 def client_package(client: pathlib.Path) -> None:

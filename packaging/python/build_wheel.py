@@ -10,7 +10,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "dist"))
-from packing import MACHINE, STAGE, VERSION, Entry, entry, licenses, programs, shared, write, zip_archive  # noqa: E402
+from packing import MACHINE, VERSION, Entry, installed, write, zip_archive  # noqa: E402
 
 # The programs are static, so they need no version of a C library. pip demands that a name has one.
 PLATFORMS = (f"manylinux_2_17_{MACHINE}", f"manylinux2014_{MACHINE}", f"musllinux_1_1_{MACHINE}")
@@ -31,11 +31,13 @@ def wheel_file() -> bytes:
 
 
 def content() -> list[Entry]:
-    data = [*programs(), *shared(), entry("share/man/man1/caisson.1", STAGE / "share" / "man" / "man1" / "caisson.1")]
+    files = installed()
     placed = [Entry(f"{STEM}.data/" + ("scripts/caisson" if file.name == "bin/caisson" else f"data/{file.name}"), file.data,
-                    file.executable) for file in data]
-    return [*placed, *(Entry(f"{INFORMATION}/licenses/{file.name}", file.data) for file in licenses()),
-            Entry(f"{INFORMATION}/METADATA", metadata()), Entry(f"{INFORMATION}/WHEEL", wheel_file())]
+                    file.executable) for file in files]
+    documents = "share/doc/caisson/"
+    licenses = [Entry(f"{INFORMATION}/licenses/{file.name.removeprefix(documents)}", file.data) for file in files
+                if file.name.startswith(documents)]
+    return [*placed, *licenses, Entry(f"{INFORMATION}/METADATA", metadata()), Entry(f"{INFORMATION}/WHEEL", wheel_file())]
 
 
 def record(files: list[Entry]) -> Entry:

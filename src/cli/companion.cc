@@ -65,7 +65,8 @@ int becomeCompanion(std::string_view name, const Verb& verb, const Arguments& ar
   }
   line.insert(line.end(), arguments.operands.begin(), arguments.operands.end());
   return becomeProgram(companionPath(own.parent_path(), name), line,
-                       "install " + std::string(name) + " beside caisson; in a clone: make");
+                       "install " + std::string(name) +
+                           " beside caisson (the tarball and the Debian packages have it); in a clone: make");
 }
 
 }  // namespace caisson::cli

@@ -118,6 +118,16 @@ class RootTest(unittest.TestCase):
         self.root.run("rm", "-r", f"{HOME}/source")
         self.assertIn("0 failed", done)
 
+    def check_manifest(self, program: str, prefix: str) -> None:
+        """`caisson self verify` finds every file of the manifest below the prefix, and notices a changed one."""
+        self.root.run(program, "self", "verify")
+        changed = f"{prefix}/libexec/caisson/caisson-broker"
+        self.root.run("sh", "-c", 'cp "$0" /tmp/copy && printf x >>"$0"', changed)
+        done = self.root.run(program, "self", "verify", check=False)
+        self.root.run("sh", "-c", 'cat /tmp/copy >"$0" && rm /tmp/copy', changed)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("caisson-broker", done.stdout)
+
     def check_no_compiler(self) -> None:
         for name in ("cc", "gcc", "g++", "clang", "tsc", "cmake"):
             self.assertNotEqual(self.root.run("which", name, check=False).returncode, 0, name)

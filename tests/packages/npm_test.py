@@ -103,6 +103,8 @@ class Npm(RootTest):
         self.assertEqual(self.root.run(program, "run", "--", "sh", "-c", "exit 7", cwd=PROJECT, check=False).returncode, 7)
         self.check_readme(program)
         self.root.run(program, "verify")
+        self.assertIn("Apache License", self.root.output(program, "version", "--licenses"))
+        self.check_manifest(program, f"{PROJECT}/node_modules/{PLATFORM}")
         self.root.put(f"{PROJECT}/example.mjs", readme_example("ts"))
         # caisson is not in PATH: the client finds the package beside it. The server that it starts ends with the root.
         self.assertEqual(self.root.output("node", "example.mjs", cwd=PROJECT), "42")

@@ -118,6 +118,8 @@ class Wheel(RootTest):
         self.assertIn(self.version, self.root.output(program, "version"))
         self.check_readme(program)
         self.root.run(program, "verify")
+        self.assertIn("Apache License", self.root.output(program, "version", "--licenses"))
+        self.check_manifest(program, ENVIRONMENT)
         self.root.run(program, "mcp")
         done = self.root.run(program, "image", "list", check=False)
         self.assertEqual(done.returncode, 125)
