@@ -20,7 +20,7 @@ from debian_root import HOME, RootTest, package, readme_example  # noqa: E402
 
 MACHINE = os.uname().machine
 FILES = f"{HOME}/files"
-PROGRAMS = {"caisson", "caisson-broker", "caisson-mcp", "caisson-server"}
+PROGRAMS = {"caisson", "caisson-broker", "caisson-commands", "caisson-mcp", "caisson-server"}
 # pipx 1.7 installs a new pip first: Debian has the wheel.
 LOCAL = ("--no-index", "--find-links", FILES, "--find-links", "/usr/share/python-wheels")
 ENVIRONMENT = f"{HOME}/environment"
