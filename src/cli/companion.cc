@@ -36,6 +36,14 @@ std::string ownDirectory() { return fs::path(ownProgram()).parent_path().string(
 
 std::string companionProgram(std::string_view name) { return companionPath(ownDirectory(), name); }
 
+Result<void> checkNotInCache(std::string_view program) {
+  for (const std::string_view cache : {"/_npx/", "/uv/archive-v0/", "/.cache/pipx/", "/pipx/.cache/"})
+    if (program.find(cache) != std::string_view::npos)
+      return fail(usageError(program, "this copy of caisson is in a cache that may be emptied at any time",
+                             "install caisson first: npm install --global, pipx install or uv tool install"));
+  return {};
+}
+
 int becomeProgram(const std::string& program, const std::vector<std::string>& line, std::string_view hint) {
   std::vector<const char*> args;
   for (const std::string& arg : line) args.push_back(arg.c_str());
@@ -57,7 +65,8 @@ int becomeCompanion(std::string_view name, const Verb& verb, const Arguments& ar
   }
   line.insert(line.end(), arguments.operands.begin(), arguments.operands.end());
   return becomeProgram(companionPath(own.parent_path(), name), line,
-                       "install " + std::string(name) + " beside caisson; in a clone: make");
+                       "install " + std::string(name) +
+                           " beside caisson (the tarball and the Debian packages have it); in a clone: make");
 }
 
 }  // namespace caisson::cli

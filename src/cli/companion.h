@@ -16,6 +16,9 @@ int becomeCompanion(std::string_view name, const Verb& verb, const Arguments& ar
 /// Replaces this process; returns only if that fails. `hint`: what to do then.
 int becomeProgram(const std::string& program, const std::vector<std::string>& line, std::string_view hint);
 
+/// An error if `program` is in the cache of npx, uvx or `pipx run`: a configuration must not name what they may remove.
+Result<void> checkNotInCache(std::string_view program);
+
 /// The path of caisson, also in caisson-commands, which it became; empty if /proc is not mounted.
 std::string ownProgram();
 /// The directory of ownProgram().

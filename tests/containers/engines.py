@@ -122,7 +122,8 @@ class Docker(Engine):
             arguments += ["--userns-remap", remap]
         self.daemon = Daemon(arguments, directory / "docker.log")
         wait_for(self.answers, self.daemon.process, "dockerd", self.daemon.log)
-        self.docker("import", image, IMAGE)
+        if image:
+            self.docker("import", image, IMAGE)
 
     def answers(self):
         return self.socket.exists() and subprocess.run([*self.prefix, "version"], capture_output=True,
@@ -171,8 +172,9 @@ class Podman(Engine):
                            "--inh-caps=-all", "--", *self.prefix]
             for path in (directory, directory / "tmp", directory / "run"):
                 shutil.chown(path, user, pwd.getpwnam(user).pw_gid)
-        with open(image, "rb") as archive:  # the user may not read the directory it is in
-            self.podman("import", "-", IMAGE, stdin=archive)
+        if image:
+            with open(image, "rb") as archive:  # the user may not read the directory it is in
+                self.podman("import", "-", IMAGE, stdin=archive)
 
     def podman(self, *arguments, **options):
         return command(*self.prefix, *arguments, environment=self.environment, cwd=self.directory, **options)

@@ -6,7 +6,7 @@ import type { Approval, AuditRecord, Caller, Event, Operations, Policy, PolicyCh
 import { localEndpoint, parseUrl } from "./endpoint.js";
 import { CaissonError, ConnectionFailedError, errorOf, ProtocolError } from "./errors.js";
 import { Events, EventSource } from "./events.js";
-import { startServer } from "./local.js";
+import { findProgram, startServer } from "./local.js";
 import { isRepeatable, NoServerError, Transport } from "./transport.js";
 import type { Body, Request, Response } from "./transport.js";
 
@@ -26,7 +26,7 @@ export interface ClientOptions {
   /** Whether to start the user's own server; true by default. */
   start?: boolean | undefined;
   start_timeout?: number | undefined;
-  /** What starts it. Default: CAISSON_PROGRAM, else `caisson` in PATH. */
+  /** What starts it. Default: CAISSON_PROGRAM, else `caisson` in PATH, else that of the npm package `caisson`. */
   program?: string | undefined;
   /** Called with method, path and status of each response, for logs. */
   on_response?: ((method: string, path: string, status: number) => void) | undefined;
@@ -109,7 +109,7 @@ export class Client {
   }
 
   private start(): Promise<void> {
-    const program = this.options.program ?? (process.env["CAISSON_PROGRAM"] || "caisson");
+    const program = this.options.program ?? (process.env["CAISSON_PROGRAM"] || findProgram());
     return startServer(program, this.transport.endpoint.socket, this.options.start_timeout ?? 30);
   }
 

@@ -1,7 +1,8 @@
 // Starts the user's own server when there is none.
 import { spawn } from "node:child_process";
-import { constants } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { mkdir, open, readFile, rm, stat } from "node:fs/promises";
+import { createRequire } from "node:module";
 import { connect } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -11,6 +12,27 @@ import { ConnectionFailedError } from "./errors.js";
 
 const pauseMs = 20;
 const graceMs = 1000;
+
+function isProgram(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** `caisson` in PATH, else the one of the npm package `caisson`, if that is installed where this client is. */
+export function findProgram(): string {
+  if ((process.env["PATH"] ?? "").split(":").some((directory) => isProgram(join(directory, "caisson")))) return "caisson";
+  try {
+    const main = createRequire(import.meta.url).resolve("caisson/package.json");
+    const platform = createRequire(main).resolve(`caisson-linux-${process.arch}/package.json`);
+    return join(dirname(platform), "bin", "caisson");
+  } catch {
+    return "caisson";
+  }
+}
 
 function isServed(path: string): Promise<boolean> {
   return new Promise((resolve) => {
@@ -94,7 +116,7 @@ async function spawnServer(program: string, socket: string, log: string, until: 
       stdio: ["ignore", file.fd, file.fd],
     });
     child.once("error", (error) => {
-      failure = `cannot start "${program}": ${error.message}; put caisson into PATH or set CAISSON_PROGRAM`;
+      failure = `cannot start "${program}": ${error.message}; install caisson, put it into PATH or set CAISSON_PROGRAM`;
     });
     child.once("exit", () => {
       // Perhaps since a server that another client started has the socket: that one may need a moment.

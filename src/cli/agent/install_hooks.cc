@@ -9,6 +9,7 @@
 #include "cli/agent/hook.h"
 #include "cli/agent/verbs.h"
 #include "cli/approval.h"
+#include "cli/companion.h"
 #include "cli/output.h"
 #include "cli/policy_flags.h"
 #include "cli/safe_text.h"
@@ -88,6 +89,7 @@ std::string callOf(const mcp::HookHost& host, std::string_view program, const Ar
 
 int install(const mcp::HookHost& host, std::string_view program, const Arguments& arguments) {
   if (auto policy = policyFrom(arguments); !policy) return complain(policy.error());  // a mistake would block the agent
+  if (auto lasting = checkNotInCache(program); !lasting && host.below_home) return complain(lasting.error());
   const auto file = openFile(host);
   if (!file) return complain(file.error());
   const auto after = mcp::withHooks(host, file->text, callOf(host, program, arguments));

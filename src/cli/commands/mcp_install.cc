@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/commands/mcp_options.h"
+#include "cli/companion.h"
 #include "cli/output.h"
 #include "cli/policy_flags.h"
 #include "cli/safe_text.h"
@@ -111,6 +112,7 @@ Result<std::string> valueFor(const Target& target, const Given& given) {
 
 /// The command line of the entry.
 Result<std::vector<std::string>> lineFor(const Target& target, const Arguments& arguments, const std::string& program) {
+  if (auto lasting = checkNotInCache(program); !lasting && !target.project) return fail(lasting.error());
   std::vector<std::string> line{target.project ? "caisson" : program, "mcp"};
   bool workspace = false;
   for (const Given& given : arguments.given) {

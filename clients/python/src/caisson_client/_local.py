@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import socket
+import sysconfig
 import time
 
 from ._endpoint import Endpoint, state_home
@@ -11,6 +13,12 @@ from ._errors import ConnectionFailedError
 
 _PAUSE = 0.02
 _GRACE = 1.0
+
+
+def find_program() -> str:
+    """`caisson` in PATH, else the one that the wheel `caisson` put into this Python's environment."""
+    beside = os.path.join(sysconfig.get_path("scripts"), "caisson")
+    return beside if not shutil.which("caisson") and os.access(beside, os.X_OK) else "caisson"
 
 
 def _is_served(path: str) -> bool:
@@ -32,8 +40,8 @@ def _spawn(program: str, endpoint: Endpoint, log: str) -> int:
     try:
         return os.posix_spawnp(program, arguments, os.environ, file_actions=actions, setsid=True)
     except OSError as error:
-        raise ConnectionFailedError(f"cannot start {program!r}: {error.strerror}; put caisson into PATH or set "
-                                    "CAISSON_PROGRAM") from error
+        raise ConnectionFailedError(f"cannot start {program!r}: {error.strerror}; install caisson, put it into "
+                                    "PATH or set CAISSON_PROGRAM") from error
 
 
 def _wait(pid: int, endpoint: Endpoint, deadline: float) -> bool:

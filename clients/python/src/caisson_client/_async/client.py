@@ -11,7 +11,7 @@ from typing import Any, List
 
 from .._endpoint import local_endpoint, parse_url
 from .._errors import CaissonError, ConnectionFailedError, error_of
-from .._local import start_server
+from .._local import find_program, start_server
 from .._models import (Approval, AuditRecord, Caller, Event, Json, Policy, PolicyCheck, SandboxList, build)
 from .http import Body, EventSource, Response, exchange
 from .stream import Stream, pause, run_blocking
@@ -34,7 +34,8 @@ class AsyncClient:
     """Requests to one server.
 
     url: `unix:/PATH`, `http://HOST:PORT` or `https://HOST:PORT`. Default: CAISSON_URL, else the user's own server on its
-    unix socket, which is started if it does not run (`start`, by `program`: CAISSON_PROGRAM, else `caisson` in PATH).
+    unix socket, which is started if it does not run (`start`, by `program`: CAISSON_PROGRAM, else `caisson` in PATH,
+    else that of the wheel `caisson`).
     token: default CAISSON_TOKEN. The owner needs none on the unix socket.
     request_timeout: seconds without a byte from the server after which a request fails.
     tls: for certificates of your own.
@@ -54,7 +55,7 @@ class AsyncClient:
         self._token = token or os.environ.get("CAISSON_TOKEN") or None
         self._start = start and url is None
         self._start_timeout = start_timeout
-        self._program = program or os.environ.get("CAISSON_PROGRAM") or "caisson"
+        self._program = program or os.environ.get("CAISSON_PROGRAM") or find_program()
         self._tls = tls
         self._on_response = on_response
         self._idle: deque[Stream] = deque(maxlen=None)
