@@ -47,10 +47,7 @@ std::string recordText(const SandboxRecord& record) {
 
 /// Whether SessionStore reports that there is no such session, or that its time is over. Other errors are the
 /// machine's.
-bool isGone(const Error& error) {
-  if (error.sys_errno == ENOENT) return true;  // destroyed meanwhile
-  return error.sys_errno == 0 && (error.call == "session" || error.call == "destroy");
-}
+bool isGone(const Error& error) { return error.stage == Stage::usage || error.sys_errno == ENOENT; }
 
 /// The machine's fault: without its errno, EACCES would look like a missing right of the caller.
 Error notDestroyed(const std::string& id, std::string_view what, const Error& cause) {
@@ -266,7 +263,7 @@ Result<SandboxPointer> Sandboxes::find(const Principal& caller, const std::strin
     if (session && session->id() == id) {
       const auto info = session->info();
       if (info) sandbox = remember(id, recordOf(*info));
-    } else if (!session && caller.owner && session.error().stage != Stage::usage && !isGone(session.error())) {
+    } else if (!session && caller.owner && !isGone(session.error())) {
       return std::unexpected(session.error());
     }
   }

@@ -59,10 +59,10 @@ class TypeScriptClient(unittest.TestCase):
             requests = run_script(command, server.environment)
             self.assertEqual(Operations(json.loads(document_of(server))).missing(requests), [])
 
-    def run_code(self, code: str, environment: dict[str, str]) -> str:
+    def run_code(self, code: str, environment: dict[str, str], *options: str) -> str:
         code = f"const {{ Client, Sandbox, ConnectionFailedError }} = await import({json.dumps(CLIENT.as_uri())});\n{code}"
-        done = subprocess.run(["node", "--input-type=module", "-e", code], env=environment, capture_output=True, text=True,
-                              timeout=60, check=False)
+        done = subprocess.run(["node", *options, "--input-type=module", "-e", code], env=environment, capture_output=True,
+                              text=True, timeout=60, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         return done.stdout
 
@@ -81,6 +81,17 @@ class TypeScriptClient(unittest.TestCase):
                     "for await (const data of await sandbox.terminal('echo typed')) process.stdout.write(data);"
                     "await sandbox.destroy();")
             self.assertEqual(self.run_code(code, trusting).split(), ["long", "typed"])
+
+    def test_GarbageCollectionCutsNoBody(self) -> None:
+        with Server() as server:
+            options = json.dumps({"url": f"http://127.0.0.1:{server.port}", "token": server.token("gc")})
+            code = (f"const client = new Client({options}); const sandbox = await Sandbox.create({{ client }});"
+                    "await sandbox.files.write('big', Buffer.alloc(512000, 'x'));"
+                    "const response = await client.send('readFile', { path: { id: sandbox.id }, query: { path: 'big' } });"
+                    "for (let i = 0; i < 50; ++i) { gc(); await new Promise(setImmediate); }"
+                    "let size = 0; for await (const piece of response.body) size += piece.length;"
+                    "console.log(size); await sandbox.destroy();")
+            self.assertEqual(self.run_code(code, server.environment, "--expose-gc"), "512000\n")
 
     def test_OneClientServesManyCallsAtOnce(self) -> None:
         with Server() as server:

@@ -81,7 +81,9 @@ export class Transport {
     if (body !== undefined) init.body = plain ? (body as string) : (webStream(body) as unknown as string);
     if (!plain) init.duplex = "half";
     const response = await fetch(this.endpoint.origin + request.target, init);
-    const pieces = response.body === null ? [] : (response.body as unknown as AsyncIterable<Uint8Array>);
+    // values() locks the body at once. Node cancels an unlocked one when its Response is garbage collected, and the reader
+    // would take that for the end.
+    const pieces = response.body === null ? [] : (response.body as unknown as ReadableStream<Uint8Array>).values();
     return this.respond(response.status, pieces, idle, request, () => controller.abort());
   }
 

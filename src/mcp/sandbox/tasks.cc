@@ -216,7 +216,8 @@ std::optional<RpcError> cancelTask(Sandboxes& sandboxes, const std::string& id) 
   if (!sandbox) return unknownTask();
   const auto stopped = sandboxes.with(**sandbox, [&](Session& session) { return session.stop(reference->number); });
   if (stopped) return std::nullopt;
-  return stopped.error().stage == Stage::state ? unknownTask() : internalError(stopped.error());
+  const Stage stage = stopped.error().stage;
+  return stage == Stage::state || stage == Stage::usage ? unknownTask() : internalError(stopped.error());
 }
 
 }  // namespace caisson::mcp

@@ -105,8 +105,9 @@ Result<void> checkHomeHidden(const plan::HostFacts& facts, const std::string& ho
   return {};
 }
 
+/// Stage::usage: callers tell it apart from faults of the machine, which have Stage::state.
 Error unknown(std::string_view call, std::string_view id_or_name) {
-  return plainError(Stage::state, call, id_or_name, "there is no such session",
+  return plainError(Stage::usage, call, id_or_name, "there is no such session",
                     "`caisson session list` shows the sessions of this user");
 }
 
@@ -187,7 +188,7 @@ Result<Store::Found> Store::find(std::string_view call, std::string_view id_or_n
   if (metadata->id != *id || (metadata->name != id_or_name && !metadata->id.starts_with(id_or_name)))
     return fail(unknown(call, id_or_name));
   if (metadata->secondsLeft(Moment::now()) <= 0 && !isKept(*directory, *metadata)) {
-    return fail(plainError(Stage::state, call, id_or_name, "the session's time is over",
+    return fail(plainError(Stage::usage, call, id_or_name, "the session's time is over",
                            "make a new one; give it longer with --ttl, or renew it in time"));
   }
   return Found{std::move(*directory), std::move(*metadata)};
