@@ -72,7 +72,8 @@ std::optional<std::uint8_t> commonProtocol(ProtocolRange one, ProtocolRange othe
 }
 
 std::string describe(ProtocolRange range) {
-  if (range.oldest == range.newest) return "version " + std::to_string(range.newest);
+  // Before 8 a number was the only version that a program spoke.
+  if (range.oldest == range.newest || range.oldest == 0) return "version " + std::to_string(range.newest);
   return "versions " + std::to_string(range.oldest) + " to " + std::to_string(range.newest);
 }
 

@@ -90,7 +90,9 @@ class StateOf010 : public OtherState {
     for (const auto& entry : fs::recursive_directory_iterator(path(""))) {
       ::chmod(entry.path().c_str(), entry.is_directory() ? 0700 : 0600);
       const bool in_layer = entry.path().string().starts_with(path(std::string("stores/") + kSession + "/"));
-      if (in_layer && runsAsRoot()) ASSERT_EQ(::chown(entry.path().c_str(), owner, owner), 0);
+      if (in_layer && runsAsRoot()) {
+        ASSERT_EQ(::chown(entry.path().c_str(), owner, owner), 0);
+      }
     }
     cli.workspace.write("base.txt", "base\n", 0666);
   }
@@ -192,6 +194,7 @@ TEST_F(NewerState, InterruptedCommitIsLeftToItsVersion) {
   const std::string id = cli.create();
   ASSERT_EQ(cli.script(id, "echo x > x").exit_status, 0);
   const std::string file = "sessions/" + id + "/commit.journal";
+  std::ofstream(path("sessions/" + id + "/commit.staging")).flush();
   std::ofstream(path(file)) << "caisson commit journal 3\nsomething else";
   expectRefused({"session", "commit", id}, file, 3);
 }

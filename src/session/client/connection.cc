@@ -53,7 +53,8 @@ Error otherVersion(const Packet& packet, std::string_view object) {
           " of the session protocol; this caisson (" + std::string(ownVersion()) + ") speaks " +
           describe(ownProtocols()),
       "use " + (known ? other : "the caisson that started it") +
-          ", or end the session's processes and keep its files: caisson session checkpoint --stop ID");
+          ", or end the session's processes and keep its files: caisson session checkpoint --stop " +
+          (isId(object) ? std::string(object) : "ID"));
 }
 
 /// The id of the session, for errors.
