@@ -8,6 +8,7 @@
 
 #include "approval/what.h"
 #include "audit/log.h"
+#include "base/version.h"
 #include "policy/document/document.h"
 #include "sys/state_home.h"
 
@@ -142,8 +143,14 @@ Result<Store::Content> Store::read(std::int64_t now) const {
   }
   auto document = policy::readText(*text, policy::Format::json, std::string(kFile));
   if (!document) return fail(damaged("it is not valid JSON of this store"));
-  if (numberOf(document->root, "format_version") != kFormatVersion) {
-    return fail(damaged("it was written by another version of caisson"));
+  if (const policy::Node* format = document->root.find("format_version");
+      format == nullptr || format->type != policy::Node::Type::integer)
+    return fail(damaged("its format_version is missing"));
+  const FormatVersion format{
+      .found = numberOf(document->root, "format_version"), .oldest = kFormatVersion, .newest = kFormatVersion};
+  if (!format.isKnown()) {
+    return fail(unknownFormat("approvals/" + std::string(kFile), format,
+                              "use the caisson that wrote it, or move the file away and approve again what is needed"));
   }
   const policy::Node* list = document->root.find("approvals");
   if (list == nullptr || list->type != policy::Node::Type::list) return fail(damaged("its list is missing"));

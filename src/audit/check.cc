@@ -10,6 +10,7 @@
 
 #include "audit/files.h"
 #include "audit/reader.h"
+#include "base/version.h"
 #include "sys/state_home.h"
 
 namespace caisson::audit {
@@ -22,10 +23,16 @@ struct Snapshot {
   std::vector<LogFile> files;
 };
 
-std::optional<Head> readHead(int file) {
+/// Nothing if it is unreadable; an error if another version of caisson wrote it.
+Result<std::optional<Head>> readHead(int file, const std::string& path) {
   HeadBytes bytes{};
   if (::pread(file, bytes.data(), bytes.size(), 0) <= 0) return std::nullopt;
-  return decode(bytes);
+  const auto head = decode(bytes);
+  if (const int format = head ? 0 : otherFormat(bytes); format != 0) {
+    return fail(unknownFormat(path + "/" + kHeadName, {.found = format, .oldest = kHeadFormat, .newest = kHeadFormat},
+                              "verify the log with the caisson that wrote it"));
+  }
+  return head;
 }
 
 /// Opens all files while the head is locked; writers wait meanwhile.
@@ -34,7 +41,9 @@ Result<Snapshot> collect(int directory, const std::string& path) {
   auto head = openOwn(directory, path, kHeadName, O_RDWR);
   if (head) {
     if (::flock(head->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path + "/" + kHeadName, errno));
-    all.head = readHead(head->get());
+    auto read = readHead(head->get(), path);
+    if (!read) return fail(read.error());
+    all.head = *read;
     if (!all.head) all.head_problem = "the head is unreadable: where the log ends can't be told";
   } else {
     all.head_problem = head.error().sys_errno == ENOENT ? "the head is missing: where the log ends can't be told"

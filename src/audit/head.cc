@@ -5,7 +5,7 @@
 namespace caisson::audit {
 namespace {
 
-constexpr std::uint8_t kMagic[8] = {'c', 'a', 'i', 's', 'a', 'u', 'd', 1};
+constexpr std::uint8_t kMagic[8] = {'c', 'a', 'i', 's', 'a', 'u', 'd', kHeadFormat};
 constexpr std::size_t kChecked = kSlotBytes - sizeof(Digest);
 constexpr std::string_view kSuffix = ".jsonl";
 constexpr std::size_t kDigits = 8;
@@ -91,6 +91,15 @@ std::optional<Head> decode(const HeadBytes& bytes) {
   if (!has_second) return first;
   if (!has_first) return second;
   return first.writes > second.writes ? first : second;
+}
+
+int otherFormat(const HeadBytes& bytes) {
+  constexpr std::size_t kName = sizeof(kMagic) - 1;
+  for (const std::size_t slot : {std::size_t{0}, kSlotBytes}) {
+    const std::uint8_t format = bytes[slot + kName];
+    if (std::memcmp(bytes.data() + slot, kMagic, kName) == 0 && format != kHeadFormat) return format;
+  }
+  return 0;
 }
 
 void writeLogName(std::uint32_t number, char* to) {

@@ -32,6 +32,10 @@ std::array<std::uint8_t, kSlotBytes> encode(const Head& head);
 /// The newer of the valid slots; nullopt if none is valid. Does not allocate.
 std::optional<Head> decode(const HeadBytes& bytes);
 
+/// The format of a head that decode() does not accept, if another version of caisson wrote it; 0: the head is damaged.
+int otherFormat(const HeadBytes& bytes);
+inline constexpr int kHeadFormat = 1;
+
 /// Upper bound of a log file's name ("00000001.jsonl") with its NUL.
 inline constexpr std::size_t kNameBytes = 20;
 /// Writes the name of the log file with this number to `to`, with room for kNameBytes. Does not allocate.

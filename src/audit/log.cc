@@ -12,6 +12,7 @@
 
 #include "audit/files.h"
 #include "audit/syncer.h"
+#include "base/version.h"
 #include "sys/state_home.h"
 
 namespace caisson::audit {
@@ -211,6 +212,11 @@ Result<void> Log::readHead() {
   if (got < 0) return fail(failed("pread", kHeadName, errno));
   if (got == 0) return startChain("there were log files but no head");
   const auto decoded = decode(bytes);  // valid even if a writer died when only one slot was written
+  // Not a damaged one: a new chain would hide where the log of the other version ends.
+  if (const int format = decoded ? 0 : otherFormat(bytes); format != 0) {
+    return fail(unknownFormat(path_ + "/" + kHeadName, {.found = format, .oldest = kHeadFormat, .newest = kHeadFormat},
+                              "use the caisson that wrote the log, or move " + path_ + " away to begin a new log"));
+  }
   if (!decoded) return startChain("the head was unreadable");
   head_ = *decoded;
   return {};

@@ -15,6 +15,7 @@
 #include <list>
 #include <map>
 
+#include "base/version.h"
 #include "broker/authority.h"
 #include "broker/confine.h"
 #include "broker/relay.h"
@@ -153,6 +154,12 @@ int run() {
   const auto packet = receiveCounted(kStarterEnd);
   if (!packet) return 1;  // not started by a supervisor: there is no peer to report to
   const auto settings = decodeSettings(packet->text());
+  if (!settings && protocolOf(packet->text()) != kBrokerProtocol) {
+    return giveUp(plainError(
+        Stage::launch, "broker", "caisson-broker",
+        "the sandbox's supervisor is of another version than this broker (" + std::string(ownVersion()) + ")",
+        "close the session's ports and try again: that starts a supervisor of this version"));
+  }
   if (!settings) return giveUp(plainError(Stage::launch, "broker", "settings", "they are malformed"));
   Program program;
   const auto certificate = program.prepare(*settings);

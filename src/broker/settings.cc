@@ -13,7 +13,7 @@
 namespace caisson::broker {
 namespace {
 
-constexpr std::size_t kHeadTexts = 5, kTextsEach = 6;
+constexpr std::size_t kHeadTexts = 6, kTextsEach = 6;
 constexpr timeval kTimeout{10, 0};
 
 /// Length-prefixed strings like egress/records.h, but as views, so that no secret is copied.
@@ -94,27 +94,34 @@ SecretBytes encode(const Settings& settings) {
   const std::string connections = std::to_string(settings.max_connections);
   const std::string become = settings.become ? std::to_string(*settings.become) : "";
   const std::string abi = std::to_string(settings.landlock_abi);
-  std::vector<std::string_view> texts{lifetime, connections, become, abi, settings.authorities};
+  const std::string protocol = std::to_string(kBrokerProtocol);
+  std::vector<std::string_view> texts{protocol, lifetime, connections, become, abi, settings.authorities};
   for (const CredentialView& one : settings.credentials) {
     texts.insert(texts.end(), {one.name, one.target, one.header, one.value, one.secret, one.authorities});
   }
   return join(texts);
 }
 
+std::uint64_t protocolOf(std::string_view packet) {
+  const auto texts = split(packet);
+  return texts && !texts->empty() ? egress::numberIn(texts->front()).value_or(0) : 0;
+}
+
 std::optional<Settings> decodeSettings(std::string_view packet) {
+  if (protocolOf(packet) != kBrokerProtocol) return std::nullopt;
   const auto texts = split(packet);
   if (!texts || texts->size() < kHeadTexts || (texts->size() - kHeadTexts) % kTextsEach != 0) return std::nullopt;
   const std::vector<std::string_view>& t = *texts;
-  const auto lifetime = egress::numberIn(t[0]), connections = egress::numberIn(t[1]);
-  const auto user = t[2].empty() ? 0 : egress::numberIn(t[2], std::numeric_limits<uid_t>::max());
-  const auto abi = egress::numberIn(t[3], std::numeric_limits<int>::max());
+  const auto lifetime = egress::numberIn(t[1]), connections = egress::numberIn(t[2]);
+  const auto user = t[3].empty() ? 0 : egress::numberIn(t[3], std::numeric_limits<uid_t>::max());
+  const auto abi = egress::numberIn(t[4], std::numeric_limits<int>::max());
   if (!lifetime || !connections || !user || !abi) return std::nullopt;
   Settings settings;
   settings.lifetime_seconds = *lifetime;
   settings.max_connections = *connections;
-  if (!t[2].empty()) settings.become = static_cast<uid_t>(*user);
+  if (!t[3].empty()) settings.become = static_cast<uid_t>(*user);
   settings.landlock_abi = static_cast<int>(*abi);
-  settings.authorities = t[4];
+  settings.authorities = t[5];
   for (std::size_t i = kHeadTexts; i < t.size(); i += kTextsEach) {
     settings.credentials.push_back({t[i], t[i + 1], t[i + 2], t[i + 3], t[i + 4], t[i + 5]});
   }

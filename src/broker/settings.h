@@ -34,6 +34,10 @@ class SecretBytes {
   std::size_t size_ = 0, mapped_ = 0;
 };
 
+/// The version of the messages between a supervisor, its egress process and its broker. A supervisor that runs on after
+/// an upgrade starts the broker of the new version.
+inline constexpr std::uint64_t kBrokerProtocol = 1;
+
 /// Views into memory that the creator owns.
 struct CredentialView {
   std::string_view name;
@@ -55,7 +59,10 @@ struct Settings {
 
 /// The packet for the broker, secrets included. Not valid() if there is no memory.
 SecretBytes encode(const Settings& settings);
-/// nullopt for a malformed packet. The result has views into `packet`, which must outlive it.
+/// The protocol version of a packet; 0 if it has none.
+std::uint64_t protocolOf(std::string_view packet);
+/// nullopt for a malformed packet and for one of another protocol version. The result has views into `packet`, which
+/// must outlive it.
 std::optional<Settings> decodeSettings(std::string_view packet);
 
 /// The broker's open descriptors: to the process that started it, and to the egress process.

@@ -7,6 +7,7 @@
 //   layers/HEX-single/report        what was neutralised while unpacking
 //   layers/HEX-single/complete      written last; a layer without it does not exist
 //   tmp/NAME/                       work in progress, locked by its process; removed after a crash
+//   format                          the number of this layout; missing: 1
 //   lock                            held shared while blobs are added, exclusively while they are removed
 //
 // Layers are keyed by the digest of the blob, which the trusted side computes, not by the DiffID that the image claims:
@@ -20,11 +21,13 @@
 
 #include "base/error.h"
 #include "image/content_digest.h"
+#include "sys/root_dir.h"
 
 namespace caisson::image {
 
 inline constexpr std::string_view kStoreDirectory = "images";
 inline constexpr std::string_view kIndexFile = "index.json";
+inline constexpr std::string_view kFormatFile = "format";
 inline constexpr std::string_view kBlobs = "blobs/sha256/";
 inline constexpr std::string_view kLayers = "layers/";
 inline constexpr std::string_view kLayerMode = "single";
@@ -46,7 +49,10 @@ inline std::string layerPath(const ContentDigest& digest) {
 /// CAISSON_HOME/images.
 std::string storePath();
 
-/// The content of layers/X/complete.
+/// An error (isOtherVersion) if a later caisson has written the store in a format that this one does not know.
+Result<void> checkStoreFormat(const sys::RootDir& store);
+
+/// The content of layers/X/complete. A new version of it needs a new format of the store.
 struct LayerCompletion {
   ContentDigest layer, diff_id;
   ContentDigest record;  ///< of the file `record`

@@ -33,6 +33,7 @@ Result<sys::RootDir> openStore(const std::string& path, std::string_view referen
   if (info->uid != ::geteuid() || (info->mode & 022) != 0) {
     return fail(plainError(Stage::state, "image", path, "another user can write the image store"));
   }
+  if (auto known = checkStoreFormat(*store); !known) return fail(known.error());
   return store;
 }
 

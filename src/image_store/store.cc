@@ -55,6 +55,7 @@ Result<Store> Store::open() {
   if (!directory) return fail(directory.error());
   auto root = sys::RootDir::adopt(std::move(*directory), {.known_as = path});
   if (!root) return fail(root.error());
+  if (auto known = checkStoreFormat(*root); !known) return fail(known.error());
   Store store(std::move(*root), std::move(path));
   for (const char* name : {"blobs/sha256", "layers", "tmp", "partial"})
     if (auto made = store.root_.makeDirs(name, 0700); !made) return fail(made.error());

@@ -41,6 +41,8 @@ Result<std::unique_ptr<App>> App::create(AppOptions options) {
   std::unique_ptr<App> app(new App(std::move(options)));
   auto tokens = service::TokenStore::open();
   if (!tokens) return std::unexpected(tokens.error());
+  // Otherwise every token would be refused without a reason.
+  if (const auto list = tokens->list(); !list) return std::unexpected(list.error());
   app->tokens_ = std::make_unique<service::TokenChecker>(*std::move(tokens));
   auto sandboxes = service::Sandboxes::open(app->options_.program, app->events_);
   if (!sandboxes) return std::unexpected(sandboxes.error());

@@ -37,6 +37,7 @@ constexpr Mapping kMappings[] = {
     {EROFS, 403, "read_only"},
     {ENXIO, 400, "not_a_regular_file"},
     {ENODEV, 400, "not_a_regular_file"},
+    {EPROTONOSUPPORT, 409, "other_version"},  // of caisson (base/version.h)
 };
 
 /// Errors of the request itself; the others are the machine's.

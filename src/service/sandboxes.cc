@@ -30,8 +30,11 @@ Error overQuota(std::string_view what, std::string reason) {
                .hint = "destroy a sandbox, ask for less, or ask the owner for a larger quota"};
 }
 
+constexpr std::int64_t kRecordFormat = 1;
+
 std::string recordText(const SandboxRecord& record) {
-  return writeJson({{"key", record.key},
+  return writeJson({{"format_version", kRecordFormat},
+                    {"key", record.key},
                     {"owner", record.owner},
                     {"owner_name", record.owner_name},
                     {"name", record.name},
@@ -122,7 +125,8 @@ std::optional<SandboxRecord> Sandboxes::readRecord(const std::string& key) const
   const auto text = records_.readFile(key + ".json", std::uint64_t{1} << 20U);
   if (!text) return std::nullopt;
   const auto value = parseJson(*text);
-  if (!value) return std::nullopt;
+  // Without a record it understands, the server gives the sandbox to its owner alone.
+  if (!value || integerAt(*value, "format_version").value_or(kRecordFormat) != kRecordFormat) return std::nullopt;
   SandboxRecord record{.key = key};
   record.owner = textAt(*value, "owner").value_or(std::string(kOwner));
   record.owner_name = textAt(*value, "owner_name").value_or("");

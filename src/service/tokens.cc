@@ -13,6 +13,7 @@
 #include "base/json_writer.h"
 #include "base/sha256.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "sys/state_home.h"
 
 namespace caisson::service {
@@ -21,6 +22,7 @@ namespace {
 constexpr const char* kTokenFile = "tokens.json";
 constexpr std::size_t kMaxTokens = 10'000;
 constexpr std::string_view kPrefix = "cst_";
+constexpr std::int64_t kTokenFormat = 1;
 
 struct ScopeName {
   std::string_view name;
@@ -143,18 +145,27 @@ Result<std::vector<Token>> TokenStore::list() const {
   if (!text && text.error().sys_errno == ENOENT) return tokens;
   if (!text) return std::unexpected(text.error());
   const auto document = JsonValue::parse(*text);
-  if (!document || !document->isArray())
+  if (document && document->isObject() && document->integerAt("format_version")) {
+    const FormatVersion format{
+        .found = *document->integerAt("format_version"), .oldest = kTokenFormat, .newest = kTokenFormat};
+    if (!format.isKnown())
+      return std::unexpected(unknownFormat("server/" + std::string(kTokenFile), format,
+                                           "use the caisson that wrote it, or move it away and create new tokens"));
+  }
+  // Before 0.2.0 the file was the list alone.
+  const auto list = document && document->isObject() ? document->find("tokens") : document;
+  if (!list || !list->isArray())
     return std::unexpected(
         plainError(Stage::state, "read", kTokenFile, "it is damaged", "remove it and create new tokens"));
-  for (const JsonValue& value : document->items()) tokens.push_back(readToken(value));
+  for (const JsonValue& value : list->items()) tokens.push_back(readToken(value));
   return tokens;
 }
 
 Result<void> TokenStore::write(const std::vector<Token>& tokens) const {
   JsonWriter json(JsonWriter::Layout::indented);
-  json.beginArray();
+  json.beginObject().key("format_version").number(kTokenFormat).key("tokens").beginArray();
   for (const Token& token : tokens) writeToken(json, token);
-  json.end();
+  json.end().end();
   return directory_.writeFileAtomic(kTokenFile, json.text() + "\n", 0600);
 }
 

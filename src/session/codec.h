@@ -1,8 +1,10 @@
-// Encodes values as bytes, between two processes of the same build of caisson.
+// Encodes values as bytes, between processes that may be of different versions of caisson.
 //
-// Not a stable format: it has neither names nor versions, and changes with the types. Decoding any bytes terminates,
-// reads nothing beyond their end and allocates at most a small multiple of their length. A type takes part through a
-// function fields(archive, value) that passes every member to the archive.
+// A structure is preceded by its size, so a later version may append members to any structure: an older reader ignores
+// them, and a newer reader keeps the defaults of members that are missing. Members are never removed, reordered or
+// given another type. Decoding any bytes terminates, reads nothing beyond their end and allocates at most a small
+// multiple of their length. A type takes part through a function fields(archive, value) that passes every member to the
+// archive.
 #pragma once
 
 #include <concepts>
@@ -21,8 +23,15 @@ namespace caisson::session::codec {
 template <class T>
 concept Plain = std::is_arithmetic_v<T> || std::is_enum_v<T>;
 
+enum class Layout : std::uint8_t {
+  extensible,  ///< as above
+  fixed,       ///< structures without sizes, for a file that states its version
+};
+
 class Writer {
  public:
+  explicit Writer(Layout layout) : layout_(layout) {}
+
   template <class... T>
   void operator()(const T&... values) {
     (value(values), ...);
@@ -58,26 +67,37 @@ class Writer {
   template <class T>
     requires(std::is_class_v<T>)
   void value(const T& whole) {
+    if (layout_ == Layout::fixed) return fields(*this, whole);
+    const std::size_t begin = bytes_.size();
+    value(std::uint32_t{0});
     fields(*this, whole);
+    const auto size = static_cast<std::uint32_t>(bytes_.size() - begin - sizeof(std::uint32_t));
+    std::memcpy(bytes_.data() + begin, &size, sizeof(size));
   }
 
+  Layout layout_;
   std::string bytes_;
 };
 
 /// Reads what Writer wrote.
 class Reader {
  public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+  Reader(std::string_view bytes, Layout layout) : rest_(bytes), layout_(layout) {}
 
   /// Reads values in the order in which they were written; appends to lists and maps. Check complete() before use.
   template <class... T>
   void operator()(T&... values) {
-    (value(values), ...);
+    (member(values), ...);
   }
   /// Whether all input was read, and nothing was missing.
   [[nodiscard]] bool complete() const { return good_ && rest_.empty(); }
 
  private:
+  template <class T>
+  void member(T& one) {
+    if (may_end_ && rest_.empty()) return;  // the writer's version does not have it
+    value(one);
+  }
   template <Plain T>
   void value(T& plain) {
     const std::string_view bytes = piece(sizeof(T));
@@ -110,7 +130,13 @@ class Reader {
   template <class T>
     requires(std::is_class_v<T>)
   void value(T& whole) {
-    fields(*this, whole);
+    if (layout_ == Layout::fixed) return fields(*this, whole);
+    std::uint32_t size = 0;
+    value(size);
+    Reader members(piece(size), layout_);
+    members.may_end_ = true;
+    if (good_) fields(members, whole);
+    good_ = good_ && members.good_;
   }
 
   /// The next `bytes` bytes; empty, and decoding fails, if fewer are left.
@@ -130,21 +156,23 @@ class Reader {
   std::string_view text() { return piece(count()); }
 
   std::string_view rest_;
+  Layout layout_;
   bool good_ = true;
+  bool may_end_ = false;  ///< the members of a structure: the last ones may be missing
 };
 
 /// The bytes of a value.
 template <class T>
-std::string encode(const T& value) {
-  Writer writer;
+std::string encode(const T& value, Layout layout = Layout::extensible) {
+  Writer writer(layout);
   writer(value);
   return writer.take();
 }
 
 /// Returns nothing unless the bytes are exactly one value.
 template <class T>
-std::optional<T> decode(std::string_view bytes) {
-  Reader reader(bytes);
+std::optional<T> decode(std::string_view bytes, Layout layout = Layout::extensible) {
+  Reader reader(bytes, layout);
   T value;
   reader(value);
   if (!reader.complete()) return std::nullopt;

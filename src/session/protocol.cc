@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -18,8 +19,22 @@ namespace {
 constexpr std::size_t kInlineBytes = 32 * 1024;
 constexpr std::uint64_t kMaxValueBytes = 64ULL << 20;
 
+constexpr std::uint32_t kMark = 0x43540000;
+
+std::uint32_t marked(ProtocolRange range) {
+  return kMark | static_cast<std::uint32_t>(range.oldest << 8U) | range.newest;
+}
+
+/// Nothing if the first bytes of a message have another mark.
+std::optional<ProtocolRange> rangeIn(std::uint32_t protocol) {
+  if ((protocol & 0xffff0000U) != kMark) return std::nullopt;
+  return ProtocolRange{static_cast<std::uint8_t>((protocol >> 8U) & 0xffU),
+                       static_cast<std::uint8_t>(protocol & 0xffU)};
+}
+
+/// The same in all versions.
 struct Header {
-  std::uint32_t protocol = kProtocol;
+  std::uint32_t protocol = marked(ownProtocols());
   MessageType type = MessageType::done;
   std::uint64_t bytes = 0;    ///< of the value
   std::uint32_t in_file = 0;  ///< 1: the last descriptor is a memory file with the value
@@ -49,6 +64,18 @@ bool readValue(const sys::Fd& file, std::uint64_t bytes, std::string& value) {
 }
 
 }  // namespace
+
+std::optional<std::uint8_t> commonProtocol(ProtocolRange one, ProtocolRange other) {
+  const std::uint8_t newest = std::min(one.newest, other.newest);
+  if (newest < std::max(one.oldest, other.oldest)) return std::nullopt;
+  return newest;
+}
+
+std::string describe(ProtocolRange range) {
+  // Before 8 a number was the only version that a program spoke.
+  if (range.oldest == range.newest || range.oldest == 0) return "version " + std::to_string(range.newest);
+  return "versions " + std::to_string(range.oldest) + " to " + std::to_string(range.newest);
+}
 
 int sendPacket(int socket, MessageType type, const std::string& value, std::vector<int> descriptors, bool wait) {
   Header header{.type = type, .bytes = value.size(), .in_file = value.size() > kInlineBytes ? 1U : 0U};
@@ -91,7 +118,10 @@ Receipt receivePacket(int socket, Packet& packet) {
   if (got < static_cast<ssize_t>(sizeof(header))) return Receipt::closed;
   std::memcpy(static_cast<void*>(&header), room.data(), sizeof(header));
   const std::size_t inline_bytes = static_cast<std::size_t>(got) - sizeof(header);
-  if (header.protocol != kProtocol || (header.in_file == 0 && header.bytes != inline_bytes)) return Receipt::closed;
+  const auto sender = rangeIn(header.protocol);
+  if (!sender || (header.in_file == 0 && header.bytes != inline_bytes)) return Receipt::closed;
+  const Receipt receipt = commonProtocol(*sender, ownProtocols()) ? Receipt::message : Receipt::other_version;
+  packet.sender = *sender;
   packet.type = header.type;
   packet.descriptors.clear();
   for (sys::Fd& descriptor : descriptors) {
@@ -99,12 +129,12 @@ Receipt receivePacket(int socket, Packet& packet) {
   }
   if (header.in_file == 0) {
     packet.value.assign(reinterpret_cast<const char*>(room.data()) + sizeof(header), inline_bytes);
-    return Receipt::message;
+    return receipt;
   }
   if (packet.descriptors.empty()) return Receipt::closed;
   const sys::Fd file = std::move(packet.descriptors.back());
   packet.descriptors.pop_back();
-  return readValue(file, header.bytes, packet.value) ? Receipt::message : Receipt::closed;
+  return readValue(file, header.bytes, packet.value) ? receipt : Receipt::closed;
 }
 
 }  // namespace caisson::session

@@ -11,6 +11,13 @@
 //     signal (any time)           -->
 //                                 <--   started (interactive and background commands)
 //                                 <--   finished
+//
+// Client and supervisor may be of different versions: a session keeps its supervisor when caisson is upgraded. Every
+// message states which versions of the protocol its sender speaks, and both use the newest one that both speak. What a
+// new version may change: append members to a structure, append enumerators, add message types. It raises
+// kNewestProtocol, and uses the addition only if the common version has it. Anything else raises kOldestProtocol, too:
+// sessions of earlier versions are then refused until their user stops them. So that this is always possible, the
+// header, the numbers of `welcome`, `settle`, `done` and `failed`, and the members of their values never change.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +33,27 @@
 
 namespace caisson::session {
 
-/// Changes with every incompatible change of the messages below.
-inline constexpr std::uint32_t kProtocol = 0x43540007;
+/// The versions of the messages below, of the egress's socket and of the files that a session's clients and supervisor
+/// share. 8: the first with a range.
+inline constexpr std::uint8_t kOldestProtocol = 8, kNewestProtocol = 8;
 
+struct ProtocolRange {
+  std::uint8_t oldest = 0, newest = 0;
+
+  friend bool operator==(const ProtocolRange&, const ProtocolRange&) = default;
+};
+
+/// The versions that this program speaks. Tests link another one (protocol_range.cc).
+ProtocolRange ownProtocols();
+/// The newest version of both ranges; nothing if they have none in common.
+std::optional<std::uint8_t> commonProtocol(ProtocolRange one, ProtocolRange other);
+/// "version 8", "versions 8 to 9"
+std::string describe(ProtocolRange range);
+
+/// The numbers are part of the protocol.
 enum class MessageType : std::uint32_t {
   // from the client
-  start,        ///< StartOptions: builds the sandbox, the caller holding the session's lock -> done with Welcome
+  start = 0,    ///< StartOptions: builds the sandbox, the caller holding the session's lock -> done with Welcome
   exec,         ///< CommandOptions, and for a foreground command descriptors 0, 1, 2 -> started, finished or failed
   signal,       ///< SignalOptions, to a background command or the one of this connection -> done (background)
   take_input,   ///< CommandNumber -> done with the write end of the command's standard input
@@ -49,23 +71,24 @@ enum class MessageType : std::uint32_t {
   freeze,             ///< begins a new upper layer, the caller holding the session's lock -> done, or failed with EBUSY
   // from the supervisor to its launcher (supervisor/launcher.h)
   // A request that is answered has a socket for its reply as its last descriptor.
-  remount,    ///< OverlayOptions, pidfd of pid 1, a layer -> done or failed
-  mask,       ///< MaskTarget, pidfd of pid 1, a pipe that gets the answer: one byte, 0 or an errno
-  measure,    ///< MeasureOptions, a directory, a pipe that gets a ClosedReport
-  set_mode,   ///< the mode, an object, the sandbox's user namespace -> done with the errno
-  alert,      ///< a text for the owner's alert programs -> done with what did not work
-  squash,     ///< SquashRequest; no answer
-  keep_port,  ///< PortOptions, its lock and its listener, for the next supervisor; no answer
-  restart,    ///< StartOptions, the listening socket, a client: forks the next supervisor; no answer
+  remount = 100,  ///< OverlayOptions, pidfd of pid 1, a layer -> done or failed
+  mask,           ///< MaskTarget, pidfd of pid 1, a pipe that gets the answer: one byte, 0 or an errno
+  measure,        ///< MeasureOptions, a directory, a pipe that gets a ClosedReport
+  set_mode,       ///< the mode, an object, the sandbox's user namespace -> done with the errno
+  alert,          ///< a text for the owner's alert programs -> done with what did not work
+  squash,         ///< SquashRequest; no answer
+  keep_port,      ///< PortOptions, its lock and its listener, for the next supervisor; no answer
+  restart,        ///< StartOptions, the listening socket, a client: forks the next supervisor; no answer
   // from the supervisor
-  welcome,   ///< Welcome
-  started,   ///< StartedCommand, and the master side of the pty of an interactive command
-  finished,  ///< RunResult without its streams
-  done,      ///< the answer's value
-  failed,    ///< Error
+  welcome = 200,  ///< Welcome
+  started,        ///< StartedCommand, and the master side of the pty of an interactive command
+  finished,       ///< RunResult without its streams
+  done,           ///< the answer's value
+  failed,         ///< Error
 };
 
 struct Welcome {
+  std::string version;  ///< of the supervisor's caisson
   bool sandbox_runs = false;
   bool review_first = false;  ///< approvals of hosts must be checked before a command (Session::reviewHosts)
   bool passes_whole_environment = false;  ///< send every variable with a command, else only `pass`
@@ -151,6 +174,7 @@ struct Nothing {};
 
 /// A received message.
 struct Packet {
+  ProtocolRange sender;
   MessageType type = MessageType::done;
   std::string value;
   std::vector<sys::Fd> descriptors;
@@ -164,10 +188,10 @@ inline constexpr std::size_t kMaxPacketDescriptors = 4;
 int sendPacket(int socket, MessageType type, const std::string& value, std::vector<int> descriptors = {},
                bool wait = true);
 
-/// What receivePacket() found: a message, nothing yet, or the end of the connection.
-enum class Receipt : std::uint8_t { message, nothing, closed };
-/// Receives one message; does not block. A malformed message, one of another protocol version and a socket error count
-/// as `closed`.
+/// What receivePacket() found: a message, nothing yet, the end of the connection, or a message whose sender speaks no
+/// version of the protocol that we speak.
+enum class Receipt : std::uint8_t { message, nothing, closed, other_version };
+/// Receives one message; does not block. A malformed message and a socket error count as `closed`.
 Receipt receivePacket(int socket, Packet& packet);
 
 // --- codec.h ---
@@ -177,8 +201,8 @@ concept Of = std::is_same_v<std::remove_const_t<T>, Type>;
 
 template <class A, Of<Welcome> T>
 void fields(A& archive, T& v) {
-  auto& [runs, review, whole, pass, output_bytes, payload_id] = v;
-  archive(runs, review, whole, pass, output_bytes, payload_id);
+  auto& [version, runs, review, whole, pass, output_bytes, payload_id] = v;
+  archive(version, runs, review, whole, pass, output_bytes, payload_id);
 }
 template <class A, Of<StartOptions> T>
 void fields(A& archive, T& v) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 
 namespace caisson::session {
 namespace {
@@ -82,6 +83,102 @@ TEST(SessionCodec, HugeCountsAllocateNothing) {
   const std::string bytes(64, '\xff');
   EXPECT_FALSE(codec::decode<CommandOptions>(bytes));
   EXPECT_FALSE(codec::decode<ProcessList>(bytes));
+}
+
+struct CodecPart {
+  std::int32_t a = 1;
+};
+struct OlderMessage {
+  std::vector<CodecPart> parts;
+  std::string text = "default";
+};
+struct NewerCodecPart {
+  std::int32_t a = 1;
+  std::string b = "b";
+};
+struct NewerMessage {
+  std::vector<NewerCodecPart> parts;
+  std::string text = "default";
+  std::optional<NewerCodecPart> added;
+  bool flag = true;
+};
+template <class A, Of<CodecPart> T>
+void fields(A& archive, T& v) {
+  archive(v.a);
+}
+template <class A, Of<OlderMessage> T>
+void fields(A& archive, T& v) {
+  archive(v.parts, v.text);
+}
+template <class A, Of<NewerCodecPart> T>
+void fields(A& archive, T& v) {
+  archive(v.a, v.b);
+}
+template <class A, Of<NewerMessage> T>
+void fields(A& archive, T& v) {
+  archive(v.parts, v.text, v.added, v.flag);
+}
+
+TEST(SessionCodec, OlderReaderIgnoresAppendedMembersAlsoOfInnerStructures) {
+  const NewerMessage sent{.parts = {{.a = 7, .b = "x"}, {.a = 8, .b = "y"}},
+                          .text = "t",
+                          .added = NewerCodecPart{.a = 9, .b = "z"},
+                          .flag = false};
+  const auto received = codec::decode<OlderMessage>(codec::encode(sent));
+  ASSERT_TRUE(received);
+  ASSERT_EQ(received->parts.size(), 2U);
+  EXPECT_EQ(received->parts[1].a, 8);
+  EXPECT_EQ(received->text, "t");
+}
+
+TEST(SessionCodec, NewerReaderKeepsDefaultsOfMissingMembers) {
+  const auto received =
+      codec::decode<NewerMessage>(codec::encode(OlderMessage{.parts = {{.a = 7}, {.a = 8}}, .text = "t"}));
+  ASSERT_TRUE(received);
+  ASSERT_EQ(received->parts.size(), 2U);
+  EXPECT_EQ(received->parts[1].a, 8);
+  EXPECT_EQ(received->parts[1].b, "b");
+  EXPECT_EQ(received->text, "t");
+  EXPECT_FALSE(received->added);
+  EXPECT_TRUE(received->flag);
+}
+
+TEST(SessionCodec, MemberThatEndsEarlyIsRefused) {
+  std::string bytes = codec::encode(OlderMessage{.parts = {}, .text = "text"});
+  bytes.pop_back();
+  const auto size = static_cast<std::uint32_t>(bytes.size() - sizeof(std::uint32_t));
+  std::memcpy(bytes.data(), &size, sizeof(size));
+  EXPECT_FALSE(codec::decode<OlderMessage>(bytes));
+}
+
+TEST(ProtocolRange, CommonVersionIsTheNewestOfBoth) {
+  EXPECT_EQ(commonProtocol({8, 8}, {8, 8}), 8);
+  EXPECT_EQ(commonProtocol({8, 10}, {8, 9}), 9);
+  EXPECT_EQ(commonProtocol({8, 8}, {7, 12}), 8);
+  EXPECT_FALSE(commonProtocol({8, 8}, {9, 12}));
+  EXPECT_FALSE(commonProtocol({9, 12}, {0, 8}));
+}
+
+TEST_F(PacketTest, SenderWithoutACommonVersionIsReported) {
+  ASSERT_EQ(sendPacket(left.get(), MessageType::welcome, "value"), 0);
+  char bytes[256];
+  const ssize_t size = ::recv(right.get(), bytes, sizeof(bytes), 0);
+  ASSERT_GT(size, 4);
+  const auto sendWith = [&](std::uint32_t protocol) {
+    std::memcpy(bytes, &protocol, sizeof(protocol));
+    ASSERT_EQ(::send(left.get(), bytes, static_cast<std::size_t>(size), 0), size);
+  };
+  Packet packet;
+  sendWith(0x43540000U | (ownProtocols().newest + 1U) << 8U | 0xffU);
+  EXPECT_EQ(receivePacket(right.get(), packet), Receipt::other_version);
+  EXPECT_EQ(packet.sender, (ProtocolRange{static_cast<std::uint8_t>(ownProtocols().newest + 1), 0xff}));
+  EXPECT_EQ(packet.value, "value");
+  sendWith(0x43540007U);  // the last version without a range
+  EXPECT_EQ(receivePacket(right.get(), packet), Receipt::other_version);
+  sendWith(0x43540000U | ownProtocols().oldest << 8U | 0xffU);
+  EXPECT_EQ(receivePacket(right.get(), packet), Receipt::message);
+  sendWith(0x43550808U);
+  EXPECT_EQ(receivePacket(right.get(), packet), Receipt::closed);
 }
 
 TEST_F(PacketTest, CarriesValueAndDescriptors) {

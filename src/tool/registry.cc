@@ -7,6 +7,7 @@
 #include "audit/quarantine.h"
 #include "base/json_value.h"
 #include "base/json_writer.h"
+#include "base/version.h"
 #include "policy/decode/decode.h"
 #include "policy/decode/validate.h"
 #include "policy/describe/json.h"
@@ -80,8 +81,10 @@ Result<Tool> readTool(std::string_view text, std::string_view name) {
   std::optional<JsonValue> policy;
   for (const auto& [key, value] : object->members()) {
     if (key == "format_version") {
-      if (value.integer() != kFormat)
-        return fail(damaged(name, "its entry has a format that this version does not know"));
+      if (!value.integer()) return fail(damaged(name, "its format_version is not a number"));
+      const FormatVersion format{.found = *value.integer(), .oldest = kFormat, .newest = kFormat};
+      if (!format.isKnown())
+        return fail(unknownFormat(name, format, "use the caisson that declared the tool, or declare it again"));
     } else if (key == "name" && value.text()) {
       tool.name = *value.text();
     } else if (key == "description" && value.text()) {

@@ -9,7 +9,9 @@
 #include <cstdio>
 #include <mutex>
 
+#include "base/version.h"
 #include "session/sandbox.h"
+#include "session/store/session_paths.h"
 #include "sys/deadline.h"
 
 namespace caisson::session {
@@ -40,9 +42,31 @@ class RaisedFileLimit {
   rlimit before_{};
 };
 
+/// A session is never killed for its version: its user decides.
+Error otherVersion(const Packet& packet, std::string_view object) {
+  const auto welcome = codec::decode<Welcome>(packet.value);
+  const bool known = packet.type == MessageType::welcome && welcome && !welcome->version.empty();
+  const std::string other = known ? "caisson " + welcome->version : "another version of caisson";
+  return otherVersionError(
+      "connect", object,
+      "its supervisor was started by " + other + " and speaks " + describe(packet.sender) +
+          " of the session protocol; this caisson (" + std::string(ownVersion()) + ") speaks " +
+          describe(ownProtocols()),
+      "use " + (known ? other : "the caisson that started it") +
+          ", or end the session's processes and keep its files: caisson session checkpoint --stop " +
+          (isId(object) ? std::string(object) : "ID"));
+}
+
+/// The id of the session, for errors.
+std::string idOf(const sys::RootDir& directory) {
+  const std::string name = directory.knownAs().substr(directory.knownAs().rfind('/') + 1);
+  return isId(name) ? name : "session";
+}
+
 }  // namespace
 
-Result<std::optional<SupervisorConnection>> SupervisorConnection::open(const sys::RootDir& directory) {
+Result<std::optional<SupervisorConnection>> SupervisorConnection::open(const sys::RootDir& directory,
+                                                                       bool any_version) {
   sys::Fd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (!socket) return fail(sysError(Stage::state, "socket", "session", errno));
   sockaddr_un address{};
@@ -60,14 +84,15 @@ Result<std::optional<SupervisorConnection>> SupervisorConnection::open(const sys
     if (errno == ECONNREFUSED || errno == ENOENT) return std::nullopt;
     return fail(sysError(Stage::state, "connect", directory.knownAs() + "/" + kControlSocket, errno));
   }
-  SupervisorConnection connection(std::move(socket));
-  auto packet = connection.receive("connect", "session", Clock::now() + kRequestTimeout);
+  SupervisorConnection connection(std::move(socket), any_version);
+  auto packet = connection.receive("connect", idOf(directory), Clock::now() + kRequestTimeout);
   if (!packet && isGone(packet.error())) return std::nullopt;  // it was just exiting
   if (!packet) return fail(packet.error());
   const auto welcome = codec::decode<Welcome>(packet->value);
+  if (any_version && !welcome) return connection;
   if (packet->type != MessageType::welcome || !welcome) {
-    return fail(plainError(Stage::state, "connect", "session", "its supervisor speaks another protocol",
-                           "end the session with the caisson that made it"));
+    return fail(plainError(Stage::state, "connect", idOf(directory), "its supervisor sent a malformed welcome",
+                           "please report it; caisson session destroy ends the session"));
   }
   connection.welcome_ = *welcome;
   return connection;
@@ -98,6 +123,8 @@ Result<Packet> SupervisorConnection::receive(std::string_view call, std::string_
     Packet packet;
     const Receipt receipt = receivePacket(socket_.get(), packet);
     if (receipt == Receipt::message) return packet;
+    if (receipt == Receipt::other_version && any_version_) return packet;
+    if (receipt == Receipt::other_version) return fail(otherVersion(packet, object));
     if (receipt == Receipt::closed) return fail(goneError(call, object));
   }
 }
@@ -136,7 +163,7 @@ Error goneError(std::string_view call, std::string_view object) {
 bool isGone(const Error& error) { return error.sys_errno == ENOTCONN; }
 
 Result<void> endSandbox(const sys::RootDir& directory) {
-  auto opened = SupervisorConnection::open(directory);
+  auto opened = SupervisorConnection::openAny(directory);
   if (opened && *opened) {
     const SettleOptions options{.stop_processes = true, .end_supervisor = true};
     auto ended =

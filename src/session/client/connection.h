@@ -18,9 +18,16 @@ inline constexpr auto kSandboxTimeout = std::chrono::seconds(45);
 
 class SupervisorConnection {
  public:
-  /// Connects and waits for the welcome. Nothing if no supervisor runs, or one of another protocol version; an error if
-  /// it does not answer within kRequestTimeout. `directory`: of the session.
-  static Result<std::optional<SupervisorConnection>> open(const sys::RootDir& directory);
+  /// Connects and waits for the welcome. Nothing if no supervisor runs; an error if it does not answer within
+  /// kRequestTimeout, or if it speaks no version of the protocol that we speak (isOtherVersion). `directory`:
+  /// of the session.
+  static Result<std::optional<SupervisorConnection>> open(const sys::RootDir& directory) {
+    return open(directory, false);
+  }
+  /// The same, also for a supervisor of a version that we do not speak: it understands only `settle`.
+  static Result<std::optional<SupervisorConnection>> openAny(const sys::RootDir& directory) {
+    return open(directory, true);
+  }
 
   [[nodiscard]] int descriptor() const { return socket_.get(); }
   /// As received on connecting, or after startSandbox().
@@ -40,12 +47,15 @@ class SupervisorConnection {
                      std::chrono::steady_clock::duration timeout = kRequestTimeout) const;
 
  private:
-  explicit SupervisorConnection(sys::Fd socket) : socket_(std::move(socket)) {}
-  /// Waits for the next packet, of any type. An error at the deadline (ETIMEDOUT) or if the supervisor exited (isGone).
+  SupervisorConnection(sys::Fd socket, bool any_version) : socket_(std::move(socket)), any_version_(any_version) {}
+  static Result<std::optional<SupervisorConnection>> open(const sys::RootDir& directory, bool any_version);
+  /// Waits for the next packet, of any type. An error at the deadline (ETIMEDOUT), if the supervisor exited (isGone),
+  /// or if it speaks no version that we speak.
   Result<Packet> receive(std::string_view call, std::string_view object,
                          std::chrono::steady_clock::time_point deadline) const;
 
   sys::Fd socket_;
+  bool any_version_;
   Welcome welcome_;
 };
 
@@ -54,8 +64,8 @@ Error goneError(std::string_view call, std::string_view object);
 /// Whether an error means that the sandbox is not running: the request may be retried.
 bool isGone(const Error& error);
 
-/// Ends the session's sandbox and supervisor: by a request, or by a kill if that fails or is not answered for 15
-/// seconds. Not an error if neither runs.
+/// Ends the session's sandbox and supervisor, of any version: by a request, or by a kill if that fails or is not
+/// answered for 15 seconds. Not an error if neither runs.
 Result<void> endSandbox(const sys::RootDir& directory);
 
 }  // namespace caisson::session

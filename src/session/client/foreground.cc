@@ -222,6 +222,7 @@ void ForegroundCommand::onPacket() {
   Packet packet;
   switch (receivePacket(connection_.descriptor(), packet)) {
     case Receipt::nothing: return;
+    case Receipt::other_version:
     case Receipt::closed: gone_ = true; return;
     case Receipt::message: break;
   }

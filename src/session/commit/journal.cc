@@ -1,14 +1,17 @@
 #include "session/commit/journal.h"
 
 #include <cerrno>
+#include <charconv>
 
 #include "base/sha256.h"
+#include "base/version.h"
 
 namespace caisson::session {
 namespace {
 
 /// Raise the number when a type that the journal contains changes.
-constexpr std::string_view kFormatLine = "caisson commit journal 2\n";
+constexpr std::string_view kFormatLine = "caisson commit journal 2\n", kFormatName = "caisson commit journal ";
+constexpr std::int64_t kJournalFormat = 2;
 constexpr std::uint64_t kMaxBytes = 1U << 30;
 
 }  // namespace
@@ -24,7 +27,7 @@ bool HostIdentity::matches(const sys::FileInfo& now, bool renamed) const {
 }
 
 Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction) {
-  const std::string body = codec::encode(transaction);
+  const std::string body = codec::encode(transaction, codec::Layout::fixed);
   const std::string text = std::string(kFormatLine) + hex(Sha256().add(body).finish()) + "\n" + body;
   return session.writeFileAtomic(kJournal, text, 0600);
 }
@@ -38,10 +41,21 @@ Result<std::optional<Transaction>> readJournal(const sys::RootDir& session) {
     return fail(plainError(Stage::state, "session commit", kJournal, "the journal of an interrupted commit is damaged",
                            "compare the real workspace with the session, then destroy the session"));
   };
+  if (text->starts_with(kFormatName)) {
+    FormatVersion format{.oldest = kJournalFormat, .newest = kJournalFormat};
+    const char* const number = text->c_str() + kFormatName.size();
+    const auto [end, problem] = std::from_chars(number, text->c_str() + text->size(), format.found);
+    if (problem == std::errc() && *end == '\n' && !format.isKnown()) {
+      return fail(
+          unknownFormat(kJournal, format,
+                        "the commit was interrupted: use the session once with the caisson that began it, which "
+                        "finishes the commit"));
+    }
+  }
   if (text->size() < kHeader || !text->starts_with(kFormatLine)) return damaged();
   const std::string_view body = std::string_view(*text).substr(kHeader);
   if (text->substr(kFormatLine.size(), 64) != hex(Sha256().add(body).finish())) return damaged();
-  auto transaction = codec::decode<Transaction>(body);
+  auto transaction = codec::decode<Transaction>(body, codec::Layout::fixed);
   if (!transaction) return damaged();
   return std::move(*transaction);
 }

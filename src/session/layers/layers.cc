@@ -10,6 +10,7 @@
 #include <ctime>
 #include <utility>
 
+#include "base/version.h"
 #include "session/client/session_context.h"
 #include "session/client/worker.h"
 #include "session/commit/git_base.h"
@@ -96,7 +97,14 @@ Error noLayers(std::string_view call, const Metadata& metadata) {
 Result<void> SessionContext::settle(std::string_view call, WhenBusy when_busy) {
   disconnect();
   auto opened = SupervisorConnection::open(directory_);
-  if (!opened) return fail(opened.error());
+  if (!opened) {
+    // A supervisor of a version that we cannot talk to: only a user who wants its processes ended may replace it.
+    if (!isOtherVersion(opened.error()) || when_busy != WhenBusy::stop) return fail(opened.error());
+    if (auto ended = endSandbox(directory_); !ended) return ended;
+    auto rolled_back = carryOutRollback(directory_, metadata_);
+    if (!rolled_back) return fail(rolled_back.error());
+    return {};
+  }
   if (!*opened) return killSandbox(directory_);  // what a killed supervisor left
   const SettleOptions options{.stop_processes = when_busy == WhenBusy::stop};
   auto settled = (*opened)->ask(MessageType::settle, codec::encode(options), call, id(), {}, kSandboxTimeout);

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 #include <ctime>
 #include <optional>
 
@@ -110,8 +111,9 @@ std::vector<Violation> readBlocked(const RootDir& logs, std::uint32_t exec) {
 std::optional<EndRecord> readEnd(const RootDir& logs, std::uint32_t exec) {
   auto text = logs.readFile(fileName(exec, ".end"), 4096);
   EndRecord record;
-  if (!text || text->size() != sizeof(record)) return std::nullopt;
-  std::copy(text->begin(), text->end(), reinterpret_cast<char*>(&record));
+  // A newer caisson may append members.
+  if (!text || text->size() < sizeof(record)) return std::nullopt;
+  std::memcpy(&record, text->data(), sizeof(record));
   if (record.mark != kEndRecordMark) return std::nullopt;
   return record;
 }

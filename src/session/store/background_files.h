@@ -31,7 +31,7 @@ Result<void> removeEnded(const sys::RootDir& logs, std::size_t keep, bool sandbo
 
 inline constexpr std::uint32_t kEndRecordMark = 0x43535245;  ///< the first bytes of an N.end
 
-/// N.end.
+/// N.end. Later versions may append members, and nothing else.
 struct EndRecord {
   std::uint32_t mark = kEndRecordMark;
   std::int32_t status = 0;                         ///< as wait4 returns it

@@ -14,6 +14,7 @@
 #include "approval/owner.h"
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "base/version.h"
 #include "policy/decode/decode.h"
 #include "policy/describe/json.h"
 #include "policy/document/document.h"
@@ -28,6 +29,8 @@ constexpr std::uint64_t kMaxBytes = policy::kMaxDocumentBytes;
 constexpr const char* kMetaFile = "meta.json";
 constexpr const char* kInitFile = "init.json";
 constexpr const char* kActivityFile = "activity";
+constexpr std::string_view kOtherVersionHint =
+    "commit or export the session with the caisson that wrote it; caisson session destroy ID removes it";
 
 std::int64_t clockNs(clockid_t clock) {
   timespec now{};
@@ -177,7 +180,7 @@ bool extendByActivity(const sys::RootDir& session, Metadata& metadata) {
 
 std::string toJson(const Metadata& metadata) {
   JsonWriter json;
-  json.beginObject().key("format").number(metadata.format).key("id").string(metadata.id);
+  json.beginObject().key("format").number(kFormat).key("caisson").string(ownVersion()).key("id").string(metadata.id);
   json.key("name").string(metadata.name).key("workspace").string(metadata.workspace);
   add(json, "began", metadata.began);
   add(json, "expires", metadata.expires);
@@ -205,13 +208,11 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   if (!document) return fail(document.error());
   Reader reader(document->root, where);
   Metadata metadata;
-  metadata.format = static_cast<int>(reader.integer("format"));
-  if (!reader.error() && metadata.format != kFormat) {
-    return fail(plainError(
-        Stage::state, "read", where,
-        "it has format " + std::to_string(metadata.format) + ", this caisson reads format " + std::to_string(kFormat),
-        "use the caisson that made it, or remove it with `caisson session destroy`"));
-  }
+  const Node* writer = document->root.find("caisson");
+  const std::string written_by = writer != nullptr ? writer->text : "";
+  const FormatVersion format{
+      .found = reader.integer("format"), .oldest = kFormat, .newest = kFormat, .written_by = written_by};
+  if (!reader.error() && !format.isKnown()) return fail(unknownFormat(where, format, kOtherVersionHint));
   metadata.id = reader.text("id");
   metadata.name = reader.text("name");
   metadata.workspace = reader.text("workspace");
@@ -250,6 +251,13 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   policy::Origin origin;
   origin.ceilings = &none;
   auto decoded = policy::decode({where, *stored}, origin);
+  if (!decoded && !written_by.empty() && written_by != ownVersion()) {
+    return fail(otherVersionError(
+        "read", where,
+        "its policy was written by caisson " + written_by + ", and this caisson (" + std::string(ownVersion()) +
+            ") does not understand it: " + decoded.error().object + ": " + decoded.error().reason,
+        kOtherVersionHint));
+  }
   if (!decoded) return fail(decoded.error());
   metadata.policy = std::move(*decoded);
   if (document->root.find("typed") != nullptr) metadata.policy.typed = reader.texts("typed");

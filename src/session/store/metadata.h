@@ -14,7 +14,8 @@
 
 namespace caisson::session {
 
-/// Raised when an older caisson would misread a session; a session of any other format is an error.
+/// Raised when an older caisson would misread a session, or lose data when it writes the file; a session of any other
+/// format is an error. Members that an older caisson may ignore and drop need no new format.
 inline constexpr int kFormat = 1;
 
 struct Checkpoint {
@@ -47,7 +48,6 @@ struct ProcessId {
 };
 
 struct Metadata {
-  int format = kFormat;
   std::string id;
   std::string name;
   std::string workspace;  ///< the real directory, canonical; empty: none

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/version.h"
 #include "support/conforms.h"
 #include "sys/root_dir_testing.h"
 
@@ -44,12 +45,44 @@ TEST(SessionMetadata, IsReadAsItWasWritten) {
 }
 
 TEST(SessionMetadata, NewerFormatIsRefusedByNumber) {
-  Metadata newer = example();
-  newer.format = kFormat + 1;
-  const auto read = metadataFromJson(toJson(newer), "here");
+  std::string text = toJson(example());
+  const std::string format = "\"format\":" + std::to_string(kFormat);
+  ASSERT_EQ(text.find(format), 1U);
+  text.replace(1, format.size(), "\"format\":" + std::to_string(kFormat + 1));
+  const auto read = metadataFromJson(text, "here");
   ASSERT_FALSE(read);
+  EXPECT_TRUE(isOtherVersion(read.error()));
   EXPECT_NE(read.error().message().find("format " + std::to_string(kFormat + 1)), std::string::npos)
       << read.error().message();
+}
+
+TEST(SessionMetadata, PolicyOfAnotherVersionIsRefusedByItsName) {
+  std::string text = toJson(example());
+  const std::string own = "\"caisson\":\"" + std::string(ownVersion()) + "\"";
+  const auto replace = [&](const std::string& what, const std::string& with) {
+    const std::size_t at = text.find(what);
+    ASSERT_NE(at, std::string::npos) << text;
+    text.replace(at, what.size(), with);
+  };
+  replace("\"policy\":{", "\"policy\":{\"teleport\":true,");
+  const auto damaged = metadataFromJson(text, "here");
+  ASSERT_FALSE(damaged);
+  EXPECT_FALSE(isOtherVersion(damaged.error())) << "no other version wrote it";
+  replace(own, "\"caisson\":\"99.1.0\"");
+  const auto newer = metadataFromJson(text, "here");
+  ASSERT_FALSE(newer);
+  EXPECT_TRUE(isOtherVersion(newer.error()));
+  EXPECT_NE(newer.error().message().find("caisson 99.1.0"), std::string::npos) << newer.error().message();
+  EXPECT_NE(newer.error().message().find("teleport"), std::string::npos) << newer.error().message();
+}
+
+/// Members that a later version added are ignored: they matter only with a new format.
+TEST(SessionMetadata, UnknownMemberIsIgnored) {
+  std::string text = toJson(example());
+  text.insert(1, "\"labels\":{\"a\":[1]},");
+  const auto read = metadataFromJson(text, "here");
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(toJson(*read), toJson(example()));
 }
 
 TEST(SessionMetadata, EachMissingMemberIsNamed) {

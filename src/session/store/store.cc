@@ -12,6 +12,7 @@
 #include "approval/owner.h"
 #include "base/text.h"
 #include "base/utf8.h"
+#include "base/version.h"
 #include "host/facts.h"
 #include "plan/landlock_tier.h"
 #include "plan/workspace.h"
@@ -220,7 +221,9 @@ Result<void> Store::claimName(const std::string& name, const std::string& id) {
 
 Result<void> Store::claimNameLocked(const std::string& name, const std::string& id, bool durable) {
   if (name.empty()) return {};
-  if (const auto holder = find("session create", name)) {
+  const auto holder = find("session create", name);
+  if (!holder && isOtherVersion(holder.error())) return fail(holder.error());
+  if (holder) {
     const bool expired = holder->metadata.secondsLeft(Moment::now()) <= 0;
     return fail(plainError(
         Stage::usage, "session create", name,
@@ -460,6 +463,13 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       auto directory = paths_.sessions().enter(entry.name);
       if (!directory) continue;
       const auto metadata = cache_->read(*directory);
+      if (!metadata && isOtherVersion(metadata.error())) {
+        // Its content is unknown and may be the only copy: only `session destroy` removes it.
+        if (!all) continue;
+        const auto ended = endSandbox(*directory);
+        if (!first) first = ended ? metadata.error() : ended.error();
+        continue;
+      }
       removeDiscarded(*directory);
       // Nobody can use it any more, since a pool is known to its process alone.
       const bool orphan = metadata && metadata->pooled && metadata->pooled_by && !metadata->pooled_by->isAlive();

@@ -116,7 +116,7 @@ class LauncherProcess {
       Packet packet;
       const Receipt receipt = receivePacket(socket_.get(), packet);
       if (receipt == Receipt::nothing) continue;
-      if (receipt == Receipt::closed) return false;
+      if (receipt != Receipt::message) return false;
       if (packet.type == MessageType::restart && packet.descriptors.size() == 2) {
         next_.start = std::move(packet.value);
         next_.listener = std::move(packet.descriptors[0]);
@@ -240,7 +240,7 @@ Result<Packet> Launcher::request(MessageType type, const std::string& value, std
     Packet packet;
     const Receipt receipt = ready > 0 ? receivePacket(ours.get(), packet) : Receipt::closed;
     if (receipt == Receipt::message) return packet;
-    if (receipt == Receipt::closed) return fail(launcherGone());
+    if (receipt != Receipt::nothing) return fail(launcherGone());
   }
 }
 

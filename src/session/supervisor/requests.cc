@@ -59,7 +59,7 @@ void Supervisor::serve(int socket, Packet packet) {
     }
     case MessageType::signal_left: return decoded(&Supervisor::serveSignalLeft);
     case MessageType::freeze: return serveFreeze(socket);
-    default: return dropClient(socket);
+    default: return replyFailed(socket, notUnderstood("the session's supervisor does not know this kind of request"));
   }
 }
 

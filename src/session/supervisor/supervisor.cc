@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "base/version.h"
 #include "policy/rules/credential.h"
 #include "session/layers/root_layers.h"
 #include "session/store/background_files.h"
@@ -96,7 +97,7 @@ Result<void> Supervisor::listen(Succession succession) {
   if (first) return {};
   const int client = succession.client.get();
   addClient(std::move(succession.client));
-  serve(client, {MessageType::start, std::move(succession.start), {}});
+  serve(client, {.sender = ownProtocols(), .type = MessageType::start, .value = std::move(succession.start)});
   return {};
 }
 
@@ -164,12 +165,18 @@ void Supervisor::addClient(sys::Fd socket) {
 
 Welcome Supervisor::welcome() const {
   const policy::Environment& environment = metadata_.policy.environment;
-  return {.sandbox_runs = sandbox_ != nullptr,
+  return {.version = std::string(ownVersion()),
+          .sandbox_runs = sandbox_ != nullptr,
           .review_first = !metadata_.granted.empty(),
           .passes_whole_environment = environment.mode == policy::EnvironmentMode::inherit,
           .pass = environment.pass,
           .output_bytes = sandbox_ ? sandbox_->plan().output_bytes : 0,
           .payload_id = sandbox_ && sandbox_->plan().identity.change_user ? sandbox_->plan().identity.outside_uid : 0};
+}
+
+Error Supervisor::notUnderstood(const std::string& reason) const {
+  return otherVersionError("session", metadata_.id, "the request comes from another version of caisson: " + reason,
+                           "use caisson " + std::string(ownVersion()) + ", which started the session's supervisor");
 }
 
 void Supervisor::onClient(int socket) {
@@ -178,6 +185,11 @@ void Supervisor::onClient(int socket) {
     case Receipt::nothing: return;
     case Receipt::closed: return dropClient(socket);
     case Receipt::message: return serve(socket, std::move(packet));
+    case Receipt::other_version:
+      if (packet.type == MessageType::settle) return serve(socket, std::move(packet));
+      return replyFailed(
+          socket, notUnderstood("it speaks " + describe(packet.sender) +
+                                " of the session protocol, the session's supervisor " + describe(ownProtocols())));
   }
 }
 

@@ -61,6 +61,8 @@ class Supervisor {
   /// Makes the launcher fork the next supervisor, which builds a new sandbox for the client at `socket`, and stops this
   /// one: a confined process cannot build a sandbox. `start`: the client's StartOptions, encoded.
   void succeed(int socket, const std::string& start);
+  /// The error for a client whose request this version does not know.
+  [[nodiscard]] Error notUnderstood(const std::string& reason) const;
   /// A client's socket is readable: handles one message, or drops the client at end of file.
   void onClient(int socket);
   /// Closes a client's connection and kills the foreground command that it waited for.
