@@ -35,7 +35,9 @@ std::string localProfile(std::string_view program) {
       "Load an AppArmor profile (AppArmor 4) that opens user namespaces for this caisson alone. Whoever can change the "
       "program gets the right, too: prefer a directory that only root can write.\n";
   if (!plain) text += "Write the directory of caisson instead of DIRECTORY.\n";
-  return text.append("$ printf 'abi <abi/4.0>,\\nprofile caisson-local ")
+  // Of two profiles for one path AppArmor uses neither; one of the same name is replaced by a package's.
+  return text.append("$ printf 'abi <abi/4.0>,\\nprofile ")
+      .append(profileNames(program) ? "caisson " : "caisson-local ")
       .append(directory)
       .append("/caisson{,-*} flags=(unconfined) {\\n  userns,\\n}\\n' \\\n")
       .append("$     | sudo tee /etc/apparmor.d/caisson-local\n")

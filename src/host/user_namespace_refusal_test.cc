@@ -74,6 +74,10 @@ TEST(UserNamespaceRefusal, OfAppArmorForAnotherPathWritesAProfileForIt) {
   obstacles.program = "/home/me/venv/bin/caisson";
   EXPECT_TRUE(
       refusalContains(explained(obstacles, EPERM).remedy, "profile caisson-local /home/me/venv/bin/caisson{,-*}"));
+  obstacles.program = "/usr/local/bin/caisson";
+  obstacles.apparmor_profile_file = "";
+  EXPECT_TRUE(refusalContains(explained(obstacles, EPERM).remedy, "profile caisson /usr/local/bin/caisson{,-*}"))
+      << "a second profile for that path would disable the packaged one";
   for (const char* program : {"/home/it's me/caisson", "/home/100%d/caisson", "/home/a*/caisson", ""}) {
     obstacles.program = program;
     const UserNamespaceRefusal refusal = explained(obstacles, EPERM);
