@@ -286,7 +286,7 @@ def serve_works(program="caisson"):
     path = "/home/tester/api"
     server = subprocess.Popen([*identity(RESTRICTED), f"cd && exec {program} serve --listen none --socket {path}"],
                               stderr=subprocess.DEVNULL)
-    # The server accepts connections of its own user only.
+    # The server accepts connections of the user that runs it only.
     client = os.fork()
     if client == 0:
         try:
@@ -326,7 +326,7 @@ def images_work(program="caisson"):
     archive = "/home/tester/root.tar"
     with tarfile.open(archive, "w") as tar:
         tar.add("/bin/busybox", "bin/busybox")
-    name = f"small:{len(program)}"
+    name = f"small:{os.path.basename(program)}"
     status, output = user(RESTRICTED, f"{program} image import -q {archive} {name} && "
                           f"caisson run --image {name} --workspace :none -- /bin/busybox echo ran")
     expect(status == 0 and output.endswith("ran\n"), status, output)
