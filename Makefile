@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents dist test-packages
+.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-vm-apparmor test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents dist test-packages
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -34,6 +34,10 @@ test-vm-crash: ## kill emulated machines while they write the audit log, and che
 
 test-vm-selinux: ## isolation.selinux_label on a kernel with SELinux, in an emulated machine
 	@bash tests/vm/selinux.sh
+
+test-vm-apparmor: ## user namespaces refused by AppArmor 4 and by sysctls: causes, remedies, our profile, in an emulated machine
+	@sh scripts/build.sh release caisson caisson-mcp caisson-server caisson-image
+	@tests/packages/apparmor_test.sh
 
 test-containers: ## as root: caisson inside containers of Docker, Podman, containerd and runc; about 20 minutes (ROWS="docker-user,podman-user")
 	@sh scripts/test_containers.sh $(ROWS)

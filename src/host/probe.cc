@@ -21,10 +21,12 @@
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 
 #include "base/text.h"
 #include "host/probe_support.h"
 #include "sys/fd.h"
+#include "sys/helper_process.h"
 #include "sys/kernel_abi.h"
 #include "sys/kernel_file.h"
 
@@ -87,6 +89,23 @@ std::vector<std::string> containerSigns() {
     signs.push_back(std::string("container=").append(variable));
   }
   return signs;
+}
+
+std::string ownPath() {
+  std::error_code problem;
+  return std::filesystem::read_symlink(sys::kOwnProgram, problem).string();
+}
+
+/// In /etc, or where `cmake --install` puts it, which is relative to the program.
+std::string profileFile(const std::filesystem::path& program) {
+  constexpr const char* kInstalled = "/etc/apparmor.d/caisson";
+  if (exists(kInstalled)) return kInstalled;
+  const std::filesystem::path prefix = program.parent_path().parent_path();
+  for (const std::filesystem::path& base : {prefix, prefix.parent_path()}) {  // of bin/, of libexec/caisson/
+    const std::string packaged = (base / "share/caisson/apparmor/caisson").string();
+    if (exists(packaged.c_str())) return packaged;
+  }
+  return {};
 }
 
 std::string fileSystemName(std::uint32_t magic) {
@@ -241,6 +260,8 @@ Obstacles readObstacles() {
   if (exists("/sys/module/apparmor")) {
     found.apparmor_label = readKernelFile("/proc/self/attr/apparmor/current");
     if (found.apparmor_label.empty()) found.apparmor_label = readKernelFile("/proc/self/attr/current");
+    found.program = ownPath();
+    found.apparmor_profile_file = profileFile(found.program);
   }
   const std::string status = readKernelFile("/proc/self/status");
   for (const std::string_view line : split(status, '\n')) {

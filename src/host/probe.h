@@ -68,8 +68,11 @@ struct Obstacles {
   std::optional<std::int64_t> unprivileged_userns_clone;              ///< kernel.…, Debian's and Arch's patch
   std::optional<std::int64_t> apparmor_restrict_unprivileged_userns;  ///< kernel.…, Ubuntu 23.10 and later
   std::string apparmor_label;                                         ///< our own, "" without AppArmor
-  std::vector<std::string> security_modules;                          ///< active ones; empty if not readable
-  std::optional<int> seccomp_mode;                                    ///< our own: 2 means that a filter is installed
+  std::string
+      apparmor_profile_file;  ///< caisson's profile: the installed one or the packaged one, "" if neither is there
+  std::string program;        ///< the path of this program
+  std::vector<std::string> security_modules;  ///< active ones; empty if not readable
+  std::optional<int> seccomp_mode;            ///< our own: 2 means that a filter is installed
   bool no_new_privileges = false;
   std::vector<std::string> container_signs;  ///< "/.dockerenv", ...; empty outside containers
 };

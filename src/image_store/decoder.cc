@@ -75,7 +75,12 @@ Error Decoder::lateError(const Error& error) {
   const ssize_t got = ::poll(&ready, 1, 0) == 1 ? ::read(errors_.get(), text, sizeof(text)) : 0;
   if (got <= 0) return error;
   const std::string_view said = trimmed({text, static_cast<std::size_t>(got)}, "\n ");
-  return plainError(Stage::state, "unpack", "image layer", printable(said, 1000), "caisson doctor");
+  // The message of Error: its hint is in a second line.
+  constexpr std::string_view kHint = "\n  try: ";
+  const std::size_t hint = said.find(kHint);
+  return plainError(
+      Stage::state, "unpack", "image layer", printable(said.substr(0, hint), 1000),
+      hint == std::string_view::npos ? "caisson doctor" : printable(said.substr(hint + kHint.size()), 1000));
 }
 
 Result<std::optional<FrameReader::Frame>> Decoder::next() {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "plan/image_root.h"
+#include "supervise/clone_error.h"
 
 namespace caisson::supervise {
 namespace {
@@ -108,6 +109,11 @@ void explainFailure(Error& error, const plan::Plan& plan) {
   if (!error.hint.empty()) return;
   const int code = error.sys_errno;
   if (error.stage == Stage::exec) return explainExec(error, plan);
+  // Ubuntu's AppArmor lets a user namespace be created and then denies every capability inside.
+  const bool in_new_namespaces = error.stage == Stage::namespaces || error.stage == Stage::mounts;
+  if (in_new_namespaces && plan.namespaces.user && (code == EPERM || code == EACCES) &&
+      error.code == ErrorCode::other && explainNamespaceError(error))
+    return;
   if (error.stage == Stage::mounts) return explainMounts(error, plan);
   if (isLabelError(error)) return explainLabel(error, plan);
   if (error.stage == Stage::self_test) {

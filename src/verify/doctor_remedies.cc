@@ -6,31 +6,12 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "host/user_namespace_refusal.h"
 
 namespace caisson::verify {
 namespace {
 
 using host::Engine, host::engineOf;
-
-/// Ubuntu 23.10 and later let an unconfined program make a user namespace but remove all its capabilities.
-bool apparmorRestricts(const host::Probes& probes) {
-  return probes.obstacles.apparmor_restrict_unprivileged_userns.value_or(0) != 0 && probes.uid != 0;
-}
-
-/// An enforced profile, "name (enforce)", unlike one that only names the program, "name (unconfined)".
-bool confinedByAppArmor(const host::Probes& probes) {
-  const std::string& label = probes.obstacles.apparmor_label;
-  return !label.empty() && !label.starts_with("unconfined") && !label.ends_with("(unconfined)");
-}
-
-constexpr std::string_view kProfileRemedy =
-    "Give caisson the right by its AppArmor profile, which opens user namespaces for caisson alone:\n"
-    "$ sudo install -m 644 packaging/apparmor/caisson /etc/apparmor.d/caisson\n"
-    "$ sudo apparmor_parser -r /etc/apparmor.d/caisson";
-constexpr std::string_view kWeakerRemedy =
-    "\nOr, weaker, for every program on this machine, which exposes kernel code that Ubuntu hides from "
-    "unprivileged programs:\n"
-    "$ sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0";
 
 }  // namespace
 
@@ -146,30 +127,13 @@ Diagnosis whyNamespacesFail(const host::Probes& probes, int sys_errno) {
   if (engineOf(obstacles.container_signs) == Engine::caisson) {  // its user.max_user_namespaces is the sandbox's
     return {"refused by the caisson sandbox around this program", containerRemedy(probes)};
   }
-  if (obstacles.max_user_namespaces == 0) {
-    return {"switched off by user.max_user_namespaces=0",
-            "$ sudo sysctl -w user.max_user_namespaces=15000\n"
-            "$ echo user.max_user_namespaces=15000 | sudo tee /etc/sysctl.d/60-caisson.conf"};
-  }
-  if (obstacles.unprivileged_userns_clone == 0 && probes.uid != 0) {
-    return {"switched off for ordinary users by kernel.unprivileged_userns_clone=0",
-            "$ sudo sysctl -w kernel.unprivileged_userns_clone=1\n"
-            "$ echo kernel.unprivileged_userns_clone=1 | sudo tee /etc/sysctl.d/60-caisson.conf"};
+  if (const auto known = host::explainUserNamespaceRefusal(obstacles, probes.uid, sys_errno)) {
+    return {known->cause, known->remedy};
   }
   const bool refused = sys_errno == EPERM || sys_errno == EACCES;
   if (refused && insideContainer(probes)) {
     return {obstacles.seccomp_mode == 2 ? "refused by the container's seccomp filter" : "refused inside the container",
             containerRemedy(probes)};
-  }
-  if (refused && apparmorRestricts(probes)) {
-    return {"refused by AppArmor (kernel.apparmor_restrict_unprivileged_userns=1, this program is \"" +
-                obstacles.apparmor_label + "\")",
-            std::string(kProfileRemedy).append(kWeakerRemedy)};
-  }
-  if (refused && confinedByAppArmor(probes)) {
-    return {
-        "refused by AppArmor: the profile \"" + obstacles.apparmor_label + "\" of this program does not grant userns",
-        std::string(kProfileRemedy)};
   }
   if (refused && obstacles.seccomp_mode == 2) {
     return {"refused by a seccomp filter on this process",
