@@ -282,9 +282,10 @@ TEST_F(Verbs, VersionPrintsCommitAndBuildOptions) {
   EXPECT_TRUE(line.starts_with("caisson ") && line.find('\n') == line.size() - 1) << line;
   const RunOutput text = caisson({"version"});
   EXPECT_TRUE(text.out.starts_with(line) && contains(text.out, "commit:")) << text.describe();
-  const auto json = caisson({"version", "--json"}).json();
-  EXPECT_EQ("caisson " + json["version"].get<std::string>() + "\n", line);
-  for (const char* key : {"commit", "compiler", "flavour", "architecture"}) EXPECT_NE(json[key].get<std::string>(), "");
+  const auto stated = caisson({"version", "--json"}).json();
+  EXPECT_EQ("caisson " + stated["version"].get<std::string>() + "\n", line);
+  for (const char* key : {"commit", "compiler", "flavour", "architecture"})
+    EXPECT_NE(stated[key].get<std::string>(), "");
 }
 
 TEST_F(Verbs, SelfVerifyRefusesABuildDirectory) {
