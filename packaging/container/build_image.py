@@ -24,8 +24,7 @@ NAME = "localhost/caisson"
 LEFT_OUT = re.compile(r"(var/log/.+|var/cache/(apt|ldconfig)/.+|var/lib/apt/lists/.+|dev/.+|proc/.+|sys/.+|run/.+|tmp/.+"
                       r"|etc/(machine-id|hostname|resolv\.conf))")
 # Not those of the machine that built the image.
-SOURCES = b"# Name a Debian mirror here to install packages.
-"
+SOURCES = b"# Name a Debian mirror here to install packages.\n"
 SOURCES_LIST = "etc/apt/sources.list"
 ACCOUNTS = {"etc/passwd": f"caisson:x:{USER}:{USER}::/home/caisson:/bin/bash\n",
             "etc/group": f"caisson:x:{USER}:\n", "etc/shadow": "caisson:!:::::::\n", "etc/gshadow": "caisson:!::\n"}
