@@ -27,7 +27,8 @@ def main(build, version, output):
     lines = [f"caisson {version} is licensed under the Apache License 2.0 (LICENSE).", "",
              "Its programs contain code of the following software. `static`: object code of its library; `header`: code",
              "of its headers only. The licences follow in the same order, as Debian records them; these files also cover",
-             "parts that are not in the programs, such as tests and build scripts.", ""]
+             "parts that are not in the programs, such as tests and build scripts. To use other versions of the libraries,",
+             "build caisson from its source.", ""]
     for source, entry in sorted(sources.items()):
         facts = entry["facts"]
         lines.append(f"{source} {facts['version']}: {facts['licence']}")

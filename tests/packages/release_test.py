@@ -175,7 +175,8 @@ def licences(install):
         expect(text.lower() in notice.lower(), f"NOTICE has no {text}")
     lone = pathlib.Path(install.folder.name) / "lone"
     lone.mkdir()
-    shutil.copy(install.prefix / "bin/caisson", lone)
+    for program in ("bin/caisson", "libexec/caisson/caisson-commands"):
+        shutil.copy(install.prefix / program, lone)
     if not pathlib.Path("/usr/share/doc/caisson/NOTICE").exists():
         done = run(lone / "caisson", "version", "--licenses")
         expect(done.returncode == 125 and "share/doc/caisson/NOTICE" in done.stderr, f"{done}")

@@ -22,7 +22,7 @@ step() {
 step cmake --install "$build" --prefix "$prefix"
 for file in bin/caisson libexec/caisson/caisson-broker libexec/caisson/caisson-mcp libexec/caisson/caisson-server include/caisson/caisson.h share/bash-completion/completions/caisson share/man/man1/caisson.1 \
   share/zsh/site-functions/_caisson share/fish/vendor_completions.d/caisson.fish share/caisson/policy.schema.json \
-  share/caisson/seccomp/caisson.json share/caisson/seccomp/make_profile.py share/caisson/container/Containerfile; do
+  share/doc/caisson/NOTICE share/caisson/seccomp/caisson.json share/caisson/seccomp/make_profile.py share/caisson/container/Containerfile; do
   test -s "$prefix/$file" || { echo "not installed: $file"; exit 1; }
 done
 
