@@ -117,6 +117,8 @@ class Engines(unittest.TestCase):
         session = run("session", "create", "--workspace", "/workspace", flags=confined).strip()
         self.assertIn(session, run("session", "list", flags=confined), "the volume keeps sessions")
         run("mcp", flags=confined)
+        run("self", "verify")
+        self.assertIn("Apache License", run("version", "--licenses"))
 
     def test_PodmanLoadsAndRunsIt(self) -> None:
         self.check_podman(engines.Podman(self.directory("podman"), None))
