@@ -20,7 +20,7 @@ PLATFORM = f"caisson-linux-{ARCHITECTURE}"
 PROJECT = f"{HOME}/project"
 FILES = f"{HOME}/files"
 OFFLINE = ("--offline", "--no-audit", "--no-fund")
-STATE = re.compile(rf"{HOME}/(\.npm|\.local/share/caisson)(/.*)? .*|{HOME}/\.local(/share)? 755")
+STATE = re.compile(rf"{HOME}/(\.npm|\.local/share/caisson)(/.*)? .*|{HOME}/\.local(/share)? 7[05][05]")
 
 
 def packages() -> dict[str, bytes]:
