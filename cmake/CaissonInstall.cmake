@@ -15,10 +15,20 @@ foreach(layer IN LISTS layers)
   file(RELATIVE_PATH folder ${PROJECT_BINARY_DIR} ${folder})
   string(APPEND merge_script "ADDLIB ${folder}/$<TARGET_FILE_NAME:${layer}>\n")
 endforeach()
+# A package is used on releases whose RE2 differs from the one here. Its code and that of libyaml are then part of the
+# archive, under names of their own, so that a program may use another RE2 beside it.
+if(CAISSON_BUNDLE)
+  set(bundled ${CAISSON_YAML} ${CAISSON_RE2})
+  foreach(library IN LISTS bundled)
+    string(APPEND merge_script "ADDLIB ${library}\n")
+  endforeach()
+  set(rename_symbols COMMAND sh ${PROJECT_SOURCE_DIR}/cmake/rename_symbols.sh ${CMAKE_NM} ${CMAKE_OBJCOPY} libcaisson.a.new ${bundled})
+endif()
 string(APPEND merge_script "SAVE\nEND\n")
 file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/libcaisson.mri CONTENT "${merge_script}")
 add_custom_command(OUTPUT ${merged}
   COMMAND ${CMAKE_AR} -M < libcaisson.mri
+  ${rename_symbols}
   COMMAND ${CMAKE_COMMAND} -E rename libcaisson.a.new libcaisson.a
   DEPENDS ${layers} ${PROJECT_BINARY_DIR}/libcaisson.mri WORKING_DIRECTORY ${PROJECT_BINARY_DIR}
   COMMENT "Merging the layers into libcaisson.a" VERBATIM)
@@ -26,6 +36,9 @@ add_custom_target(caisson_library ALL DEPENDS ${merged})
 
 get_property(CAISSON_REQUIRED_LIBRARIES GLOBAL PROPERTY CAISSON_LINKER_NAMES)
 list(REMOVE_DUPLICATES CAISSON_REQUIRED_LIBRARIES)
+if(CAISSON_BUNDLE)
+  list(REMOVE_ITEM CAISSON_REQUIRED_LIBRARIES yaml re2)
+endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/caissonConfig.cmake.in ${PROJECT_BINARY_DIR}/caissonConfig.cmake
   INSTALL_DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/caisson PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/caissonConfigVersion.cmake COMPATIBILITY SameMinorVersion)

@@ -27,6 +27,7 @@ option(CAISSON_TESTS "Build the test suites" ON)
 option(CAISSON_BENCH "Build the benchmark programs" OFF)
 option(CAISSON_FUZZ "Build the fuzzers (needs Clang)" OFF)
 option(CAISSON_INSTALL "Define the install rules" ON)
+option(CAISSON_BUNDLE "Put the code of RE2 and libyaml into libcaisson.a, as packages do (needs CAISSON_STATIC)" OFF)
 option(CAISSON_STATIC "Link the caisson binary statically (start-up cost: no relocations, no loader)" ON)
 # A compiler cache does better without both, and such a build also finds a missing include.
 if(CMAKE_CXX_COMPILER_LAUNCHER)

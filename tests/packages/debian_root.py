@@ -30,13 +30,13 @@ def sources(suite: str) -> str:
                            f"{suite}-security"], capture_output=True, text=True, check=True).stdout
 
 
-def archive(suite: str) -> pathlib.Path:
-    """A minimal Debian with the package managers of Node and Python."""
-    path = CACHE / f"root-{suite}-1.tar"
+def archive(suite: str, packages: str = PACKAGES, kind: str = "root") -> pathlib.Path:
+    """A minimal Debian with packages; by default the package managers of Node and Python. A kind has one list of packages."""
+    path = CACHE / f"{kind}-{suite}-1.tar"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}")
-        done = subprocess.run(["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--format=tar", f"--include={PACKAGES}",
+        done = subprocess.run(["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--format=tar", f"--include={packages}",
                                "--dpkgopt=force-unsafe-io", f'--customize-hook=chroot "$1" useradd -m -u 1000 -s /bin/bash {USER}',
                                suite, temporary, "-"], input=sources(suite), capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -47,8 +47,8 @@ def archive(suite: str) -> pathlib.Path:
 
 
 class Root:
-    def __init__(self, suite: str) -> None:
-        tar = archive(suite)
+    def __init__(self, suite: str, packages: str = PACKAGES, kind: str = "root") -> None:
+        tar = archive(suite, packages, kind)
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="caisson-root-"))
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "KILL", "unshare", "--mount", "--propagation", "private", "--pid", "--fork",
@@ -102,11 +102,13 @@ class RootTest(unittest.TestCase):
     """One root for all tests of a class, which run in the order of their names."""
 
     suite = SUITES[0]
+    packages = PACKAGES
+    kind = "root"
     root: Root
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.root = Root(cls.suite)
+        cls.root = Root(cls.suite, cls.packages, cls.kind)
         cls.addClassCleanup(cls.root.close)
 
     def check_readme(self, program: str) -> None:

@@ -1,16 +1,16 @@
 #!/bin/bash
 # run.sh [OPTION]... COMMAND: runs a shell command in a fresh machine and exits with its status.
 #   -a amd64|arm64  -k KERNEL  -u root|tester  -l LAYOUT of the cgroups ("login": in a session's scope)
-#   -A ARGUMENTS added to the kernel's command line
+#   -r FILE: another disk as its root    -A ARGUMENTS added to the kernel's command line
 #   -d DIRECTORY copied to /job    -D FILE that is its third disk, kept    -o DIRECTORY for what the command leaves in /job/out    -t SECONDS
 # 124: the time is over; 125: the machine did not come up or did not report.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
-arch=amd64 kernel=6.12 user=root layout= limit=300 out= directory= disk= arguments=
-while getopts a:k:u:l:A:d:D:o:t: option; do
+arch=amd64 kernel=6.12 user=root layout= limit=300 out= directory= disk= arguments= root=
+while getopts a:k:u:l:A:d:D:o:r:t: option; do
   case $option in
     a) arch=$OPTARG ;; k) kernel=$OPTARG ;; u) user=$OPTARG ;; l) layout=$OPTARG ;; A) arguments=$OPTARG ;;
-    d) directory=$OPTARG ;; D) disk=$OPTARG ;; o) out=$OPTARG ;; t) limit=$OPTARG ;; *) exit 125 ;;
+    d) directory=$OPTARG ;; D) disk=$OPTARG ;; o) out=$OPTARG ;; r) root=$OPTARG ;; t) limit=$OPTARG ;; *) exit 125 ;;
   esac
 done
 shift $((OPTIND - 1))
@@ -44,7 +44,7 @@ if [ -n "$disk" ]; then drives=(-drive "file=$disk,format=raw,if=none,id=d,cache
   -kernel "$images/$kernel/vmlinuz" -initrd "$images/$kernel/initrd" \
   -append "console=$console panic=-1 loglevel=4 mitigations=off no_timer_check random.trust_cpu=on audit=0 nokaslr rcupdate.rcu_expedited=1 cgroup_no_v1=all caisson.user=$user caisson.layout=$layout $arguments" \
   -serial "file:$work/console" -device virtio-rng-pci \
-  -drive "file=$images/rootfs.ext4,format=raw,if=none,id=r,snapshot=on,cache=unsafe" -device virtio-blk-pci,drive=r \
+  -drive "file=${root:-$images/rootfs.ext4},format=raw,if=none,id=r,snapshot=on,cache=unsafe" -device virtio-blk-pci,drive=r \
   -drive "file=$work/job.img,format=raw,if=none,id=j,cache=unsafe" -device virtio-blk-pci,drive=j \
   "${drives[@]}" \
   -device virtio-serial-pci -chardev "file,id=o,path=$work/out" -device virtserialport,chardev=o,name=caisson.out \
