@@ -91,21 +91,25 @@ std::vector<std::string> containerSigns() {
   return signs;
 }
 
-std::string ownPath() {
+/// The program that users start: this one, or `caisson` for one that it starts, which is beside it or in
+/// libexec/caisson.
+std::string launcherPath() {
   std::error_code problem;
-  return std::filesystem::read_symlink(sys::kOwnProgram, problem).string();
+  const std::filesystem::path own = std::filesystem::read_symlink(sys::kOwnProgram, problem);
+  if (own.filename() == "caisson") return own.string();
+  for (const char* relative : {"caisson", "../../bin/caisson"}) {
+    const std::string path = (own.parent_path() / relative).lexically_normal().string();
+    if (::access(path.c_str(), X_OK) == 0 && !std::filesystem::is_directory(path, problem)) return path;
+  }
+  return own.string();
 }
 
 /// In /etc, or where `cmake --install` puts it, which is relative to the program.
 std::string profileFile(const std::filesystem::path& program) {
   constexpr const char* kInstalled = "/etc/apparmor.d/caisson";
   if (exists(kInstalled)) return kInstalled;
-  const std::filesystem::path prefix = program.parent_path().parent_path();
-  for (const std::filesystem::path& base : {prefix, prefix.parent_path()}) {  // of bin/, of libexec/caisson/
-    const std::string packaged = (base / "share/caisson/apparmor/caisson").string();
-    if (exists(packaged.c_str())) return packaged;
-  }
-  return {};
+  const std::string packaged = (program.parent_path().parent_path() / "share/caisson/apparmor/caisson").string();
+  return exists(packaged.c_str()) ? packaged : "";
 }
 
 std::string fileSystemName(std::uint32_t magic) {
@@ -260,7 +264,7 @@ Obstacles readObstacles() {
   if (exists("/sys/module/apparmor")) {
     found.apparmor_label = readKernelFile("/proc/self/attr/apparmor/current");
     if (found.apparmor_label.empty()) found.apparmor_label = readKernelFile("/proc/self/attr/current");
-    found.program = ownPath();
+    found.program = launcherPath();
     found.apparmor_profile_file = profileFile(found.program);
   }
   const std::string status = readKernelFile("/proc/self/status");

@@ -190,7 +190,8 @@ def remedy_without_any_profile_file():
 def remedy_for_a_program_elsewhere():
     load_profile()  # it names only the installed programs
     home = pathlib.Path("/home/tester/tools")
-    shutil.copytree("/job/root/usr", home)
+    for directory in ("bin", "libexec"):
+        shutil.copytree(f"/job/root/usr/{directory}", home / directory)
     root(f"chown -R tester: {home}")
     command = f"{home}/bin/caisson run --workspace :none -- echo ran"
     status, output = user(RESTRICTED, command)

@@ -24,7 +24,7 @@ else
   install -D -s -t "$work/job/root/usr/bin" "$source_root/build/caisson"
   install -D -s -t "$work/job/root/usr/libexec/caisson" "$source_root"/build/caisson-{mcp,server,image,unpack,broker}
 fi
-rm -rf "$work/job/root"/usr/{include,lib,share}
+rm -rf "$work/job/root"/usr/share/doc
 # Libraries that the small machine lacks, for a caisson-image that is linked dynamically.
 for program in "$work/job/root"/usr/libexec/caisson/*; do
   (ldd "$program" 2>/dev/null || :) | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
