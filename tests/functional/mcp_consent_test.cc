@@ -1,4 +1,6 @@
 // What an MCP client must ask the user about: directories beyond the workspace, and commits.
+#include <chrono>
+
 #include "mcp_fixture.h"
 #include "support/conforms.h"
 #include "support/scripts.h"
@@ -124,7 +126,8 @@ TEST_F(McpConsent, RunningProcessCannotChangeWhatWasApproved) {
                 {"background", true},
                 {"command", "while :; do printf good > t; mv t a.txt; printf evil > t; mv t a.txt; done"}});
   int refused = 0, written = 0;
-  for (int round = 0; round < 400 && refused + written <= 10; ++round) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (refused + written <= 10 && std::chrono::steady_clock::now() < deadline) {
     const Json asked = commit(*client, id, Json::object(), {{"paths", {"a.txt"}}});
     if (asked["resultType"] != "input_required") continue;  // the file was being replaced
     const bool shown_good = message(asked).find("sha256 770e607624d6") != std::string::npos;
