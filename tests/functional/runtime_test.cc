@@ -317,13 +317,15 @@ TEST_P(Runtime, NothingIsLeftWhenCaissonIsKilled) {
   CONFORMS("R-RUNTIME-5");
   const std::string marker = uniqueMarker();
   const std::string mounts = readFile("/proc/self/mountinfo");
-  std::vector<std::string> command{caissonBinary(), "run", "--workspace", ".:rw"};
+  const std::string errors = state / "errors";
+  std::vector<std::string> command{"sh",          "-c",  "exec \"$@\" 2> \"$0\"", errors, caissonBinary(), "run",
+                                   "--workspace", ".:rw"};
   for (const std::string& flag : flags()) command.push_back(flag);
   command.insert(command.end(), {"--", "bash", "-c", "touch ready; exec -a " + marker + " sleep 300"});
   pid_t killed = -1;
   {
     BackgroundProgram program(command, how);
-    ASSERT_TRUE(eventually([&] { return exists(workspace / "ready"); }, seconds(20)));
+    ASSERT_TRUE(eventually([&] { return exists(workspace / "ready"); }, seconds(20))) << readFile(errors);
     const std::vector<pid_t> tree = processTree(program.pid());
     EXPECT_GT(tree.size(), 3U) << "pid 1, the runtime, its container";
     killed = tree.back();
