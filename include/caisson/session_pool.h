@@ -25,8 +25,7 @@ struct PoolOptions {
 };
 
 /// A thread of the pool keeps so many sessions ready: running sandboxes in which no command ever ran but the pool's own
-/// warm-up. Each is handed out once and never reused, so no state leaks
-/// from one user to the next.
+/// warm-up. Each is handed out once and never reused, so no state leaks from one user to the next.
 class SessionPool {
  public:
   /// Called with the name of the session that will be handed out, before it is. An error keeps it from that.

@@ -185,12 +185,15 @@ Result<void> Sandboxes::checkQuotas(const Principal& caller, const SandboxRecord
   return {};
 }
 
+Result<void> Sandboxes::claimQuota(const Principal& caller, const SandboxRecord& record) {
+  const std::lock_guard lock(mutex_);
+  if (auto checked = checkQuotas(caller, record); !checked) return checked;
+  creating_[record.key] = record;
+  return {};
+}
+
 Result<void> Sandboxes::reserve(const Principal& caller, const SandboxRecord& record) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (auto checked = checkQuotas(caller, record); !checked) return checked;
-    creating_[record.key] = record;
-  }
+  if (auto claimed = claimQuota(caller, record); !claimed) return claimed;
   auto written = writeRecord(record);
   if (!written) abandon(record.key);
   return written;
@@ -207,23 +210,30 @@ Result<SandboxPointer> Sandboxes::create(const Principal& caller, SandboxRecord 
   record.owner = caller.id;
   record.owner_name = caller.name;
   record.created = std::time(nullptr);
-  bool reserved = false;
-  const auto reserveAs = [&](const std::string& key) {
-    record.key = key;
-    auto done = reserve(caller, record);
-    reserved = done.has_value();
-    return done;
+  const std::string chosen_key = record.key;
+  if (record.key.empty()) record.key = newKey();
+  // First of all: a caller without quota must not use up the pool.
+  if (auto claimed = claimQuota(caller, record); !claimed) return std::unexpected(claimed.error());
+  // A session from the pool has its name already.
+  const auto writeRecordAs = [&](const std::string& key) {
+    {
+      const std::lock_guard lock(mutex_);
+      creating_.erase(record.key);
+      record.key = key;
+      creating_[key] = record;
+    }
+    return writeRecord(record);
   };
   const auto createNow = [&]() -> Result<Session> {
-    options.name = record.key.empty() ? newKey() : record.key;
+    if (auto written = writeRecord(record); !written) return std::unexpected(written.error());
+    options.name = record.key;
     options.keep = true;
     options.wait_for_disk = false;
-    if (auto done = reserveAs(options.name); !done) return std::unexpected(done.error());
     return store_->create(options);
   };
-  auto session = pool != nullptr ? pool->take(record.key, options.ttl_seconds, reserveAs) : createNow();
+  auto session = pool != nullptr ? pool->take(chosen_key, options.ttl_seconds, writeRecordAs) : createNow();
   if (!session) {
-    if (reserved) abandon(record.key);
+    abandon(record.key);
     return std::unexpected(session.error());
   }
   auto sandbox = remember(session->id(), std::move(record));

@@ -101,7 +101,9 @@ class Sandboxes {
   [[nodiscard]] Error explain(const Sandbox& sandbox, const Error& error) const;
   [[nodiscard]] bool exists(const Sandbox& sandbox) const;
   void give(Sandbox& sandbox, Session session, std::uint64_t generation);
-  /// Checks the quotas and writes the record; abandon() undoes it.
+  /// Checks the quotas; the record counts for them until remember() or abandon().
+  Result<void> claimQuota(const Principal& caller, const SandboxRecord& record);
+  /// claimQuota(), and writes the record; abandon() undoes it.
   Result<void> reserve(const Principal& caller, const SandboxRecord& record);
   void abandon(const std::string& key);
   Result<void> checkQuotas(const Principal& caller, const SandboxRecord& record) const;

@@ -136,8 +136,12 @@ std::shared_ptr<SessionContext> Pool::pop() {
 }
 
 void Pool::putBack(std::shared_ptr<SessionContext> handle) {
-  const std::lock_guard held(mutex_);
-  ready_.push_front(std::move(handle));
+  {
+    const std::lock_guard held(mutex_);
+    if (ready_.size() < pool_options_.size) return ready_.push_front(std::move(handle));
+  }
+  handle->disconnect();  // it was replaced meanwhile, or made for this caller
+  (void)store_->destroy(handle->id());
 }
 
 Result<std::shared_ptr<SessionContext>> Pool::take(const std::string& name, double ttl_seconds,
