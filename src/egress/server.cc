@@ -144,17 +144,21 @@ void Server::accept(int listener, bool on_proxy_port) {
 
 void Server::take(sys::Fd client, bool on_proxy_port) {
   const auto local = originalTarget(client.get(), !on_proxy_port && sockets_.redirected);
-  std::string_view refusal;
-  if (!local) refusal = "the connection has no target";
-  if (connections_.size() >= settings.max_connections) refusal = "network.max_connections are open";
-  if (overByteLimit()) refusal = "network.max_bytes is used up";
-  if (!refusal.empty()) {
-    Request request;
-    request.operation = "connect";
-    request.host = local ? local->address.text() : "";
-    request.port = local ? local->port : std::uint16_t{0};
-    request.rule = refusal;
-    report(std::move(request));
+  Request refusal;
+  if (!local) refusal.rule = "the connection has no target";
+  if (connections_.size() >= settings.max_connections) {
+    refusal.rule = "network.max_connections: " + std::to_string(connections_.size()) + " are open";
+    refusal.remedy = "close connections, or raise network.max_connections in the policy";
+  }
+  if (overByteLimit()) {
+    refusal.rule = "network.max_bytes is used up";
+    refusal.remedy = "raise network.max_bytes in the policy";
+  }
+  if (!refusal.rule.empty()) {
+    refusal.operation = "connect";
+    refusal.host = local ? local->address.text() : "";
+    refusal.port = local ? local->port : std::uint16_t{0};
+    report(std::move(refusal));
     return resetOnClose(client.get());
   }
   connections_.push_back(std::make_unique<Connection>(*this, std::move(client), *local));
