@@ -167,6 +167,8 @@ class PipedSource final : public http::Source {
     std::condition_variable changed;
     std::string bytes;
     bool ended = false, failed = false, abandoned = false;
+    std::string message;         ///< of a command that failed
+    std::optional<Error> error;  ///< why a command did not run at all
     std::function<void()> wake;
   };
   explicit PipedSource(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {}
@@ -202,6 +204,7 @@ bool enqueue(PipedSource::Queue& queue, std::string_view bytes) {
   queue.changed.wait(lock, [&] { return queue.abandoned || queue.bytes.size() < kMaxQueued; });
   if (queue.abandoned) return false;
   queue.bytes.append(bytes);
+  queue.changed.notify_all();
   if (queue.wake) queue.wake();
   return true;
 }
@@ -210,7 +213,59 @@ void closeQueue(PipedSource::Queue& queue, bool success) {
   const std::lock_guard lock(queue.mutex);
   queue.ended = true;
   queue.failed = !success;
+  queue.changed.notify_all();
   if (queue.wake) queue.wake();
+}
+
+/// Waits until there is output or the command has ended, for a moment at most. Returns whether it failed before any.
+bool failedAtOnce(PipedSource::Queue& queue) {
+  std::unique_lock lock(queue.mutex);
+  queue.changed.wait_for(lock, std::chrono::seconds(5), [&] { return queue.ended || !queue.bytes.empty(); });
+  return queue.failed && queue.bytes.empty();
+}
+
+/// Sees whether an archive has its end: two blocks of zeros. tar writes them also after a file that it could not read,
+/// and does not when it was stopped. Its exit status does not tell the two apart, and differs between implementations.
+class ArchiveEnd {
+ public:
+  void add(std::string_view bytes) {
+    size_ += bytes.size();
+    const std::size_t last_other = bytes.find_last_not_of('\0');
+    zeros_ = last_other == std::string_view::npos ? zeros_ + bytes.size() : bytes.size() - 1 - last_other;
+  }
+  bool isWhole() const { return zeros_ >= 2 * kBlock && size_ % kBlock == 0; }
+
+ private:
+  static constexpr std::uint64_t kBlock = 512;
+  std::uint64_t size_ = 0, zeros_ = 0;
+};
+
+/// Runs tar in the sandbox until its archive is in the queue, or its reader is gone.
+void packInto(App& app, const SandboxPointer& sandbox, const std::string& path, PipedSource::Queue& queue) {
+  constexpr std::size_t kMaxMessage = 1024;
+  sys::Fd cancel(::eventfd(0, EFD_CLOEXEC));
+  ExecRequest request{.command = {"tar", "-cf", "-", "-C", path, "."}};
+  request.out = request.err = StreamMode::discard;
+  request.output_limit = kMaxUpload;
+  request.cancel_descriptor = cancel.get();
+  ArchiveEnd archive;
+  request.on_output = [&](OutputStreamKind stream, std::string_view bytes) {
+    if (stream != OutputStreamKind::out) {
+      const std::lock_guard lock(queue.mutex);
+      queue.message.append(bytes.substr(0, kMaxMessage - queue.message.size()));
+      return;
+    }
+    archive.add(bytes);
+    if (enqueue(queue, bytes)) return;
+    const std::uint64_t one = 1;
+    static_cast<void>(::write(cancel.get(), &one, sizeof one));
+  };
+  const auto result = app.sandboxes().with(*sandbox, [&](Session& session) { return session.exec(request); });
+  if (!result) {
+    const std::lock_guard lock(queue.mutex);
+    queue.error = result.error();
+  }
+  closeQueue(queue, result && result->outcome == OutcomeKind::exited && archive.isWhole());
 }
 
 http::Response readArchive(Call& call) {
@@ -222,22 +277,13 @@ http::Response readArchive(Call& call) {
     auto slot = call.app.takeSlot(call.caller, App::Lasting::costly);
     if (!slot) return tooMany();
     auto queue = std::make_shared<PipedSource::Queue>();
-    const bool accepted = call.app.background().run([&app = call.app, sandbox, queue, path, slot] {
-      sys::Fd cancel(::eventfd(0, EFD_CLOEXEC));
-      ExecRequest request{.command = {"tar", "-cf", "-", "-C", path, "."}, .out = StreamMode::discard};
-      request.output_limit = kMaxUpload;
-      request.cancel_descriptor = cancel.get();
-      request.on_output = [&](OutputStreamKind stream, std::string_view bytes) {
-        if (stream != OutputStreamKind::out || enqueue(*queue, bytes)) return;
-        const std::uint64_t one = 1;
-        static_cast<void>(::write(cancel.get(), &one, sizeof one));
-      };
-      const auto result = app.sandboxes().with(*sandbox, [&](Session& session) { return session.exec(request); });
-      // 1: a file changed while it was read.
-      const bool packed = result && result->outcome == OutcomeKind::exited && result->exit_code <= 1;
-      closeQueue(*queue, packed);
-    });
+    const bool accepted = call.app.background().run(
+        [&app = call.app, sandbox, queue, path, slot] { packInto(app, sandbox, path, *queue); });
     if (!accepted) return problem(503, "busy", "too many archives are being made", "try again later");
+    if (failedAtOnce(*queue)) {
+      if (queue->error) return problemOf(*queue->error);
+      return problem(400, "archive", "tar could not pack the directory: " + printable(queue->message, 300));
+    }
     http::Response response{.headers = rawHeaders("workspace.tar"), .body = std::make_shared<PipedSource>(queue)};
     response.headers.front().second = "application/x-tar";
     return response;

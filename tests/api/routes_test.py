@@ -2,6 +2,7 @@
 """Every kind of route, through a real server."""
 import base64
 import concurrent.futures
+import http.client
 import io
 import json
 import os
@@ -269,6 +270,32 @@ class Files(ApiTest):
         with tarfile.open(fileobj=io.BytesIO(reply.body)) as archive:
             self.assertIn("./sub/two.txt", archive.getnames())
         self.assertStatus(self.alice.call("PUT", self.at + "/archive", b"not an archive" * 100), 400, "archive")
+
+    def test_archive_leaves_out_an_unreadable_file(self):
+        self.alice.run(self.box, "mkdir -p part; echo hello >part/open; echo x >part/closed; chmod 000 part/closed")
+        reply = self.assertStatus(self.alice.call("GET", self.at + "/archive", query={"path": "part"}), 200)
+        with tarfile.open(fileobj=io.BytesIO(reply.body)) as archive:
+            self.assertEqual(archive.extractfile("./open").read(), b"hello\n")
+            self.assertNotIn("./closed", archive.getnames())
+
+    def test_archive_that_cannot_begin_is_an_error(self):
+        box = self.alice.create(policy={"process": {"blocked_executables": ["tar"]}})
+        reply = self.alice.call("GET", f"/v1/sandboxes/{box}/files/archive")
+        self.assertStatus(reply, 400, "archive")
+        self.assertIn("tar", reply.json["reason"])
+
+    def test_archive_whose_packer_is_killed_breaks_off(self):
+        self.alice.run(self.box, "mkdir -p large; truncate -s 2G large/file")
+        response = self.alice.open("GET", self.at + "/archive", query={"path": "large"})
+        response.read(1)
+        killed = self.alice.run(
+            self.box, 'for one in /proc/[0-9]*; do [ "$(cat $one/comm)" = tar ] && kill -9 "${one#/proc/}" && echo killed; done; true')
+        self.assertEqual(killed.json["stdout"], "killed\n")
+        with self.assertRaises(http.client.IncompleteRead):
+            while response.read(1 << 20):
+                pass
+        response.connection.close()
+        self.alice.run(self.box, "rm -r large")
 
     def test_paths_that_lead_out_are_refused_in_every_route(self):
         # CONFORMS("R-HTTP-7")
