@@ -124,7 +124,7 @@ surface-lists: ## write the generated lists of docs/syscalls.md anew
 	@sh scripts/build.sh --tests release && sh scripts/surface.sh lists
 
 clean: ## remove every build directory
-	@rm -rf build build-debug build-asan build-tsan build-clang build-fuzz build-dist build-amd64 build-arm64
+	@rm -rf build build-debug build-asan build-tsan build-clang build-fuzz build-fuzz-quick build-dist build-amd64 build-arm64
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile

@@ -34,7 +34,7 @@ case " $* " in *" caisson-image "*) image=1 ;; esac
 if [ -n "$image$tests" ]; then sections="$sections image"; fi
 if [ -n "$tests" ]; then sections="$sections test"; fi
 if [ -n "$bench" ]; then sections="$sections bench"; fi
-case $preset in fuzz | clang) sections="$sections fuzz" ;; esac
+case $preset in fuzz* | clang) sections="$sections fuzz" ;; esac
 # shellcheck disable=SC2086
 CAISSON_LOG_FILE=$log sh "$root/scripts/install_dependencies.sh" $sections
 
