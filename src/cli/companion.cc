@@ -13,10 +13,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Beside caisson, as it is built, or in libexec, as it is installed.
+/// In libexec, as it is installed, or beside caisson, as it is built. libexec is first: `caisson self verify` knows
+/// every file there, while a directory of programs may get new ones.
 std::string companionPath(const fs::path& directory, std::string_view name) {
   for (const fs::path& path :
-       {directory / name, directory / "../libexec/caisson" / name, fs::path(CAISSON_INSTALLED_COMPANIONS) / name})
+       {directory / "../libexec/caisson" / name, directory / name, fs::path(CAISSON_INSTALLED_COMPANIONS) / name})
     if (::access(path.c_str(), X_OK) == 0) return path.string();
   return (directory / name).string();
 }

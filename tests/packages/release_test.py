@@ -235,6 +235,17 @@ def self_verify_finds_changes(install):
     expect(report["missing"] == ["share/man/man1/caisson.1"], f"{report['missing']}")
 
 
+def self_verify_finds_added_programs(install):
+    planted = install.prefix / "bin/caisson-server"
+    planted.write_text("#!/bin/sh\necho planted\n")
+    planted.chmod(0o755)
+    done = install.caisson("serve", "--socket", "relative/path")
+    expect(done.returncode != 0 and "planted" not in done.stdout, f"a program beside caisson was started: {done}")
+    shutil.copy(planted, install.prefix / "libexec/caisson/caisson-other")
+    status, report = install.verify("--key", KEY)
+    expect(status == 1 and report["added"] == ["libexec/caisson/caisson-other"], f"{report}")
+
+
 def self_verify_finds_a_changed_manifest(install):
     """An attacker who changes a program and its line in the manifest is found with a key, and only with one."""
     program, manifest = install.prefix / "libexec/caisson/caisson-broker", install.prefix / "share/caisson/MANIFEST"
@@ -295,7 +306,8 @@ def reproducible(_):
 
 
 TESTS = [size, contents, version, commit_without_git, bill_of_materials, licences, checksums, self_verify_accepts,
-         self_verify_finds_changes, self_verify_finds_a_changed_manifest, self_verify_refuses_other_keys, reproducible]
+         self_verify_finds_changes, self_verify_finds_added_programs, self_verify_finds_a_changed_manifest,
+         self_verify_refuses_other_keys, reproducible]
 
 
 def main(names):

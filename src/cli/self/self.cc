@@ -22,8 +22,8 @@ constinit const Verb kSelfVerify{
         "the "
         "signature is not checked, and the result shows damage, not tampering: an attacker who replaced files could "
         "have replaced the manifest.\n\n"
-        "Exit status: 0 all files match, 1 a file differs or is missing or the signature is not valid, 125 there is no "
-        "manifest.",
+        "Exit status: 0 all files match, 1 a file differs or is missing, a program was added or the signature is not "
+        "valid, 125 there is no manifest.",
     .examples =
         "caisson self verify\n"
         "caisson self verify --key ~/caisson-signing.pub    the key that you got from the publisher",

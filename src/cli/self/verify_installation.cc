@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <set>
 
 #include "approval/owner.h"
 #include "base/json_writer.h"
@@ -20,6 +21,7 @@ namespace caisson::cli {
 namespace {
 
 constexpr std::string_view kFolder = "share/caisson";
+constexpr std::string_view kPrograms = "libexec/caisson";
 constexpr std::string_view kName = "MANIFEST";
 constexpr std::string_view kSignatureEnding = ".sig";
 constexpr std::uint64_t kMaxManifest = 4U << 20;
@@ -41,12 +43,14 @@ struct Manifest {
 struct Report {
   std::string prefix;
   std::vector<Manifest> manifests;
+  std::set<std::string> listed;
   std::vector<std::string> changed, missing, unreadable;
+  std::vector<std::string> added;  ///< programs that caisson would start, and that no manifest lists
 
   [[nodiscard]] bool passed() const {
     for (const Manifest& manifest : manifests)
       if (manifest.signature == "invalid" || manifest.signature == "missing") return false;
-    return changed.empty() && missing.empty() && unreadable.empty();
+    return changed.empty() && missing.empty() && unreadable.empty() && added.empty();
   }
 };
 
@@ -135,7 +139,9 @@ Result<void> checkManifest(const sys::RootDir& root, const std::string& file, co
       return fail(plainError(Stage::state, "manifest", file, "a line is not in the format of sha256sum",
                              "install the package again"));
     ++manifest.files;
-    checkFile(root, std::string(line.substr(66)), expected, report);
+    const std::string path(line.substr(66));
+    checkFile(root, path, expected, report);
+    report.listed.insert(path);
   }
   report.manifests.push_back(std::move(manifest));
   return {};
@@ -157,6 +163,11 @@ Result<Report> checkPrefix(const std::string& prefix, const std::vector<Key>& ke
     return fail(plainError(Stage::state, "self verify", prefix + "/" + std::string(kFolder) + "/" + std::string(kName),
                            "this caisson was not installed from a package: it has no manifest",
                            "install a package of `make dist`; docs/install.md"));
+  const auto programs = root->list(kPrograms);
+  for (const sys::DirectoryEntry& entry : programs ? *programs : std::vector<sys::DirectoryEntry>{}) {
+    std::string path = std::string(kPrograms) + "/" + entry.name;
+    if (!report.listed.contains(path)) report.added.push_back(std::move(path));
+  }
   return report;
 }
 
@@ -169,6 +180,7 @@ std::string asText(const Report& report) {
   appendList(out, "changed", report.changed);
   appendList(out, "missing", report.missing);
   appendList(out, "unreadable", report.unreadable);
+  appendList(out, "added", report.added);
   std::size_t files = 0;
   for (const Manifest& manifest : report.manifests) files += manifest.files;
   const std::size_t bad = report.changed.size() + report.missing.size() + report.unreadable.size();
@@ -197,7 +209,7 @@ std::string asJson(const Report& report) {
     json.end();
   }
   json.end().key("changed").strings(report.changed).key("missing").strings(report.missing);
-  json.key("unreadable").strings(report.unreadable).end();
+  json.key("unreadable").strings(report.unreadable).key("added").strings(report.added).end();
   return json.text() + "\n";
 }
 
