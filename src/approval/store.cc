@@ -1,6 +1,5 @@
 #include "approval/store.h"
 
-#include <sys/file.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -10,6 +9,8 @@
 #include "audit/log.h"
 #include "base/version.h"
 #include "policy/document/document.h"
+#include "sys/descriptor_path.h"
+#include "sys/file_lock.h"
 #include "sys/state_home.h"
 
 namespace caisson::approval {
@@ -120,18 +121,18 @@ Result<Store> Store::open() {
   return adopt(std::move(*directory), true);
 }
 
-Result<Store> Store::adopt(sys::Fd directory, bool audited) {
+Result<Store> Store::adopt(sys::Fd directory, bool audited, std::chrono::milliseconds lock_timeout) {
   auto root = sys::RootDir::adopt(std::move(directory), {.known_as = "approvals"});
   if (!root) return fail(root.error());
-  return Store(std::move(*root), audited);
+  return Store(std::move(*root), audited, lock_timeout);
 }
 
 Result<sys::Fd> Store::lock() const {
   auto file = directory_.openFile("lock", {.flags = O_RDWR | O_CREAT, .mode = 0600});
   if (!file) return file;
-  while (::flock(file->get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return fail(sysError(Stage::state, "flock", "approvals/lock", errno));
-  }
+  const auto path = sys::canonicalPath(file->get());
+  auto locked = sys::lockFile(file->get(), sys::LockKind::exclusive, lock_timeout_, path ? *path : "approvals/lock");
+  if (!locked) return fail(locked.error());
   return file;
 }
 
