@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "approval/owner.h"
+#include "base/version.h"
 #include "policy/decode/validate.h"
 #include "policy/limits.h"
 #include "session/client/foreground.h"
@@ -90,6 +91,13 @@ Result<void> SessionContext::reload() {
   auto answer = (*opened)->ask(MessageType::reload, {}, "session", id());
   if (!answer) return fail(answer.error());
   return {};
+}
+
+Result<void> SessionContext::checkProtocol() const {
+  if (!isAlive(directory_)) return {};
+  const auto opened = SupervisorConnection::open(directory_);
+  // Other errors, such as a supervisor that does not answer, are reported once the new rules are written.
+  return opened || !isOtherVersion(opened.error()) ? Result<void>() : fail(opened.error());
 }
 
 Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
@@ -222,9 +230,10 @@ Result<void> SessionContext::renew(double ttl_seconds) {
   }
   auto held = lock();
   if (!held) return fail(held.error());
+  auto opened = SupervisorConnection::open(directory_);
+  if (!opened && isOtherVersion(opened.error())) return fail(opened.error());  // before anything is written
   metadata_.setTtl(Moment::now(), ttl_seconds);
   if (auto written = writeMetadata(directory_, metadata_); !written) return written;
-  auto opened = SupervisorConnection::open(directory_);
   if (!opened) return fail(opened.error());
   if (!*opened) return {};
   auto asked = (*opened)->ask(MessageType::renew, codec::encode(Seconds{ttl_seconds}), "session renew", id());
