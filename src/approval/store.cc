@@ -1,7 +1,5 @@
 #include "approval/store.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -11,6 +9,7 @@
 #include "policy/document/document.h"
 #include "sys/descriptor_path.h"
 #include "sys/file_lock.h"
+#include "sys/random_hex.h"
 #include "sys/state_home.h"
 
 namespace caisson::approval {
@@ -23,19 +22,6 @@ constexpr std::size_t kMost = 1000;
 constexpr std::int64_t kFormatVersion = 1;
 /// How long a used approval can be given back.
 constexpr std::int64_t kGiveBackSeconds = 60;
-
-Result<std::string> drawId() {
-  unsigned char bytes[8];
-  if (::getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-    return fail(sysError(Stage::state, "getrandom", "", errno));
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string id;
-  for (const unsigned char byte : bytes) {
-    id += kDigits[byte >> 4U];
-    id += kDigits[byte & 15U];
-  }
-  return id;
-}
 
 Error damaged(std::string_view why) {
   return plainError(Stage::state, "read", kFile, why,
@@ -208,8 +194,8 @@ Result<Approval> Store::grant(Approval approval, std::int64_t now) {
   if (approval.expires <= now || approval.expires > most) {
     return fail(plainError(Stage::usage, "approve", approval.what, "the time is over already, or longer than a year"));
   }
-  auto id = drawId();
-  if (!id) return fail(id.error());
+  const auto id = sys::randomHex(8);
+  if (!id) return fail(sysError(Stage::state, "getrandom", "", errno));
   approval.id = *id;
   approval.given = now;
   auto held = lock();
