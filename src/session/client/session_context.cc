@@ -17,6 +17,7 @@
 #include "session/client/worker.h"
 #include "session/commit/recover.h"
 #include "session/store/rollback.h"
+#include "session/store/ttl.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
 
@@ -224,10 +225,7 @@ Result<RunResult> SessionContext::execOnce(const std::shared_ptr<Store>& store, 
 }
 
 Result<void> SessionContext::renew(double ttl_seconds) {
-  constexpr double kMaxTtl = 10.0 * 366 * 86400;
-  if (!(ttl_seconds > 0) || ttl_seconds > kMaxTtl) {
-    return fail(plainError(Stage::usage, "session renew", id(), "not a usable time", "give a time such as 30m or 2h"));
-  }
+  if (auto checked = checkTtl("session renew", id(), ttl_seconds); !checked) return checked;
   auto held = lock();
   if (!held) return fail(held.error());
   auto opened = SupervisorConnection::open(directory_);

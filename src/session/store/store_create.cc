@@ -16,6 +16,7 @@
 #include "session/store/session_info.h"
 #include "session/store/store.h"
 #include "session/store/store_files.h"
+#include "session/store/ttl.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
 #include "supervise/disk/foreign_files.h"
@@ -27,7 +28,6 @@ using sys::RootDir;
 
 constexpr const char* kReserve = "reserve";
 constexpr std::size_t kReserveBytes = 128 * 1024;
-constexpr double kMaxTtl = 10.0 * 366 * 86400;
 
 Result<void> checkTierOptions(const SessionOptions& options) {
   const policy::Policy& policy = options.policy.model();
@@ -50,10 +50,7 @@ Result<void> checkOptions(const SessionOptions& options) {
   if (!options.name.empty()) {
     if (auto checked = checkName("session create", options.name); !checked) return checked;
   }
-  if (!(options.ttl_seconds > 0) || options.ttl_seconds > kMaxTtl) {
-    return fail(plainError(Stage::usage, "session create", "ttl", "not a usable time",
-                           "give a time above zero, such as 30m or 2h"));
-  }
+  if (auto checked = checkTtl("session create", "ttl", options.ttl_seconds); !checked) return checked;
   if (policy.isolation.level == policy::Level::none) {
     return fail(plainError(Stage::policy, "session create", "isolation",
                            "a session needs namespaces: they are what it lives in", "use level full or process"));
