@@ -1,8 +1,5 @@
 #include "approval/store.h"
 
-#include <sys/file.h>
-#include <sys/random.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -10,6 +7,9 @@
 #include "audit/log.h"
 #include "base/version.h"
 #include "policy/document/document.h"
+#include "sys/descriptor_path.h"
+#include "sys/file_lock.h"
+#include "sys/random_hex.h"
 #include "sys/state_home.h"
 
 namespace caisson::approval {
@@ -22,19 +22,6 @@ constexpr std::size_t kMost = 1000;
 constexpr std::int64_t kFormatVersion = 1;
 /// How long a used approval can be given back.
 constexpr std::int64_t kGiveBackSeconds = 60;
-
-Result<std::string> drawId() {
-  unsigned char bytes[8];
-  if (::getrandom(bytes, sizeof(bytes), 0) != sizeof(bytes))
-    return fail(sysError(Stage::state, "getrandom", "", errno));
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string id;
-  for (const unsigned char byte : bytes) {
-    id += kDigits[byte >> 4U];
-    id += kDigits[byte & 15U];
-  }
-  return id;
-}
 
 Error damaged(std::string_view why) {
   return plainError(Stage::state, "read", kFile, why,
@@ -120,18 +107,18 @@ Result<Store> Store::open() {
   return adopt(std::move(*directory), true);
 }
 
-Result<Store> Store::adopt(sys::Fd directory, bool audited) {
+Result<Store> Store::adopt(sys::Fd directory, bool audited, std::chrono::milliseconds lock_timeout) {
   auto root = sys::RootDir::adopt(std::move(directory), {.known_as = "approvals"});
   if (!root) return fail(root.error());
-  return Store(std::move(*root), audited);
+  return Store(std::move(*root), audited, lock_timeout);
 }
 
 Result<sys::Fd> Store::lock() const {
   auto file = directory_.openFile("lock", {.flags = O_RDWR | O_CREAT, .mode = 0600});
   if (!file) return file;
-  while (::flock(file->get(), LOCK_EX) != 0) {
-    if (errno != EINTR) return fail(sysError(Stage::state, "flock", "approvals/lock", errno));
-  }
+  const auto path = sys::canonicalPath(file->get());
+  auto locked = sys::lockFile(file->get(), sys::LockKind::exclusive, lock_timeout_, path ? *path : "approvals/lock");
+  if (!locked) return fail(locked.error());
   return file;
 }
 
@@ -207,8 +194,8 @@ Result<Approval> Store::grant(Approval approval, std::int64_t now) {
   if (approval.expires <= now || approval.expires > most) {
     return fail(plainError(Stage::usage, "approve", approval.what, "the time is over already, or longer than a year"));
   }
-  auto id = drawId();
-  if (!id) return fail(id.error());
+  const auto id = sys::randomHex(8);
+  if (!id) return fail(sysError(Stage::state, "getrandom", "", errno));
   approval.id = *id;
   approval.given = now;
   auto held = lock();

@@ -10,6 +10,7 @@
 // change is in the audit log; if it cannot be recorded, nothing is approved.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "sys/file_lock.h"
 #include "sys/root_dir.h"
 
 namespace caisson::approval {
@@ -58,7 +60,8 @@ class Store {
   /// Opens CAISSON_HOME/approvals; creates it if missing.
   static Result<Store> open();
   /// Uses an open directory. `audited`: false only in tests, which have no audit log.
-  static Result<Store> adopt(sys::Fd directory, bool audited);
+  static Result<Store> adopt(sys::Fd directory, bool audited,
+                             std::chrono::milliseconds lock_timeout = sys::kLockTimeout);
 
   /// Records and stores an approval; returns it with its id. An error for an invalid `what`, time or session, and if
   /// there are a thousand already. All times are in seconds since 1970.
@@ -80,8 +83,9 @@ class Store {
   Result<bool> revoke(std::string_view id, std::int64_t now);
 
  private:
-  Store(sys::RootDir directory, bool audited) : directory_(std::move(directory)), audited_(audited) {}
-  /// Waits, without a limit, for the store's lock, which is held until the result is closed.
+  Store(sys::RootDir directory, bool audited, std::chrono::milliseconds lock_timeout)
+      : directory_(std::move(directory)), audited_(audited), lock_timeout_(lock_timeout) {}
+  /// Waits for the store's lock, which is held until the result is closed; an error after the timeout.
   Result<sys::Fd> lock() const;
   /// An approval for one use that was used, for giveBack().
   struct Used {
@@ -102,6 +106,7 @@ class Store {
 
   sys::RootDir directory_;
   bool audited_ = true;
+  std::chrono::milliseconds lock_timeout_;
 };
 
 }  // namespace caisson::approval

@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
+#include <future>
 #include <thread>
 
 #include "approval/what.h"
@@ -40,6 +42,24 @@ TEST(Approvables, AreExactlyOneThingInPlainLetters) {
         "host:example.org\xe2\x80\xae", "tool:a\x1b[2K", "host:ex\xd0\xb0mple.org", "project:abc", "x:y"}) {
     EXPECT_FALSE(checkWhat(bad)) << bad;
   }
+}
+
+TEST_F(ApprovalStore, LockThatAnotherProcessHoldsIsAnErrorThatNamesIt) {
+  Store store = *Store::adopt(sys::Fd(::open(directory_.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)), false,
+                              std::chrono::milliseconds(50));
+  ASSERT_TRUE(store.grant({.what = "host:a.example", .by = "terminal"}, kNow));
+  const std::string path = directory_ / "lock";
+  sys::Fd holder(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(holder.get(), LOCK_EX), 0);
+  auto redeemed = std::async(std::launch::async, [&] { return store.redeem("host:a.example", "", kNow); });
+  const bool bounded = redeemed.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  holder.reset();
+  EXPECT_TRUE(bounded) << "it waits without a limit";
+  const auto result = redeemed.get();
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message().find(path + ": another process holds it"), std::string::npos)
+      << result.error().message();
+  EXPECT_TRUE(*store.redeem("host:a.example", "", kNow)) << "the failed use took the approval";
 }
 
 TEST_F(ApprovalStore, UseAllUsesEveryApprovalOrNone) {

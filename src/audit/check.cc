@@ -1,7 +1,6 @@
 #include "audit/check.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include "audit/files.h"
 #include "audit/reader.h"
 #include "base/version.h"
+#include "sys/file_lock.h"
 #include "sys/state_home.h"
 
 namespace caisson::audit {
@@ -36,11 +36,12 @@ Result<std::optional<Head>> readHead(int file, const std::string& path) {
 }
 
 /// Opens all files while the head is locked; writers wait meanwhile.
-Result<Snapshot> collect(int directory, const std::string& path) {
+Result<Snapshot> collect(int directory, const std::string& path, std::chrono::milliseconds lock_timeout) {
   Snapshot all;
   auto head = openOwn(directory, path, kHeadName, O_RDWR);
   if (head) {
-    if (::flock(head->get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", path + "/" + kHeadName, errno));
+    auto locked = sys::lockFile(head->get(), sys::LockKind::exclusive, lock_timeout, path + "/" + kHeadName);
+    if (!locked) return fail(locked.error());
     auto read = readHead(head->get(), path);
     if (!read) return fail(read.error());
     all.head = *read;
@@ -165,7 +166,7 @@ Result<CheckReport> checkLog(const std::string& path, const CheckOptions& option
   }
   auto directory = sys::openPrivateDirectory(path);
   if (!directory) return fail(directory.error());
-  auto all = collect(directory->get(), path);
+  auto all = collect(directory->get(), path, options.lock_timeout);
   if (!all) return fail(all.error());
   if (all->files.empty() && !all->head) {
     if (anchor_seq != 0)

@@ -1,6 +1,7 @@
 // Verifies the whole log: every line's hash and MAC, the order of lines and files, and the end recorded in the head.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "audit/chain.h"
 #include "audit/head.h"
 #include "base/error.h"
+#include "sys/file_lock.h"
 
 namespace caisson::audit {
 
@@ -33,10 +35,12 @@ inline constexpr std::size_t kMaxFindings = 100;
 struct CheckOptions {
   std::string anchor;               ///< "SEQ:HASH" of a line that must be in the log, or empty
   std::optional<Digest> first_key;  ///< of the oldest chain, if its key file was moved away
+  std::chrono::milliseconds lock_timeout = sys::kLockTimeout;
 };
 
-/// Verifies the log in `directory`; waits, without a limit, while a writer holds it. Damage is in the report; an error
-/// only for an invalid anchor or a directory that cannot be read. Creates a missing directory.
+/// Verifies the log in `directory`; waits for a writer that holds it. Damage is in the report; an error only for an
+/// invalid anchor, a directory that cannot be read, or a log that another process holds for longer than the timeout.
+/// Creates a missing directory.
 Result<CheckReport> checkLog(const std::string& directory, const CheckOptions& options = {});
 
 /// Checks the lines of a chain, fed in order. Pure; used by checkLog and the fuzzer.

@@ -1,12 +1,15 @@
 #include "audit/check.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <future>
 
 #include "audit/log.h"
 #include "audit/reader.h"
@@ -70,6 +73,22 @@ class AuditCheck : public testing::Test {
   const TempDir dir_;
   const std::string path_ = dir_ / "audit";
 };
+
+TEST_F(AuditCheck, LogThatAnotherProcessHoldsIsAnErrorThatNamesIt) {
+  const std::string head = path_ + "/" + kHeadName;
+  sys::Fd holder(::open(head.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(holder.get(), LOCK_EX), 0);
+  auto checked =
+      std::async(std::launch::async, [&] { return checkLog(path_, {.lock_timeout = std::chrono::milliseconds(50)}); });
+  const bool bounded = checked.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  holder.reset();
+  EXPECT_TRUE(bounded) << "it waits without a limit";
+  const auto report = checked.get();
+  ASSERT_FALSE(report);
+  EXPECT_NE(report.error().message().find(head + ": another process holds it"), std::string::npos)
+      << report.error().message();
+  EXPECT_TRUE(check().whole()) << "the log is free again";
+}
 
 TEST_F(AuditCheck, AWholeLogIsWhole) {
   const CheckReport report = check();

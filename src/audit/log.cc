@@ -13,6 +13,7 @@
 #include "audit/files.h"
 #include "audit/syncer.h"
 #include "base/version.h"
+#include "sys/file_lock.h"
 #include "sys/state_home.h"
 
 namespace caisson::audit {
@@ -20,7 +21,6 @@ namespace {
 
 constexpr const char* kNoUnseenRuns = "nothing runs unseen: free some space, or set CAISSON_HOME to another directory";
 constexpr std::int64_t kSecond = 1'000'000'000;
-constexpr std::int64_t kLockTimeout = 10 * kSecond;
 
 std::int64_t now(clockid_t clock) {
   timespec time{};
@@ -118,19 +118,9 @@ void Log::note(EventType type, Severity severity, Fields fields) {
 }
 
 Result<void> Log::lock(bool wait) {
-  const std::int64_t patience = now(CLOCK_MONOTONIC) + kLockTimeout;
-  for (long pause = 20'000;; pause = std::min(2 * pause, 2'000'000L)) {
-    if (::flock(head_file_.get(), LOCK_EX | LOCK_NB) == 0) break;
-    if (errno != EWOULDBLOCK && errno != EINTR) return fail(failed("flock", kHeadName, errno));
-    if (!wait) return fail(failed("flock", kHeadName, EWOULDBLOCK));
-    if (now(CLOCK_MONOTONIC) > patience) {
-      return fail(plainError(Stage::state, "flock", path_ + "/" + kHeadName,
-                             "another process has held it for ten seconds",
-                             "see which: fuser -v " + path_ + "/" + kHeadName));
-    }
-    const timespec time{0, pause};
-    ::nanosleep(&time, nullptr);
-  }
+  const auto timeout = wait ? sys::kLockTimeout : std::chrono::milliseconds(0);
+  auto locked = sys::lockFile(head_file_.get(), sys::LockKind::exclusive, timeout, path_ + "/" + kHeadName);
+  if (!locked) return locked;
   // A long-lived writer must not continue in a log that was removed or replaced: its records would be lost.
   struct stat held{}, shown{};
   if (::fstat(head_file_.get(), &held) == 0 &&

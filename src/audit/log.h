@@ -70,9 +70,8 @@ class Log {
 
   static constexpr std::size_t kMaxDeferred = 10'000;
 
-  /// Locks the head file; waits ten seconds at most, without blocking in flock: a stopped holder would block every
-  /// caisson process of this user. EWOULDBLOCK if it is held and not `wait`. An error if the log was removed or
-  /// replaced.
+  /// Locks the head file; waits ten seconds at most. EWOULDBLOCK if it is held and not `wait`. An error if the log was
+  /// removed or replaced.
   Result<void> lock(bool wait);
   /// Writes deferred events and then these. Call with the lock held; releases it.
   Result<void> appendWithDeferred(std::span<const Event> events);

@@ -14,6 +14,7 @@
 #include "plan/landlock.h"
 #include "plan/own_filter.h"
 #include "sys/kernel_abi.h"
+#include "sys/privileges.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::egress {
@@ -44,21 +45,6 @@ Result<void> becomeUser(uid_t id) {
   if (::setgroups(0, nullptr) != 0 || ::setresgid(id, id, id) != 0 || ::setresuid(id, id, id) != 0) {
     return fail(sysError(Stage::identity, "setresuid", "egress", errno));
   }
-  return {};
-}
-
-/// The caller may have passed capabilities, even ambient ones.
-Result<void> dropCapabilities() {
-  ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  struct {
-    std::uint32_t version;
-    int pid;
-  } const header{sys::kCapabilityVersion3, 0};
-  struct {
-    std::uint32_t effective, permitted, inheritable;
-  } const none[2] = {};
-  const long result = sys::raw(SYS_capset, &header, none);
-  if (result < 0) return fail(sysError(Stage::identity, "capset", "egress", static_cast<int>(-result)));
   return {};
 }
 
@@ -94,11 +80,10 @@ Result<void> confineSelf(const Confinement& wish) {
   if (wish.become) {
     if (auto changed = becomeUser(*wish.become); !changed) return changed;
   }
-  if (auto dropped = dropCapabilities(); !dropped) return dropped;
+  // The caller may have passed capabilities, even ambient ones.
+  if (auto dropped = sys::dropCapabilities({.object = "egress"}); !dropped) return dropped;
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
-    return fail(sysError(Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", errno));
-  }
+  if (auto forbidden = sys::forbidNewPrivileges(); !forbidden) return forbidden;
   if (auto closed = closeFiles(wish.landlock_abi); !closed) return closed;
   auto program = plan::compile(wish.filter);
   if (!program) return fail(program.error());

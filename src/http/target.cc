@@ -3,16 +3,12 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/hex.h"
+#include "base/percent.h"
 #include "base/text.h"
 
 namespace caisson::http {
 namespace {
-
-int hexDigit(char c) {
-  if (isDigit(c)) return c - '0';
-  const char small = lower(c);
-  return small >= 'a' && small <= 'f' ? small - 'a' + 10 : -1;
-}
 
 bool isPrintable(char c) { return c > 0x20 && c < 0x7F; }
 
@@ -28,7 +24,7 @@ bool readSegments(std::string_view path, std::vector<std::string>& segments) {
   while (!path.empty()) {
     path.remove_prefix(1);  // the slash
     const std::size_t end = std::min(path.find('/'), path.size());
-    auto segment = percentDecoded(path.substr(0, end), false);
+    auto segment = decodePercent(path.substr(0, end));
     if (!segment || segment->empty() || *segment == "." || *segment == "..") return false;
     segments.push_back(*std::move(segment));
     path.remove_prefix(end);
@@ -56,46 +52,12 @@ std::optional<Target> parseTarget(std::string_view text) {
   if (question == std::string_view::npos) return target;
   for (const std::string_view part : split(text.substr(question + 1), '&')) {
     const std::size_t equals = part.find('=');
-    auto key = percentDecoded(part.substr(0, equals), true);
-    auto value = percentDecoded(equals == std::string_view::npos ? "" : part.substr(equals + 1), true);
+    auto key = decodePercent(part.substr(0, equals), true);
+    auto value = decodePercent(equals == std::string_view::npos ? "" : part.substr(equals + 1), true);
     if (!key || !value || target.query.size() >= kMaxParameters) return std::nullopt;
     target.query.emplace_back(*std::move(key), *std::move(value));
   }
   return target;
-}
-
-std::optional<std::string> percentDecoded(std::string_view text, bool plus) {
-  std::string decoded;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '+' && plus) {
-      decoded += ' ';
-    } else if (text[at] != '%') {
-      decoded += text[at];
-    } else {
-      const int high = at + 2 < text.size() ? hexDigit(text[at + 1]) : -1;
-      const int low = high < 0 ? -1 : hexDigit(text[at + 2]);
-      if (low < 0 || high * 16 + low == 0) return std::nullopt;
-      decoded += static_cast<char>(high * 16 + low);
-      at += 2;
-    }
-  }
-  return decoded;
-}
-
-std::string percentEncoded(std::string_view text) {
-  constexpr std::string_view kHex = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (isDigit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '-' || c == '.' || c == '_' || c == '~') {
-      encoded += c;
-    } else {
-      encoded += '%';
-      encoded += kHex[byte >> 4U];
-      encoded += kHex[byte & 15U];
-    }
-  }
-  return encoded;
 }
 
 std::optional<Authority> parseAuthority(std::string_view text) {

@@ -25,10 +25,6 @@ struct Target {
 /// or a byte outside printable ASCII.
 std::optional<Target> parseTarget(std::string_view text);
 
-/// Replaces %XX; nothing if an escape is invalid or stands for NUL. `plus`: "+" is a blank.
-std::optional<std::string> percentDecoded(std::string_view text, bool plus);
-std::string percentEncoded(std::string_view text);
-
 /// The host of a Host header, or of an Origin (scheme://host:port), in lower case and without brackets, and its port
 /// (empty: none). Nothing if it is malformed.
 struct Authority {

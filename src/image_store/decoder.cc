@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "caisson/run.h"
 #include "sys/helper_process.h"
+#include "sys/pipe.h"
 
 namespace caisson::image {
 namespace {
@@ -53,11 +54,12 @@ Result<Policy> decoderPolicy(const std::string& program) {
 }  // namespace
 
 Result<Decoder> Decoder::start(int blob, DecodeMode mode, std::uint64_t max_bytes) {
-  int frames[2], errors[2];
-  if (::pipe2(frames, O_CLOEXEC) != 0) return fail(sysError(Stage::state, "pipe", "decoder", errno));
-  sys::Fd from(frames[0]), to(frames[1]);
-  if (::pipe2(errors, O_CLOEXEC) != 0) return fail(sysError(Stage::state, "pipe", "decoder", errno));
-  sys::Fd errors_from(errors[0]), errors_to(errors[1]);
+  auto frames = sys::makePipe(Stage::state, "decoder");
+  if (!frames) return fail(frames.error());
+  auto errors = sys::makePipe(Stage::state, "decoder");
+  if (!errors) return fail(errors.error());
+  sys::Fd from = std::move(frames->read), to = std::move(frames->write);
+  sys::Fd errors_from = std::move(errors->read), errors_to = std::move(errors->write);
   (void)::fcntl(to.get(), F_SETPIPE_SZ, kPipeBytes);  // fewer switches between the two; may fail
   auto program =
       sys::HostProgram::start({.arguments = {sys::kOwnProgram, std::string(kDecoderArgument),

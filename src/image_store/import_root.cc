@@ -6,11 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <ctime>
 #include <memory>
 
 #include "base/json_writer.h"
+#include "image_store/build/draft.h"
 #include "image_store/import_sources.h"
 #include "image_store/unpack_layer.h"
 
@@ -19,19 +18,8 @@ namespace {
 
 constexpr std::size_t kCopyBytes = 1U << 20;
 
-/// SOURCE_DATE_EPOCH, or now: RFC 3339.
-std::string creationTime() {
-  std::time_t now = std::time(nullptr);
-  if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr && *epoch != '\0') now = std::atoll(epoch);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
-}
-
 std::string writeConfig(const Platform& platform, const ContentDigest& diff_id, std::string_view origin) {
-  const std::string created = creationTime();
+  const std::string created = buildTime();
   JsonWriter json;
   json.beginObject().key("created").string(created).key("architecture").string(platform.architecture);
   if (!platform.variant.empty()) json.key("variant").string(platform.variant);

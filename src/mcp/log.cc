@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <ctime>
 
+#include "base/time_text.h"
+
 namespace caisson::mcp {
 namespace {
 
@@ -19,12 +21,8 @@ LogLevel threshold() {
 std::string now() {
   timespec time{};
   ::clock_gettime(CLOCK_REALTIME, &time);
-  tm parts{};
-  ::gmtime_r(&time.tv_sec, &parts);
-  std::array<char, 40> text{};
-  const std::size_t length = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  std::string millis = std::to_string(time.tv_nsec / 1'000'000);
-  return std::string(text.data(), length) + "." + std::string(3 - millis.size(), '0') + millis + "Z";
+  return utcText(std::chrono::system_clock::time_point(std::chrono::seconds(time.tv_sec) +
+                                                       std::chrono::nanoseconds(time.tv_nsec)));
 }
 
 }  // namespace

@@ -1,13 +1,10 @@
 #include "mcp/serve.h"
 
-#include <pthread.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -22,22 +19,10 @@
 #include "mcp/sandbox/workspace.h"
 #include "mcp/stdio.h"
 #include "policy/model.h"
+#include "sys/stop_signals.h"
 
 namespace caisson::mcp {
 namespace {
-
-/// A descriptor that is readable once the process got a termination signal. Blocks the signals for all later threads,
-/// so that no handler runs.
-Result<sys::Fd> endingSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  sys::Fd descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!descriptor) return std::unexpected(Error{.stage = Stage::launch, .call = "signalfd", .sys_errno = errno});
-  return descriptor;
-}
 
 /// Ends the process in ten seconds at the latest: threads that write to a client that does not read would block it.
 void endAnyway() {
@@ -158,7 +143,7 @@ struct Process {
 Result<Process> prepareProcess() {
   auto output = takeStandardOutput();
   if (!output) return std::unexpected(output.error());
-  auto ending = endingSignals();
+  auto ending = sys::stopSignals();
   if (!ending) return std::unexpected(ending.error());
   return Process{std::move(*output), std::move(*ending)};
 }

@@ -230,6 +230,17 @@ void linkWorkspace(const HostFacts& host, const std::string& target, Plan& plan)
   plan.steps.push_back(MakeSymlink{std::string(kWorkspace), target});
 }
 
+Result<void> addWorkspaceAndRules(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  const auto target = workspaceTarget(policy, host);
+  if (!target) return fail(target.error());
+  if (auto added = addWorkspace(policy, host, *target, plan); !added) return added;
+  if (plan.workspace_shown) linkWorkspace(host, *target, plan);
+  addExecutables(policy, host, plan);
+  addDenied(policy, host, *target, plan);
+  addLinkNames(policy, host, plan);  // last: no later step may follow them
+  return {};
+}
+
 namespace {
 
 /// The mode of /root inside: 0111 if the policy shows a path below it, which can then be reached but not listed; else
@@ -283,13 +294,7 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
   if (auto checked = checkDenied(policy, host); !checked) return checked;
   addToolchains(host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
-  const auto target = workspaceTarget(policy, host);
-  if (!target) return fail(target.error());
-  if (auto added = addWorkspace(policy, host, *target, plan); !added) return added;
-  if (plan.workspace_shown) linkWorkspace(host, *target, plan);
-  addExecutables(policy, host, plan);
-  addDenied(policy, host, *target, plan);
-  addLinkNames(policy, host, plan);  // last: no later step may follow them
+  if (auto added = addWorkspaceAndRules(policy, host, plan); !added) return added;
   plan.steps.push_back(ReadOnlyRoot{});
   const bool has_home = std::any_of(policy.filesystem.tmpfs.begin(), policy.filesystem.tmpfs.end(),
                                     [](const policy::Tmpfs& t) { return t.path == kHome; });

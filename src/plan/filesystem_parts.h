@@ -28,5 +28,8 @@ std::string whyNotOnDisk(const HostFacts& host, const Plan& plan);
 
 /// Adds a link from /workspace to a workspace that is shown elsewhere, unless another path is shown there.
 void linkWorkspace(const HostFacts& host, const std::string& target, Plan& plan);
+/// The last steps in a root of our own: the workspace with its link, then the rules that apply to all paths above, such
+/// as denied ones.
+Result<void> addWorkspaceAndRules(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
 }  // namespace caisson::plan

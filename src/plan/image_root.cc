@@ -282,13 +282,7 @@ Result<void> planImageRoot(const policy::Policy& policy, const HostFacts& host, 
   if (plan.root_writable && !host.root.top_level.contains("root")) plan.steps.push_back(MakeDirectory{"/root", 0700});
   if (auto checked = checkDenied(policy, host); !checked) return checked;
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
-  const auto target = workspaceTarget(policy, host);
-  if (!target) return fail(target.error());
-  if (auto added = addWorkspace(policy, host, *target, plan); !added) return added;
-  if (plan.workspace_shown) linkWorkspace(host, *target, plan);
-  addExecutables(policy, host, plan);
-  addDenied(policy, host, *target, plan);
-  addLinkNames(policy, host, plan);
+  if (auto added = addWorkspaceAndRules(policy, host, plan); !added) return added;
   if (auto arranged = arrange(policy, host, plan); !arranged) return arranged;
   const std::string what = host.root.digest.empty() ? "directory " + host.root.layers.front()
                                                     : "image " + policy.filesystem.root + " (" + host.root.digest + ")";

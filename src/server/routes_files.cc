@@ -14,6 +14,7 @@
 #include <deque>
 #include <mutex>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "server/app.h"
 #include "server/describe.h"
@@ -53,7 +54,7 @@ http::Response onSandbox(Call& call, Use use) {
 http::Headers rawHeaders(std::string_view path) {
   const std::string name = std::string(path.substr(path.rfind('/') + 1));
   return {{"Content-Type", "application/octet-stream"},
-          {"Content-Disposition", "attachment; filename*=UTF-8''" + http::percentEncoded(name)},
+          {"Content-Disposition", "attachment; filename*=UTF-8''" + encodePercent(name)},
           {"X-Content-Type-Options", "nosniff"},
           {"Content-Security-Policy", "sandbox; default-src 'none'"},
           {"Cross-Origin-Resource-Policy", "same-origin"},

@@ -1,33 +1,19 @@
 #include "server/serve.h"
 
-#include <pthread.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <filesystem>
 #include <thread>
 
 #include "server/announce.h"
 #include "server/app.h"
 #include "sys/state_home.h"
+#include "sys/stop_signals.h"
 
 namespace caisson::server {
 namespace {
-
-/// A descriptor that is readable once the process got a termination signal. Blocks the signals for all later threads.
-Result<sys::Fd> stopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals, number);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);
-  sys::Fd descriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
-  if (!descriptor) return std::unexpected(sysError(Stage::launch, "signalfd", "", errno));
-  return descriptor;
-}
 
 void writeText(const std::string& text) { static_cast<void>(::write(STDERR_FILENO, text.data(), text.size())); }
 
@@ -100,7 +86,7 @@ void exitAnyway() {
 }  // namespace
 
 Result<void> serve(ServeOptions options) {
-  const auto stop = stopSignals();
+  const auto stop = sys::stopSignals();
   if (!stop) return std::unexpected(stop.error());
   if (auto done = canonicalise(options.settings.allow_workspaces); !done) return done;
   if (auto directory = sys::openStateDirectory("server"); !directory) return std::unexpected(directory.error());

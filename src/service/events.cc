@@ -2,17 +2,15 @@
 
 #include <ctime>
 
+#include "base/time_text.h"
+
 namespace caisson::service {
 
 std::string timeText() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  tm parts{};
-  ::gmtime_r(&now.tv_sec, &parts);
-  char text[40];
-  const std::size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &parts);
-  std::string millis = std::to_string(now.tv_nsec / 1'000'000);
-  return std::string(text, size) + "." + std::string(3 - millis.size(), '0') + millis + "Z";
+  return utcText(
+      std::chrono::system_clock::time_point(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec)));
 }
 
 Json describeEvent(const LifecycleEvent& event) {

@@ -1,6 +1,5 @@
 #include "service/tokens.h"
 
-#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
@@ -14,6 +13,8 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "base/version.h"
+#include "sys/descriptor_path.h"
+#include "sys/file_lock.h"
 #include "sys/state_home.h"
 
 namespace caisson::service {
@@ -124,18 +125,20 @@ std::string scopeNames(unsigned scopes) {
   return names;
 }
 
-Result<TokenStore> TokenStore::open() {
+Result<TokenStore> TokenStore::waitingFor(std::chrono::milliseconds lock_timeout) {
   auto opened = sys::openStateDirectory("server");
   if (!opened) return std::unexpected(opened.error());
   auto directory = sys::RootDir::adopt(std::move(*opened), {});
   if (!directory) return std::unexpected(directory.error());
-  return TokenStore(*std::move(directory));
+  return TokenStore(*std::move(directory), lock_timeout);
 }
 
 Result<sys::Fd> TokenStore::lock() const {
   auto file = directory_.openFile("tokens.lock", {.flags = O_RDWR | O_CREAT, .mode = 0600});
   if (!file) return file;
-  if (::flock(file->get(), LOCK_EX) != 0) return std::unexpected(sysError(Stage::state, "flock", "tokens.lock", errno));
+  const auto path = sys::canonicalPath(file->get());
+  auto locked = sys::lockFile(file->get(), sys::LockKind::exclusive, lock_timeout_, path ? *path : "tokens.lock");
+  if (!locked) return std::unexpected(locked.error());
   return file;
 }
 

@@ -4,6 +4,7 @@
 // audit log. A running server notices changes of the file with the next request.
 #pragma once
 
+#include <chrono>
 #include <ctime>
 #include <mutex>
 #include <string>
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "service/clock.h"
 #include "service/principal.h"
+#include "sys/file_lock.h"
 #include "sys/root_dir.h"
 
 namespace caisson::service {
@@ -37,7 +39,9 @@ struct Token {
 class TokenStore {
  public:
   /// Opens the store in CAISSON_HOME; creates its directory if missing.
-  static Result<TokenStore> open();
+  static Result<TokenStore> open() { return waitingFor(sys::kLockTimeout); }
+  /// As open(), with another limit on the wait for a process that changes the tokens.
+  static Result<TokenStore> waitingFor(std::chrono::milliseconds lock_timeout);
 
   /// Stores a token under `token.name` and returns its text, which is shown once. Sets id, hash and created.
   Result<std::string> create(Token token, const Instant& now);
@@ -46,11 +50,14 @@ class TokenStore {
   Result<bool> revoke(std::string_view id_or_name);
 
  private:
-  explicit TokenStore(sys::RootDir directory) : directory_(std::move(directory)) {}
+  TokenStore(sys::RootDir directory, std::chrono::milliseconds lock_timeout)
+      : directory_(std::move(directory)), lock_timeout_(lock_timeout) {}
+  /// An error if another process holds the lock for longer than the timeout.
   [[nodiscard]] Result<sys::Fd> lock() const;
   [[nodiscard]] Result<void> write(const std::vector<Token>& tokens) const;
 
   sys::RootDir directory_;
+  std::chrono::milliseconds lock_timeout_;
 };
 
 /// Checks tokens for a server. Reads the file again when it changed.

@@ -1,10 +1,13 @@
 #include "service/tokens.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/file.h>
 
 #include <filesystem>
 #include <fstream>
+#include <future>
 #include <sstream>
 
 #include "service/webhooks.h"
@@ -39,6 +42,23 @@ TEST_F(TokensTest, OnlyTheirHashIsStored) {
   text << file.rdbuf();
   EXPECT_NE(text.str().find("\"ci\""), std::string::npos);
   EXPECT_EQ(text.str().find(secret->substr(4)), std::string::npos);
+}
+
+TEST_F(TokensTest, LockThatAnotherProcessHoldsIsAnErrorThatNamesIt) {
+  auto store = TokenStore::waitingFor(std::chrono::milliseconds(50));
+  ASSERT_TRUE(store);
+  ASSERT_TRUE(store->create({.name = "first"}, {.wall = 1000}));
+  const std::string path = home_ + "/server/tokens.lock";
+  sys::Fd holder(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  ASSERT_EQ(::flock(holder.get(), LOCK_EX), 0);
+  auto created = std::async(std::launch::async, [&] { return store->create({.name = "second"}, {.wall = 1000}); });
+  const bool bounded = created.wait_for(std::chrono::seconds(30)) == std::future_status::ready;
+  holder.reset();
+  EXPECT_TRUE(bounded) << "it waits without a limit";
+  const auto result = created.get();
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message().find(path + ": another process holds it"), std::string::npos)
+      << result.error().message();
 }
 
 TEST_F(TokensTest, CheckerAcceptsUntilExpiryOrRevocation) {

@@ -19,6 +19,7 @@
 #include "supervise/control_channel.h"
 #include "supervise/disk/owned_mounts.h"
 #include "sys/kernel_abi.h"
+#include "sys/pipe.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
@@ -28,29 +29,6 @@ using isolation::Block;
 using isolation::Message;
 using isolation::MessageKind;
 using sys::Fd;
-
-/// A copy above the standard descriptors: a caller may have started us with some of those closed.
-Result<Fd> aboveStandard(Fd fd) {
-  if (fd.get() > 2) return fd;
-  Fd copy(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
-  if (!copy) return fail(sysError(Stage::launch, "fcntl", "F_DUPFD_CLOEXEC", errno));
-  return copy;
-}
-
-struct LaunchPipe {
-  Fd read, write;
-};
-
-Result<LaunchPipe> makeLaunchPipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0)
-    return fail(sysError(Stage::launch, "pipe2", "", errno, "raise the limit on open files"));
-  auto read = aboveStandard(Fd(ends[0]));
-  auto write = aboveStandard(Fd(ends[1]));
-  if (!read) return fail(read.error());
-  if (!write) return fail(write.error());
-  return LaunchPipe{std::move(*read), std::move(*write)};
-}
 
 std::uint64_t namespaceFlags(const plan::Namespaces& namespaces) {
   std::uint64_t flags = 0;
@@ -153,8 +131,8 @@ Result<void> makeControl(Block& block, Launched& launched, LaunchDescriptors& he
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets) != 0) {
     return fail(sysError(Stage::launch, "socketpair", "control", errno));
   }
-  auto control = aboveStandard(Fd(sockets[0]));
-  auto child_control = aboveStandard(Fd(sockets[1]));
+  auto control = sys::aboveStandard(Fd(sockets[0]), Stage::launch);
+  auto child_control = sys::aboveStandard(Fd(sockets[1]), Stage::launch);
   if (!control || !child_control) return fail(control ? child_control.error() : control.error());
   launched.control = std::move(*control);
   held.control = std::move(*child_control);
@@ -199,7 +177,7 @@ Result<void> prepareDirectories(const plan::Plan& plan, const std::vector<std::s
 
 /// A new pipe for one stream: our end goes to `launched`, the child's is returned.
 Result<Fd> makeStreamPipe(const plan::Identity& identity, int stream, Launched& launched) {
-  auto pipe = makeLaunchPipe();
+  auto pipe = sys::makePipe(Stage::launch);
   if (!pipe) return fail(pipe.error());
   if (identity.change_user) {  // otherwise the payload could not open its own /dev/stdout
     (void)!::fchown(pipe->read.get(), identity.outside_uid, identity.outside_gid);
@@ -222,7 +200,7 @@ Result<Fd> handOver(const plan::Plan& plan, int stream) {
 }
 
 Result<Fd> openNull() {
-  auto null = aboveStandard(Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)));
+  auto null = sys::aboveStandard(Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)), Stage::launch);
   if (!null || !null->valid()) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
   return null;
 }
@@ -257,7 +235,7 @@ Result<void> prepareStreams(const plan::Plan& plan, const LaunchOptions& options
 Result<void> passToContainer(const ContainerEnds& ends, Block& block, Launched& launched, LaunchDescriptors& held) {
   const auto pass = [&](int number, int source) { block.passed[block.passed_count++] = {number, source, 0}; };
   auto null = openNull();
-  auto errors = makeLaunchPipe();
+  auto errors = sys::makePipe(Stage::launch);
   if (!null || !errors) return fail(null ? errors.error() : null.error());
   pass(runtime::kControlDescriptor, ends.control);
   pass(runtime::kBlockDescriptor, ends.block);

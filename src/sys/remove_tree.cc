@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -16,6 +15,7 @@
 #include <utility>
 
 #include "sys/fd.h"
+#include "sys/random_hex.h"
 #include "sys/root_dir_resolve.h"
 
 namespace caisson::sys {
@@ -245,14 +245,9 @@ void unlockDirectory(int handle, unsigned mode) {
 }
 
 std::optional<std::string> unpredictableName() {
-  std::array<std::uint8_t, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) return std::nullopt;
-  std::string name = ".caisson-";
-  for (const std::uint8_t byte : bytes) {
-    name += "0123456789abcdef"[byte >> 4];
-    name += "0123456789abcdef"[byte & 15];
-  }
-  return name;
+  const auto digits = randomHex(16);
+  if (!digits) return std::nullopt;
+  return ".caisson-" + *digits;
 }
 
 Result<void> removeTreeAt(int parent, const std::string& name, std::string_view shown, Stage stage) {

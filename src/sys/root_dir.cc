@@ -20,19 +20,6 @@ namespace {
 
 constexpr int kCreateRetries = 16;
 
-FileType typeOf(mode_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFREG: return FileType::regular;
-    case S_IFDIR: return FileType::directory;
-    case S_IFLNK: return FileType::link;
-    case S_IFIFO: return FileType::fifo;
-    case S_IFSOCK: return FileType::socket;
-    case S_IFCHR: return FileType::character_device;
-    case S_IFBLK: return FileType::block_device;
-    default: return FileType::unknown;
-  }
-}
-
 int errnoForWrongType(FileType type, const FileTypes& wanted) {
   if (type == FileType::link) return ELOOP;
   if (type == FileType::directory) return EISDIR;
@@ -122,8 +109,21 @@ std::string_view name(FileType type) {
   return "unknown object";
 }
 
+FileType fileTypeOf(mode_t mode) {
+  switch (mode & S_IFMT) {
+    case S_IFREG: return FileType::regular;
+    case S_IFDIR: return FileType::directory;
+    case S_IFLNK: return FileType::link;
+    case S_IFIFO: return FileType::fifo;
+    case S_IFSOCK: return FileType::socket;
+    case S_IFCHR: return FileType::character_device;
+    case S_IFBLK: return FileType::block_device;
+    default: return FileType::unknown;
+  }
+}
+
 FileInfo fileInfoOf(const struct statx& info) {
-  return {.type = typeOf(info.stx_mode),
+  return {.type = fileTypeOf(info.stx_mode),
           .mode = info.stx_mode & mode_t{07777},
           .uid = info.stx_uid,
           .gid = info.stx_gid,
@@ -196,7 +196,7 @@ Result<Fd> RootDir::openPlace(const Place& place, std::string_view relative, con
   if (!handle) return refuse("open", relative, errno);
   auto info = inspect(handle.get(), "");
   if (!info) return refuse("open", relative, info.error());
-  const FileType type = typeOf(info->stx_mode);
+  const FileType type = fileTypeOf(info->stx_mode);
   if (!options.types.has(type)) {
     return refuse("open", relative, errnoForWrongType(type, options.types),
                   "it is a " + std::string(name(type)) + ", which was not asked for");
@@ -369,9 +369,9 @@ Result<std::vector<DirectoryEntry>> RootDir::list(std::string_view relative, std
     if (entries.size() == max_entries) {
       return refuse("list", relative, EFBIG, "it has more than " + std::to_string(max_entries) + " entries");
     }
-    FileType type = typeOf(DTTOIF(entry->d_type));
+    FileType type = fileTypeOf(DTTOIF(entry->d_type));
     if (type == FileType::unknown) {
-      if (auto info = inspect(directory, entry->d_name)) type = typeOf(info->stx_mode);
+      if (auto info = inspect(directory, entry->d_name)) type = fileTypeOf(info->stx_mode);
     }
     entries.push_back({std::string(entry_name), type});
   }

@@ -38,6 +38,7 @@ std::expected<Fd, int> resolveDirectory(int root, const std::string& path, Resol
 /// statx of `name` in `directory` ("": the descriptor itself), never following links, with mount id.
 std::expected<struct statx, int> inspect(int directory, const char* name);
 
+FileType fileTypeOf(mode_t mode);
 FileInfo fileInfoOf(const struct statx& info);
 
 /// Whether both are the same file: device, inode and file type.

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/hex.h"
 #include "sys/cgroup_files.h"
 #include "sys/dbus.h"
 #include "sys/fd.h"
@@ -88,12 +89,7 @@ class Connection {
   }
 
   Result<void> authenticate() {
-    static constexpr char kDigits[] = "0123456789abcdef";
-    std::string hex;
-    for (const char digit : std::to_string(::geteuid())) {
-      hex += kDigits[static_cast<unsigned char>(digit) >> 4];
-      hex += kDigits[static_cast<unsigned char>(digit) & 15];
-    }
+    const std::string hex = hexText(std::to_string(::geteuid()));
     if (auto sent = send(std::string(1, '\0') + "AUTH EXTERNAL " + hex + "\r\n"); !sent) return sent;
     std::size_t end = 0;
     while ((end = received_.find("\r\n")) == std::string::npos) {

@@ -207,6 +207,24 @@ TEST_F(Upgrade, SessionOfAnIncompatibleVersionIsRefusedAndNotKilled) {
   session({"destroy", id});
 }
 
+TEST_F(Upgrade, RefusedRenewAndNetworkLeaveTheMetadataUnchanged) {
+  const std::string id = liveSession("[network]\nmode = \"proxy\"\nallowed_hosts = [\"a.example.org\"]\n");
+  installation->upgradeTo(LATER_VERSION);
+  const std::string metadata = cli.home / ("state/sessions/" + id + "/meta.json");
+  const std::string before = readFile(metadata);
+  ASSERT_NE(before, "");
+  const std::vector<SessionCli::Words> refused{
+      {"renew", id, "9h"}, {"network", id, "allow", "b.example.org"}, {"network", id, "deny", "a.example.org"}};
+  for (SessionCli::Words args : refused) {
+    args.insert(args.begin(), "session");
+    const RunOutput output = cli.caisson(args);
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    EXPECT_NE(output.err.find("version 8 of the session protocol"), std::string::npos) << output.describe();
+    EXPECT_EQ(readFile(metadata), before) << args[1] << " failed, but was written";
+  }
+  EXPECT_TRUE(runs());
+}
+
 TEST_F(Upgrade, SessionOfAnIncompatibleVersionIsDestroyedOnRequest) {
   const std::string id = liveSession();
   installation->upgradeTo(LATER_VERSION);

@@ -4,6 +4,7 @@
 #include "approval/store.h"
 #include "approval/what.h"
 #include "base/json_writer.h"
+#include "base/time_text.h"
 #include "caisson/session.h"
 #include "cli/approval.h"
 #include "cli/output.h"
@@ -26,14 +27,6 @@ constexpr OptionGroup kGrantGroups[] = {{"Options", kGrantOptions}};
 
 std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
 
-std::string timeText(std::int64_t seconds) {
-  const auto time = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  ::gmtime_r(&time, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
-
 int list(const Arguments& arguments) {
   auto store = approval::Store::open();
   if (!store) return complain(store.error());
@@ -54,7 +47,7 @@ int list(const Arguments& arguments) {
   for (const approval::Approval& one : *approvals) {
     text += one.id + "  " + safeLine(one.what) + "  " + std::string(name(one.scope));
     if (!one.session.empty()) text += " " + safeLine(one.session);
-    text += "  until " + timeText(one.expires) + "  (" + safeLine(one.by) + ")\n";
+    text += "  until " + utcText(one.expires) + "  (" + safeLine(one.by) + ")\n";
   }
   return print(text.empty() ? "nothing is approved\n" : text);
 }
@@ -80,7 +73,7 @@ int grant(const Arguments& arguments) {
     wish.scope = approval::Scope::session;
     wish.session = *session;
   }
-  const std::string scope = wish.scope == approval::Scope::timed     ? "until " + timeText(wish.expires)
+  const std::string scope = wish.scope == approval::Scope::timed     ? "until " + utcText(wish.expires)
                             : wish.scope == approval::Scope::session ? "in session " + safeLine(wish.session)
                                                                      : "for one use";
   if (!askOwner("caisson: approve " + wish.what + " " + scope + "?\n  " + approval::meaning(wish.what) + ". [y/N] ")) {

@@ -2,6 +2,7 @@
 #include <ctime>
 
 #include "base/json_writer.h"
+#include "base/time_text.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"
@@ -48,7 +49,7 @@ std::string asText(const Details& details) {
   line("id", info.id);
   if (!info.name.empty()) line("name", info.name);
   line("workspace", info.workspace.empty() ? "none" : info.workspace);
-  line("created", timeText(info.created));
+  line("created", utcText(info.created));
   line("state", info.expires_in <= 0 ? "expired" : info.live ? "live" : "idle");
   if (info.expires_in > 0) {
     line("time left",
@@ -82,14 +83,6 @@ int perform(const Arguments& arguments) {
 }
 
 }  // namespace
-
-std::string timeText(std::int64_t seconds) {
-  const auto time = static_cast<std::time_t>(seconds);
-  std::tm parts{};
-  ::gmtime_r(&time, &parts);
-  char text[32];
-  return {text, std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts)};
-}
 
 std::string durationText(double seconds) {
   const auto whole = static_cast<std::int64_t>(seconds);

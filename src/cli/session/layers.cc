@@ -1,5 +1,6 @@
 // `caisson session checkpoint|checkpoints|restore|fork`: freeze, go back, branch.
 #include "base/json_writer.h"
+#include "base/time_text.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"
@@ -62,7 +63,7 @@ int checkpoints(const Arguments& arguments) {
   if (!list) return complain(list.error());
   if (!arguments.has(kJson)) {
     std::string text;
-    for (const CheckpointInfo& one : *list) text += timeText(one.created) + "  " + safeLine(one.name) + "\n";
+    for (const CheckpointInfo& one : *list) text += utcText(one.created) + "  " + safeLine(one.name) + "\n";
     return print(text);
   }
   JsonWriter json;

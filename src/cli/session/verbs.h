@@ -32,8 +32,7 @@ Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std
 /// Parses a duration above 0 such as `30m`; the error names `subject`, the option or verb.
 Result<double> secondsFrom(std::string_view text, std::string_view subject);
 
-/// Formats a UTC time, and a duration, for display.
-std::string timeText(std::int64_t seconds);
+/// Formats a duration for display.
 std::string durationText(double seconds);
 
 /// Reports how a command ended: notices on standard error, or with `json` one object on standard output. Returns the

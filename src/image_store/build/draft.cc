@@ -4,6 +4,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "base/time_text.h"
 #include "image_store/import_sources.h"
 
 namespace caisson::image {
@@ -28,11 +29,7 @@ std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::er
 std::string buildTime() {
   std::time_t now = std::time(nullptr);
   if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr && *epoch != '\0') now = std::atoll(epoch);
-  std::tm parts{};
-  ::gmtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts);
-  return text;
+  return utcText(now);
 }
 
 ImageDraft::ImageDraft() : document_(std::make_unique<Document>()) {}

@@ -15,6 +15,7 @@
 #include "image_store/registry/user_file.h"
 #include "sys/deadline.h"
 #include "sys/host_program.h"
+#include "sys/pipe.h"
 
 namespace caisson::image {
 namespace {
@@ -71,23 +72,20 @@ Result<std::optional<RegistryCredentials>> fromHelper(const std::string& name, c
   const std::string program = "docker-credential-" + name;
   if (!plain)
     return fail(plainError(Stage::usage, "registry", printable(program), "invalid name of a credential helper"));
-  int input[2], output[2];
-  if (::pipe2(input, O_CLOEXEC) != 0) return fail(sysError(Stage::state, "pipe", program, errno));
-  const sys::Fd input_from(input[0]);
-  sys::Fd input_to(input[1]);
-  if (::pipe2(output, O_CLOEXEC) != 0) return fail(sysError(Stage::state, "pipe", program, errno));
-  const sys::Fd output_from(output[0]);
-  sys::Fd output_to(output[1]);
+  auto input = sys::makePipe(Stage::state, program);
+  if (!input) return fail(input.error());
+  auto output = sys::makePipe(Stage::state, program);
+  if (!output) return fail(output.error());
   auto helper = sys::HostProgram::start({.arguments = {program, "get"},
                                          .search_path = true,
                                          .inherit_environment = true,
-                                         .descriptors = {{input_from.get(), 0}, {output_to.get(), 1}}});
+                                         .descriptors = {{input->read.get(), 0}, {output->write.get(), 1}}});
   if (!helper) return fail(helper.error());
-  (void)!::write(input_to.get(), key.data(), key.size());  // far below what a pipe holds
-  input_to.reset();
-  output_to.reset();
+  (void)!::write(input->write.get(), key.data(), key.size());  // far below what a pipe holds
+  input->write.reset();
+  output->write.reset();
   const auto deadline = std::chrono::steady_clock::now() + kHelperTimeout;
-  const std::string answer = readAnswer(output_from.get(), deadline);
+  const std::string answer = readAnswer(output->read.get(), deadline);
   const auto status = helper->wait(std::chrono::seconds(5));
   const auto value = JsonValue::parse(answer);
   if (status != 0 || !value) return std::nullopt;  // the helper knows no such registry

@@ -1,10 +1,9 @@
 #include "mcp/conformance/fixture_tasks.h"
 
-#include <sys/random.h>
-
 #include <cstdlib>
 
 #include "mcp/protocol/results.h"
+#include "mcp/protocol/secret.h"
 #include "mcp/protocol/task_json.h"
 
 namespace caisson::mcp {
@@ -13,17 +12,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kShort{500};
-
-std::string freshId() {
-  unsigned char random[16];
-  if (::getrandom(random, sizeof random, 0) != sizeof random) std::abort();
-  std::string id;
-  for (const unsigned char byte : random) {
-    id += "0123456789abcdef"[byte >> 4U];
-    id += "0123456789abcdef"[byte & 15U];
-  }
-  return id;
-}
 
 InputRequest question(std::string_view message, std::string_view field, std::string_view type) {
   return {"elicitation/create",
@@ -87,7 +75,7 @@ std::optional<Outcome> FixtureTasks::call(Call& call, const std::string& tool) {
 }
 
 Outcome FixtureTasks::add(Entry entry) {
-  entry.task.id = freshId();
+  entry.task.id = randomDigits(32);
   entry.task.created = entry.task.updated = Task::Clock::now();
   entry.task.ttl_ms = 600'000;
   entry.task.poll_ms = 200;

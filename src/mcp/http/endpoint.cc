@@ -1,7 +1,5 @@
 #include "mcp/http/endpoint.h"
 
-#include <sys/random.h>
-
 #include <charconv>
 #include <cstdlib>
 
@@ -178,13 +176,7 @@ std::expected<HttpEndpoint::SessionPointer, http::Response> HttpEndpoint::sessio
 }
 
 std::string HttpEndpoint::newSession(const SessionPointer& session) {
-  unsigned char random[16];
-  if (::getrandom(random, sizeof random, 0) != sizeof random) std::abort();
-  std::string id;
-  for (const unsigned char byte : random) {
-    id += "0123456789abcdef"[byte >> 4U];
-    id += "0123456789abcdef"[byte & 15U];
-  }
+  std::string id = randomDigits(32);
   const auto now = std::chrono::steady_clock::now();
   session->used = now;
   const std::lock_guard lock(mutex_);

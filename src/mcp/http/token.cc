@@ -1,11 +1,10 @@
 #include "mcp/http/token.h"
 
-#include <sys/random.h>
-
 #include <cerrno>
 #include <cstdlib>
 
 #include "mcp/log.h"
+#include "mcp/protocol/secret.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 
@@ -13,17 +12,6 @@ namespace caisson::mcp {
 namespace {
 
 constexpr std::size_t kLeastToken = 32;
-
-std::string freshToken() {
-  unsigned char random[32];
-  if (::getrandom(random, sizeof random, 0) != sizeof random) std::abort();
-  std::string text;
-  for (const unsigned char byte : random) {
-    text += "0123456789abcdef"[byte >> 4U];
-    text += "0123456789abcdef"[byte & 15U];
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -44,7 +32,7 @@ Result<std::string> bearerToken() {
                                  .hint = "remove the file; a new one is made"});
   }
   if (kept.error().sys_errno != ENOENT) return std::unexpected(kept.error());
-  const std::string token = freshToken();
+  const std::string token = randomDigits(64);
   if (auto written = directory->writeFileAtomic("token", token + "\n", 0600); !written)
     return std::unexpected(written.error());
   return token;

@@ -1,6 +1,5 @@
 #include "mcp/protocol/secret.h"
 
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
@@ -8,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/sha256.h"
+#include "sys/random_hex.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 
@@ -16,19 +16,14 @@ namespace {
 
 constexpr std::size_t kDigits = 64;
 
-std::string randomDigits() {
-  unsigned char random[kDigits / 2];
-  // Without random bytes every id could be forged; getrandom fails only early at boot.
-  if (::getrandom(random, sizeof random, 0) != sizeof random) std::abort();
-  std::string text;
-  for (const unsigned char byte : random) {
-    text += "0123456789abcdef"[byte >> 4U];
-    text += "0123456789abcdef"[byte & 15U];
-  }
-  return text;
-}
-
 }  // namespace
+
+std::string randomDigits(std::size_t count) {
+  auto digits = sys::randomHex(count / 2);
+  // Without random bytes every id could be forged; getrandom fails only early at boot.
+  if (!digits) std::abort();
+  return *std::move(digits);
+}
 
 Result<std::string> userSecret(std::string_view name) {
   auto opened = sys::openStateDirectory("mcp");
@@ -47,8 +42,8 @@ Result<std::string> userSecret(std::string_view name) {
                                    .hint = "remove the file; a new one is made"});
     if (kept.error().sys_errno != ENOENT) return std::unexpected(kept.error());
     // Under a temporary name first: another server may create the secret at the same time, and the first one is used.
-    const std::string fresh = std::string(name) + "." + randomDigits().substr(0, 16);
-    if (auto written = directory->writeFileAtomic(fresh, randomDigits(), 0600); !written)
+    const std::string fresh = std::string(name) + "." + randomDigits(16);
+    if (auto written = directory->writeFileAtomic(fresh, randomDigits(kDigits), 0600); !written)
       return std::unexpected(written.error());
     if (auto renamed = directory->rename(fresh, name, false); !renamed) {
       (void)directory->remove(fresh);

@@ -11,6 +11,9 @@ namespace caisson::mcp {
 /// The secret of this name; created at the first use. Servers that start at the same time get the same one.
 Result<std::string> userSecret(std::string_view name);
 
+/// `count` random hexadecimal digits: even, at most 512. Ends the process if the kernel gives no random bytes.
+std::string randomDigits(std::size_t count);
+
 /// HMAC (RFC 2104) with SHA-256, in hexadecimal. The key has at most 64 bytes.
 std::string hmacSha256(std::string_view key, std::string_view text);
 

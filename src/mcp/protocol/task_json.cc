@@ -3,6 +3,8 @@
 #include <array>
 #include <ctime>
 
+#include "base/time_text.h"
+
 namespace caisson::mcp {
 namespace {
 
@@ -17,25 +19,13 @@ std::string_view nameOf(Task::Status status) {
   return "failed";
 }
 
-/// ISO 8601 in UTC, with milliseconds.
-std::string timestamp(Task::Clock::time_point time) {
-  const auto milliseconds = std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
-  const std::time_t seconds = milliseconds / 1000;
-  std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
-  std::array<char, 32> text{};
-  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%S", &parts);
-  const std::string fraction = std::to_string(1000 + milliseconds % 1000);
-  return std::string(text.data(), size) + "." + fraction.substr(1) + "Z";
-}
-
 /// The members that every form has.
 Json membersOf(const Task& task, Era era) {
   const bool modern = era == Era::modern;
   Json value{{"taskId", task.id},
              {"status", nameOf(task.status)},
-             {"createdAt", timestamp(task.created)},
-             {"lastUpdatedAt", timestamp(task.updated)},
+             {"createdAt", utcText(task.created)},
+             {"lastUpdatedAt", utcText(task.updated)},
              {modern ? "ttlMs" : "ttl", task.ttl_ms},
              {modern ? "pollIntervalMs" : "pollInterval", task.poll_ms}};
   if (!task.message.empty()) value["statusMessage"] = task.message;

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/utf8.h"
 #include "mcp/protocol/results.h"
-#include "mcp/protocol/uri.h"
 #include "mcp/sandbox/background.h"
 #include "mcp/sandbox/resources.h"
 

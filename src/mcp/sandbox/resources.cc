@@ -2,9 +2,9 @@
 
 #include <charconv>
 
+#include "base/percent.h"
 #include "base/text.h"
 #include "mcp/protocol/results.h"
-#include "mcp/protocol/uri.h"
 
 namespace caisson::mcp {
 namespace {
@@ -55,9 +55,10 @@ std::string fileUri(const Sandbox& sandbox, std::string_view path) {
   if (path.starts_with(kWorkspace)) path.remove_prefix(kWorkspace.size());
   if (path == kWorkspace.substr(0, kWorkspace.size() - 1)) path = "";
   while (path.starts_with("./")) path.remove_prefix(2);
-  if (!path.starts_with('/')) return std::string(kScheme) + sandbox.id() + std::string(kFiles) + encodePercent(path);
+  if (!path.starts_with('/'))
+    return std::string(kScheme) + sandbox.id() + std::string(kFiles) + encodePercent(path, "/");
   path.remove_prefix(std::min(path.find_first_not_of('/'), path.size()));
-  return std::string(kScheme) + sandbox.id() + std::string(kRoot) + encodePercent(path);
+  return std::string(kScheme) + sandbox.id() + std::string(kRoot) + encodePercent(path, "/");
 }
 
 std::optional<FileAddress> parseFileUri(std::string_view uri) {

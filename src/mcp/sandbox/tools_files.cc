@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "base/base64.h"
+#include "mcp/sandbox/file_tool.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
@@ -40,9 +41,9 @@ constexpr Parameter kWriteParameters[] = {
     kSandboxId,
     kPath,
     {.name = "content", .required = true, .description = "The whole new content.", .any_bytes = true},
-    {.name = "encoding", .description = "How content is given: utf-8 (default) or base64.", .choices = "utf-8|base64"},
+    kEncoding,
     {.name = "append", .type = ParameterType::boolean, .description = "Add to the end instead of replacing."},
-    {.name = "executable", .type = ParameterType::boolean, .description = "Make the file executable (mode 0755)."},
+    kExecutable,
 };
 
 constexpr Parameter kEditParameters[] = {
@@ -105,15 +106,11 @@ Outcome writeFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) 
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
   const std::string path = arguments.text("path");
-  std::string content = arguments.text("content");
-  if (arguments.text("encoding") == "base64") {
-    auto bytes = decodeBase64(content);
-    if (!bytes) return errorResult("`content` is not valid base64");
-    content = std::move(*bytes);
-  }
+  auto decoded = givenContent(arguments);
+  if (!decoded) return errorResult(decoded.error());
+  std::string content = *std::move(decoded);
   const std::size_t given = content.size();
-  WriteOptions options{.reach = FileReach::sandbox};
-  if (arguments.flag("executable")) options.mode = 0755;
+  const WriteOptions options = writeOptions(arguments);
   const auto written = sandboxes.with(**sandbox, [&](Session& session) -> Result<void> {
     if (arguments.flag("append")) {
       auto before = session.read(path, 0, kLargestAppended, FileReach::sandbox);
@@ -129,12 +126,9 @@ Outcome writeFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) 
     return session.write(path, content, options);
   });
   if (!written) return failure(call, written.error());
-  const std::string uri = fileUri(**sandbox, path);
   const std::string_view type = mimeTypeOf(path, content);
-  Json result = structuredResult(
-      call, {{"path", path}, {"bytes_written", given}, {"size", content.size()}, {"mime_type", type}, {"uri", uri}});
-  addLink(call, result, uri, path, type, content.size());
-  return result;
+  return fileResult(call, **sandbox, {path, type, content.size()},
+                    {{"path", path}, {"bytes_written", given}, {"size", content.size()}, {"mime_type", type}});
 }
 
 Outcome editFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
@@ -171,10 +165,7 @@ Outcome editFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   });
   if (!edited) return failure(call, edited.error());
   if (!problem.empty()) return errorResult(problem);
-  const std::string uri = fileUri(**sandbox, path);
-  Json result = structuredResult(call, {{"path", path}, {"replacements", places}, {"size", size}, {"uri", uri}});
-  addLink(call, result, uri, path, type, size);
-  return result;
+  return fileResult(call, **sandbox, {path, type, size}, {{"path", path}, {"replacements", places}, {"size", size}});
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include <cerrno>
 
-#include "base/base64.h"
+#include "mcp/sandbox/file_tool.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
@@ -27,8 +27,8 @@ constexpr Parameter kUploadParameters[] = {
      .description = "The address (uri) of a file of this or another sandbox, as the tools and their resource links "
                     "give it: caisson://ID/fs/PATH. It is copied with its executable bit, at most 256 MiB."},
     {.name = "content", .description = "Instead of source: the content itself.", .any_bytes = true},
-    {.name = "encoding", .description = "How content is given: utf-8 (default) or base64.", .choices = "utf-8|base64"},
-    {.name = "executable", .type = ParameterType::boolean, .description = "Make the file executable (mode 0755)."},
+    kEncoding,
+    kExecutable,
 };
 
 constexpr Parameter kDownloadParameters[] = {
@@ -98,8 +98,7 @@ Outcome upload(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   if (arguments.has("source") == arguments.has("content"))
     return errorResult("give either `source`, the address of a file, or `content`");
   const std::string path = arguments.text("path");
-  WriteOptions options{.reach = FileReach::sandbox};
-  if (arguments.flag("executable")) options.mode = 0755;
+  const WriteOptions options = writeOptions(arguments);
   Result<Uploaded> done = Uploaded{};
   if (arguments.has("source")) {
     const auto source = parseFileUri(arguments.text("source"));
@@ -110,23 +109,14 @@ Outcome upload(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     if (!from) return failure(call, from.error());
     done = copyFile(sandboxes, **from, *source, **sandbox, path, options);
   } else {
-    std::string content = arguments.text("content");
-    if (arguments.text("encoding") == "base64") {
-      auto bytes = decodeBase64(content);
-      if (!bytes) return errorResult("`content` is not valid base64");
-      content = std::move(*bytes);
-    }
-    done = writeContent(sandboxes, **sandbox, path, content, options);
+    const auto content = givenContent(arguments);
+    if (!content) return errorResult(content.error());
+    done = writeContent(sandboxes, **sandbox, path, *content, options);
   }
   if (!done) return failure(call, done.error());
-  const std::string uri = fileUri(**sandbox, path);
-  Json result = structuredResult(call, {{"sandbox_id", (*sandbox)->id()},
-                                        {"path", path},
-                                        {"size", done->size},
-                                        {"mime_type", done->type},
-                                        {"uri", uri}});
-  addLink(call, result, uri, path, done->type, done->size);
-  return result;
+  return fileResult(
+      call, **sandbox, {path, done->type, done->size},
+      {{"sandbox_id", (*sandbox)->id()}, {"path", path}, {"size", done->size}, {"mime_type", done->type}});
 }
 
 Outcome download(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {

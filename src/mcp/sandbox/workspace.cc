@@ -4,7 +4,7 @@
 #include <system_error>
 
 #include "base/deceptive_text.h"
-#include "mcp/protocol/uri.h"
+#include "base/percent.h"
 
 namespace caisson::mcp {
 namespace {

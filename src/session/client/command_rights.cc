@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
@@ -16,7 +15,7 @@
 #include "base/text.h"
 #include "plan/filesystem.h"
 #include "policy/decode/syntax.h"
-#include "sys/kernel_abi.h"
+#include "sys/privileges.h"
 #include "sys/raw_syscall.h"
 #include "sys/root_dir_resolve.h"
 
@@ -27,7 +26,8 @@ using sys::FileType;
 using sys::raw;
 using sys::RootDir;
 
-constexpr int kMaxFollowedLinks = 40;  // as the kernel's
+constexpr std::string_view kFileAccess = "file access";  // in errors
+constexpr int kMaxFollowedLinks = 40;                    // as the kernel's
 /// File systems whose files are interfaces of the kernel.
 constexpr unsigned long kKernelInterfaces[] = {
     PROC_SUPER_MAGIC, SYSFS_MAGIC,    CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC,
@@ -36,7 +36,7 @@ constexpr unsigned long kKernelInterfaces[] = {
     0x19800202 /* mqueue */};
 
 Error rightsError(std::string_view call, long result) {
-  return sysError(Stage::identity, call, "file access", static_cast<int>(-result));
+  return sysError(Stage::identity, call, kFileAccess, static_cast<int>(-result));
 }
 
 /// Of the calling thread only: raw system calls, since the C library changes all threads of the process.
@@ -46,15 +46,8 @@ Result<void> takeRights(int rules, uid_t id) {
     if (const long set = raw(SYS_setresgid, id, id, id); set < 0) return fail(rightsError("setresgid", set));
     if (const long set = raw(SYS_setresuid, id, id, id); set < 0) return fail(rightsError("setresuid", set));
   }
-  struct {
-    std::uint32_t version;
-    int pid;
-  } const header{sys::kCapabilityVersion3, 0};
-  struct {
-    std::uint32_t effective, permitted, inheritable;
-  } const none[2] = {};
-  if (const long set = raw(SYS_capset, &header, none); set < 0) return fail(rightsError("capset", set));
-  if (const long set = raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); set < 0) return fail(rightsError("prctl", set));
+  if (auto dropped = sys::dropCapabilities({.ambient = false, .object = kFileAccess}); !dropped) return dropped;
+  if (auto forbidden = sys::forbidNewPrivileges(kFileAccess); !forbidden) return forbidden;
   if (rules < 0) return {};
   const long entered = raw(SYS_landlock_restrict_self, rules, 0);
   return entered < 0 ? fail(rightsError("landlock_restrict_self", entered)) : Result<void>();
@@ -96,7 +89,7 @@ Result<void> runWithCommandRights(const sys::Fd& rules, uid_t payload_id, const 
     problem = error.code().value();
   }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  if (problem != 0) return fail(sysError(Stage::state, "pthread_create", "file access", problem));
+  if (problem != 0) return fail(sysError(Stage::state, "pthread_create", kFileAccess, problem));
   thread.join();
   return result;
 }

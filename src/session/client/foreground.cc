@@ -16,6 +16,7 @@
 #include "supervise/streams/handed_streams.h"
 #include "supervise/streams/stream_relay.h"
 #include "supervise/streams/terminal.h"
+#include "sys/pipe.h"
 
 extern char** environ;
 
@@ -95,12 +96,10 @@ Result<Fd> ForegroundCommand::makeStream(int stream) {
     if (!null) return fail(sysError(Stage::launch, "open", "/dev/null", errno));
     return null;
   }
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    return fail(sysError(Stage::launch, "pipe2", "", errno, "raise the limit on open files"));
-  }
-  Fd ours(stream == 0 ? ends[1] : ends[0]);
-  Fd theirs(stream == 0 ? ends[0] : ends[1]);
+  auto pipe = sys::makePipe(Stage::launch);
+  if (!pipe) return fail(pipe.error());
+  Fd ours = std::move(stream == 0 ? pipe->write : pipe->read);
+  Fd theirs = std::move(stream == 0 ? pipe->read : pipe->write);
   if (connection_.welcome().payload_id != 0) {  // otherwise the payload could not open its own /dev/stdout
     (void)!::fchown(theirs.get(), connection_.welcome().payload_id, connection_.welcome().payload_id);
   }

@@ -10,12 +10,14 @@
 #include <utility>
 
 #include "approval/owner.h"
+#include "base/version.h"
 #include "policy/decode/validate.h"
 #include "policy/limits.h"
 #include "session/client/foreground.h"
 #include "session/client/worker.h"
 #include "session/commit/recover.h"
 #include "session/store/rollback.h"
+#include "session/store/ttl.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
 
@@ -90,6 +92,13 @@ Result<void> SessionContext::reload() {
   auto answer = (*opened)->ask(MessageType::reload, {}, "session", id());
   if (!answer) return fail(answer.error());
   return {};
+}
+
+Result<void> SessionContext::checkProtocol() const {
+  if (!isAlive(directory_)) return {};
+  const auto opened = SupervisorConnection::open(directory_);
+  // Other errors, such as a supervisor that does not answer, are reported once the new rules are written.
+  return opened || !isOtherVersion(opened.error()) ? Result<void>() : fail(opened.error());
 }
 
 Result<std::optional<SupervisorConnection>> SessionContext::startSandbox() {
@@ -216,15 +225,13 @@ Result<RunResult> SessionContext::execOnce(const std::shared_ptr<Store>& store, 
 }
 
 Result<void> SessionContext::renew(double ttl_seconds) {
-  constexpr double kMaxTtl = 10.0 * 366 * 86400;
-  if (!(ttl_seconds > 0) || ttl_seconds > kMaxTtl) {
-    return fail(plainError(Stage::usage, "session renew", id(), "not a usable time", "give a time such as 30m or 2h"));
-  }
+  if (auto checked = checkTtl("session renew", id(), ttl_seconds); !checked) return checked;
   auto held = lock();
   if (!held) return fail(held.error());
+  auto opened = SupervisorConnection::open(directory_);
+  if (!opened && isOtherVersion(opened.error())) return fail(opened.error());  // before anything is written
   metadata_.setTtl(Moment::now(), ttl_seconds);
   if (auto written = writeMetadata(directory_, metadata_); !written) return written;
-  auto opened = SupervisorConnection::open(directory_);
   if (!opened) return fail(opened.error());
   if (!*opened) return {};
   auto asked = (*opened)->ask(MessageType::renew, codec::encode(Seconds{ttl_seconds}), "session renew", id());

@@ -146,6 +146,9 @@ class SessionContext {
   Result<std::optional<SupervisorConnection>> startSandbox();
   /// Makes the supervisor reread the metadata, if one runs.
   Result<void> reload();
+  /// An error if the sandbox runs and its supervisor speaks no version of the protocol that we speak. Called before
+  /// metadata are written that the supervisor has to reread.
+  [[nodiscard]] Result<void> checkProtocol() const;
   /// A client's path, made relative if it begins with /workspace and the workspace is shown at its own path, where
   /// /workspace is a link.
   [[nodiscard]] std::string_view withoutLink(std::string_view path) const;

@@ -140,6 +140,22 @@ class TreeCopy {
     return {};
   }
 
+  /// A file or link in the target that is made under a temporary name first.
+  struct NewEntry {
+    int parent = -1;  ///< its directory
+    std::string name, temporary;
+  };
+  /// Fills `entry` for the target path; its `parent` stays -1 if this one is left out. Call as the target's identity.
+  Result<void> prepare(const Pending& one, const std::string& path, NewEntry& entry) {
+    const auto parent = targetDirectory(path, entry.name);
+    if (!parent) return leaveOutOrFail(one, parent.error());
+    auto temporary = sys::unpredictableName();
+    if (!temporary) return fail(sysError(Stage::state, "getrandom", path, errno));
+    entry.parent = *parent;
+    entry.temporary = *std::move(temporary);
+    return {};
+  }
+
   Result<void> copyLink(const Pending& one) {
     if (one.below.empty()) {
       return fail(plainError(Stage::usage, "session cp", from_.path, "it is a link", "name what it leads to"));
@@ -154,28 +170,25 @@ class TreeCopy {
       return {};
     }
     const AsPayload identity(to_.identity);
-    std::string name;
     const std::string path = join(to_.path, one.below);
-    const auto parent = targetDirectory(path, name);
-    if (!parent) return leaveOutOrFail(one, parent.error());
-    const auto temporary = sys::unpredictableName();
-    if (!temporary) return fail(sysError(Stage::state, "getrandom", path, errno));
-    if (::symlinkat(target->c_str(), *parent, temporary->c_str()) != 0) {
+    NewEntry entry;
+    if (auto prepared = prepare(one, path, entry); !prepared || entry.parent < 0) return prepared;
+    if (::symlinkat(target->c_str(), entry.parent, entry.temporary.c_str()) != 0) {
       const Error error = sysError(Stage::state, "symlink", path, errno);
       if (endsCopy(error.sys_errno)) return fail(error);
       return leaveOutOrFail(one, error);
     }
-    return putInPlace(one, *parent, *temporary, name);
+    return putInPlace(one, entry);
   }
 
   /// Renames a temporary file to its final name. Never replaces a directory.
-  Result<void> putInPlace(const Pending& one, int parent, const std::string& temporary, const std::string& name) {
-    if (::renameat(parent, temporary.c_str(), parent, name.c_str()) == 0) {
+  Result<void> putInPlace(const Pending& one, const NewEntry& entry) {
+    if (::renameat(entry.parent, entry.temporary.c_str(), entry.parent, entry.name.c_str()) == 0) {
       ++report_.files;
       return {};
     }
     const int error = errno;
-    ::unlinkat(parent, temporary.c_str(), 0);
+    ::unlinkat(entry.parent, entry.temporary.c_str(), 0);
     return leaveOutOrFail(one, sysError(Stage::state, "replace", join(to_.path, one.below), error,
                                         error == EISDIR ? "a directory of this name is there" : ""));
   }
@@ -199,14 +212,12 @@ class TreeCopy {
       if (auto reserved = options_.reserve(data); !reserved) return reserved;
     }
     const AsPayload identity(to_.identity);
-    std::string name;
     const std::string path = join(to_.path, one.below);
-    const auto parent = targetDirectory(path, name);
-    if (!parent) return leaveOutOrFail(one, parent.error());
-    const auto temporary = sys::unpredictableName();
-    if (!temporary) return fail(sysError(Stage::state, "getrandom", path, errno));
+    NewEntry entry;
+    if (auto prepared = prepare(one, path, entry); !prepared || entry.parent < 0) return prepared;
     const mode_t mode = status.st_mode & kCopiedModeBits;
-    Fd target(::openat(*parent, temporary->c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    Fd target(
+        ::openat(entry.parent, entry.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     int error = target ? 0 : errno;
     bool cut = false;
     if (error == 0) error = write(source->get(), target.get(), extents, size, cut);
@@ -216,11 +227,11 @@ class TreeCopy {
       (void)::futimens(target.get(), times);
     }
     if (error != 0) {
-      if (target) ::unlinkat(*parent, temporary->c_str(), 0);
+      if (target) ::unlinkat(entry.parent, entry.temporary.c_str(), 0);
       if (endsCopy(error)) return fail(sysError(Stage::state, "write", path, error));
       return leaveOutOrFail(one, sysError(Stage::state, "write", path, error));
     }
-    if (auto placed = putInPlace(one, *parent, *temporary, name); !placed) return placed;
+    if (auto placed = putInPlace(one, entry); !placed) return placed;
     report_.bytes += data;
     if (cut) leaveOut(one.below, "it became shorter during the copy; its end is zeros in the copy");
     return {};

@@ -17,6 +17,7 @@
 #include "session/store/store.h"
 #include "session/supervisor/launcher.h"
 #include "sys/clone.h"
+#include "sys/pipe.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -89,10 +90,10 @@ std::string readAll(const sys::Fd& from, int milliseconds) {
 }  // namespace
 
 Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::string>& words, int pass) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::launch, "pipe2", "worker", errno));
-  sys::Fd ours(ends[0]);
-  const sys::Fd theirs(ends[1]);
+  auto pipe = sys::makePipe(Stage::launch, "worker");
+  if (!pipe) return fail(pipe.error());
+  sys::Fd ours = std::move(pipe->read);
+  const sys::Fd theirs = std::move(pipe->write);
   void* stack =
       ::mmap(nullptr, 2 * kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
   if (stack == MAP_FAILED) return fail(sysError(Stage::launch, "mmap", "worker", errno));

@@ -1,5 +1,7 @@
 #include "session/commit/git_index.h"
 
+#include "base/hex.h"
+
 namespace caisson::session {
 namespace {
 
@@ -9,15 +11,6 @@ std::uint32_t number(std::string_view bytes, std::size_t at) {
   std::uint32_t value = 0;
   for (std::size_t i = 0; i < 4; ++i) value = value << 8 | static_cast<unsigned char>(bytes[at + i]);
   return value;
-}
-
-std::string hexOf(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) {
-    text += "0123456789abcdef"[static_cast<unsigned char>(byte) >> 4];
-    text += "0123456789abcdef"[static_cast<unsigned char>(byte) & 15];
-  }
-  return text;
 }
 
 /// Takes a path of format 4: how much of the path before it to drop, then the rest of this one.
@@ -54,7 +47,7 @@ std::vector<IndexEntry> readIndex(std::string_view bytes) {
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::size_t before = rest.size();
     if (before < kStat + kId + 2) return entries;
-    IndexEntry entry{.id = hexOf(rest.substr(kStat, kId)), .size = number(rest, 36), .inode = number(rest, 20)};
+    IndexEntry entry{.id = hexText(rest.substr(kStat, kId)), .size = number(rest, 36), .inode = number(rest, 20)};
     entry.changed_s = number(rest, 0);
     entry.changed_ns = number(rest, 4);
     entry.modified_s = number(rest, 8);

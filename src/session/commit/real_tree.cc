@@ -7,6 +7,8 @@
 #include <cerrno>
 #include <vector>
 
+#include "sys/root_dir_resolve.h"
+
 namespace caisson::session {
 namespace {
 
@@ -16,19 +18,6 @@ using sys::FileType;
 
 Error failed(std::string_view call, const std::string& path, int error) {
   return sysError(Stage::state, call, path, error);
-}
-
-FileType typeOf(mode_t mode) {
-  switch (mode & S_IFMT) {
-    case S_IFREG: return FileType::regular;
-    case S_IFDIR: return FileType::directory;
-    case S_IFLNK: return FileType::link;
-    case S_IFIFO: return FileType::fifo;
-    case S_IFSOCK: return FileType::socket;
-    case S_IFCHR: return FileType::character_device;
-    case S_IFBLK: return FileType::block_device;
-    default: return FileType::unknown;
-  }
 }
 
 std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
@@ -41,7 +30,7 @@ std::string directoryOf(const std::string& path) {
 }
 
 FileInfo fileInfoOf(const struct stat& status) {
-  return {.type = typeOf(status.st_mode),
+  return {.type = sys::fileTypeOf(status.st_mode),
           .mode = status.st_mode & 07777U,
           .uid = status.st_uid,
           .gid = status.st_gid,

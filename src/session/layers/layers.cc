@@ -20,6 +20,7 @@
 #include "session/layers/steps.h"
 #include "session/network/network.h"
 #include "session/store/rollback.h"
+#include "session/store/ttl.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
 
@@ -214,13 +215,10 @@ Result<void> SessionContext::restore(std::string_view checkpoint, WhenBusy when_
 
 Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
   if (inLandlockTier(metadata_.policy)) return fail(noLayers("session fork", metadata_));
-  constexpr double kMaxTtl = 10.0 * 366 * 86400;
   if (!options.name.empty()) {
     if (auto checked = checkName("session fork", options.name); !checked) return fail(checked.error());
   }
-  if (!(options.ttl_seconds > 0) || options.ttl_seconds > kMaxTtl) {
-    return fail(plainError(Stage::usage, "session fork", "ttl", "not a usable time", "give a time such as 30m or 2h"));
-  }
+  if (auto checked = checkTtl("session fork", "ttl", options.ttl_seconds); !checked) return fail(checked.error());
   makeRoom();
   auto held = lock();
   if (!held) return fail(held.error());

@@ -127,6 +127,7 @@ Result<void> SessionContext::applyNetwork(Metadata after, const std::vector<egre
 Result<void> SessionContext::changeNetwork(bool allow, std::string_view pattern) {
   auto held = lock();
   if (!held) return fail(held.error());
+  if (auto checked = checkProtocol(); !checked) return checked;
   Metadata after = metadata_;
   policy::Network& network = after.policy.network;
   if (network.mode != policy::NetworkMode::proxy) {
@@ -161,6 +162,7 @@ Result<void> SessionContext::openHost(std::string_view pattern, HostTerm term, W
     // The egress must be started together with the sandbox.
     if (auto settled = settle("session network", when_busy); !settled) return settled;
   }
+  if (auto checked = checkProtocol(); !checked) return checked;
   if (auto noted = note("network", "allow " + text); !noted) return noted;
   if (metadata_.policy.network.mode == policy::NetworkMode::none) {
     // Programs would read what the offline sandbox left in the home: ~/.npmrc, ~/.gitconfig.

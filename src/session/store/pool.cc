@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "base/text.h"
+#include "session/store/ttl.h"
 #include "session/tier/tier_files.h"
 
 namespace caisson::session {
@@ -146,13 +147,10 @@ void Pool::putBack(std::shared_ptr<SessionContext> handle) {
 
 Result<std::shared_ptr<SessionContext>> Pool::take(const std::string& name, double ttl_seconds,
                                                    const SessionPool::BeforeHandOut& before) {
-  constexpr double kMaxTtl = 10.0 * 366 * 86400;
   if (!name.empty()) {
     if (auto checked = checkName("session create", name); !checked) return fail(checked.error());
   }
-  if (!(ttl_seconds > 0) || ttl_seconds > kMaxTtl) {
-    return fail(plainError(Stage::usage, "session create", "ttl", "not a usable time", "give a time above zero"));
-  }
+  if (auto checked = checkTtl("session create", "ttl", ttl_seconds); !checked) return fail(checked.error());
   auto handle = pop();
   if (!handle || !isAlive(handle->directory())) {
     if (handle) (void)store_->destroy(handle->id());

@@ -20,6 +20,7 @@
 #include "supervise/run_record.h"
 #include "supervise/weaker_rungs.h"
 #include "supervise/workspace/changes.h"
+#include "sys/pipe.h"
 
 namespace caisson::session {
 namespace {
@@ -75,15 +76,13 @@ Result<Fd> inputFile(const std::string& input) {
   return file;
 }
 
-Result<void> makePipe(Fd& read_end, Fd& write_end, const plan::Identity& identity) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) {
-    return fail(sysError(Stage::launch, "pipe2", "", errno, "raise the limit on open files"));
-  }
-  read_end = Fd(ends[0]);
-  write_end = Fd(ends[1]);
+Result<void> makeStreamPipe(Fd& read_end, Fd& write_end, const plan::Identity& identity) {
+  auto pipe = sys::makePipe(Stage::launch);
+  if (!pipe) return fail(pipe.error());
+  read_end = std::move(pipe->read);
+  write_end = std::move(pipe->write);
   if (identity.change_user) {  // otherwise the payload could not open its own /dev/stdout
-    (void)!::fchown(ends[0], identity.outside_uid, identity.outside_gid);
+    (void)!::fchown(read_end.get(), identity.outside_uid, identity.outside_gid);
   }
   return {};
 }
@@ -261,7 +260,7 @@ Result<void> Supervisor::prepareStreams(Command& command, Fd (&ends)[3]) {
   if (auto written = writeCommandFile(*logs_, command.exec, command.options.command); !written) return written;
   const plan::Identity& identity = command.plan->identity;
   if (command.options.keep_input) {
-    if (auto made = makePipe(ends[0], command.input, identity); !made) return made;
+    if (auto made = makeStreamPipe(ends[0], command.input, identity); !made) return made;
     if (auto written = writeFirstInput(command.input, command.options.input); !written) return written;
   } else {
     auto input = inputFile(command.options.input);
@@ -274,7 +273,7 @@ Result<void> Supervisor::prepareStreams(Command& command, Fd (&ends)[3]) {
         logs_->openFile(fileName(command.exec, stream == 0 ? ".out" : ".err"), {.flags = O_WRONLY | O_CREAT | O_TRUNC});
     if (!file) return caisson::fail(file.error());
     log.log = std::move(*file);
-    if (auto made = makePipe(log.pipe, ends[stream + 1], identity); !made) return made;
+    if (auto made = makeStreamPipe(log.pipe, ends[stream + 1], identity); !made) return made;
     ::fcntl(log.pipe.get(), F_SETFL, O_NONBLOCK);
     loop_.on(log.pipe.get(), POLLIN, [this, number = command.number, stream](short) { pumpLog(number, stream); });
   }

@@ -2,12 +2,11 @@
 
 #include <linux/capability.h>
 #include <linux/seccomp.h>
-#include <sys/prctl.h>
 
 #include <cerrno>
 
 #include "plan/own_filter.h"
-#include "sys/kernel_abi.h"
+#include "sys/privileges.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -158,34 +157,6 @@ constexpr std::string_view kProcessCalls[] = {
 constexpr std::uint64_t kKeptCapabilities = 1ULL << CAP_CHOWN | 1ULL << CAP_DAC_OVERRIDE | 1ULL << CAP_DAC_READ_SEARCH |
                                             1ULL << CAP_FOWNER | 1ULL << CAP_FSETID | 1ULL << CAP_PERFMON;
 
-Result<void> dropCapabilities() {
-  struct {
-    std::uint32_t version;
-    int pid;
-  } const header{sys::kCapabilityVersion3, 0};
-  struct {
-    std::uint32_t effective, permitted, inheritable;
-  } sets[2] = {};
-  if (const long got = sys::raw(SYS_capget, &header, sets); got < 0) {
-    return fail(sysError(Stage::identity, "capget", "supervisor", static_cast<int>(-got)));
-  }
-  // The bounding set first: shrinking it needs a capability that the last step drops.
-  for (int capability = 0; capability < 64; ++capability) {
-    if ((kKeptCapabilities >> capability & 1U) != 0) continue;
-    if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0) break;  // past the last one, or not root
-  }
-  ::prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-  for (int half = 0; half < 2; ++half) {
-    sets[half].permitted &= static_cast<std::uint32_t>(kKeptCapabilities >> (32 * half));
-    sets[half].effective = sets[half].permitted;
-    sets[half].inheritable = 0;
-  }
-  if (const long set = sys::raw(SYS_capset, &header, sets); set < 0) {
-    return fail(sysError(Stage::identity, "capset", "supervisor", static_cast<int>(-set)));
-  }
-  return {};
-}
-
 }  // namespace
 
 plan::SyscallFilter supervisorFilter() {
@@ -200,10 +171,9 @@ plan::SyscallFilter supervisorFilter() {
 }
 
 Result<void> confineSupervisor() {
-  if (auto dropped = dropCapabilities(); !dropped) return dropped;
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
-    return fail(sysError(Stage::identity, "prctl", "PR_SET_NO_NEW_PRIVS", errno));
-  }
+  auto dropped = sys::dropCapabilities({.keep = kKeptCapabilities, .bounding = true, .object = "supervisor"});
+  if (!dropped) return dropped;
+  if (auto forbidden = sys::forbidNewPrivileges(); !forbidden) return forbidden;
   auto program = plan::compile(supervisorFilter());
   if (!program) return fail(program.error());
   const sock_fprog code{static_cast<unsigned short>(program->size()), program->data()};

@@ -18,6 +18,7 @@
 #include "supervise/syscalls/set_id_bits.h"
 #include "sys/deadline.h"
 #include "sys/descriptor_limit.h"
+#include "sys/pipe.h"
 
 // In the namespace of the type, so that codec.h finds it.
 namespace caisson::supervise {
@@ -253,10 +254,10 @@ Result<void> Launcher::remount(int init_pidfd, int layer, const OverlayOptions& 
 }
 
 Result<supervise::LiveMask> Launcher::mask(int init_pidfd, const supervise::MaskTarget& target) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::mounts, "pipe2", target.path, errno));
-  sys::Fd ours(ends[0]);
-  const sys::Fd theirs(ends[1]);
+  auto pipe = sys::makePipe(Stage::mounts, target.path);
+  if (!pipe) return fail(pipe.error());
+  sys::Fd ours = std::move(pipe->read);
+  const sys::Fd theirs = std::move(pipe->write);
   if (!socket_ ||
       sendPacket(socket_.get(), MessageType::mask, codec::encode(target), {init_pidfd, theirs.get()}, false) != 0) {
     return fail(launcherGone());
@@ -266,10 +267,11 @@ Result<supervise::LiveMask> Launcher::mask(int init_pidfd, const supervise::Mask
 
 std::optional<supervise::ClosedMeasure> Launcher::measure(int directory, const supervise::TreeBounds& bounds,
                                                           int sandbox) {
-  int ends[2];
-  if (!socket_ || !bounds.deadline || ::pipe2(ends, O_CLOEXEC) != 0) return std::nullopt;
-  sys::Fd ours(ends[0]);
-  const sys::Fd theirs(ends[1]);
+  if (!socket_ || !bounds.deadline) return std::nullopt;
+  auto pipe = sys::makePipe(Stage::state);
+  if (!pipe) return std::nullopt;
+  sys::Fd ours = std::move(pipe->read);
+  const sys::Fd theirs = std::move(pipe->write);
   MeasureOptions options{.bytes = bounds.bytes, .inodes = bounds.inodes, .has_since = bounds.since.has_value()};
   options.timeout_ms = static_cast<std::uint64_t>(std::max(0, sys::millisecondsUntil(*bounds.deadline)));
   if (bounds.since) {

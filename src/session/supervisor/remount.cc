@@ -13,6 +13,7 @@
 
 #include "sys/fd.h"
 #include "sys/kernel_abi.h"
+#include "sys/pipe.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -66,10 +67,10 @@ constexpr const char* kStepNames[] = {"setns", "fchdir", "umount2", "fsconfig", 
 }  // namespace
 
 Result<void> remountOverlay(int init_pidfd, int layer, const OverlayOptions& options) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::mounts, "pipe2", "remount", errno));
-  const sys::Fd ours(ends[0]);
-  sys::Fd theirs(ends[1]);
+  auto pipe = sys::makePipe(Stage::mounts, "remount");
+  if (!pipe) return fail(pipe.error());
+  const sys::Fd ours = std::move(pipe->read);
+  sys::Fd theirs = std::move(pipe->write);
   const long child = raw(SYS_clone, SIGCHLD, 0, 0, 0, 0);
   if (child == 0) remountInside(init_pidfd, layer, options, theirs.get());
   theirs.reset();

@@ -14,6 +14,7 @@
 #include <chrono>
 
 #include "host/subordinate_ids.h"
+#include "sys/pipe.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
@@ -49,16 +50,6 @@ struct Child {
   }
 };
 
-struct Pipe {
-  Fd read, write;
-};
-
-Result<Pipe> makePipe() {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::state, "pipe2", "", errno));
-  return Pipe{Fd(ends[0]), Fd(ends[1])};
-}
-
 /// The identity of a sandbox with all ids of the caller.
 Result<plan::Identity> mappedIdentity() {
   const plan::SubordinateIds ids = host::observeSubordinateIds(::geteuid(), ::getegid());
@@ -86,8 +77,8 @@ Result<void> claim(int directory, TreeBounds bounds) {
   auto identity = mappedIdentity();
   if (!identity && !found.foreign) return {};  // what is hidden is closed to its owner only: the caller
   if (!identity) return fail(identity.error());
-  auto mapped = makePipe();
-  auto report = makePipe();
+  auto mapped = sys::makePipe(Stage::state);
+  auto report = sys::makePipe(Stage::state);
   if (!mapped || !report) return fail(mapped ? report.error() : mapped.error());
   bounds.owner = 0;  // the caller, in the child's user namespace
   bounds.give_to_owner = true;

@@ -16,6 +16,7 @@
 
 #include "base/syscall_names.h"
 #include "plan/workspace.h"
+#include "supervise/syscalls/link_target.h"
 #include "sys/change_mode.h"
 #include "sys/descriptor_path.h"
 #include "sys/effective_ids.h"
@@ -185,17 +186,7 @@ FileAttributes::Found FileAttributes::find(std::string path, bool follow) const 
     struct stat status{};
     if (::fstat(object->get(), &status) != 0) return {.object = {}, .error = errno};
     if (!follow || !S_ISLNK(status.st_mode)) return {.object = std::move(*object), .error = 0};
-    char text[PATH_MAX];
-    const ssize_t length = ::readlinkat(object->get(), "", text, sizeof(text));
-    if (length <= 0 || length == sizeof(text)) return {.object = {}, .error = ENAMETOOLONG};
-    const std::string_view to(text, static_cast<std::size_t>(length));
-    while (path.ends_with('/')) path.pop_back();
-    if (to.starts_with('/')) {
-      path = to;
-    } else {
-      path.replace(path.rfind('/') + 1, std::string::npos, to);
-    }
-    if (path.size() >= PATH_MAX) return {.object = {}, .error = ENAMETOOLONG};
+    if (const int error = followLinkAt(object->get(), path); error != 0) return {.object = {}, .error = error};
   }
   return {.object = {}, .error = ELOOP};
 }

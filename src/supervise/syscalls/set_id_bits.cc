@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/syscall_names.h"
+#include "supervise/syscalls/link_target.h"
 #include "sys/change_mode.h"
 #include "sys/kernel_file.h"
 #include "sys/process_view.h"
@@ -63,17 +64,7 @@ Target pathTarget(pid_t process, std::string path, bool follow) {
     struct stat status{};
     if (::fstat(object->get(), &status) != 0) return failed(errno);
     if (!follow || !S_ISLNK(status.st_mode)) return {std::move(*object), 0};
-    char text[PATH_MAX];
-    const ssize_t length = ::readlinkat(object->get(), "", text, sizeof(text));
-    if (length <= 0 || length == sizeof(text)) return failed(ENAMETOOLONG);
-    const std::string_view to(text, static_cast<std::size_t>(length));
-    while (path.ends_with('/')) path.pop_back();
-    if (to.starts_with('/')) {
-      path = to;
-    } else {
-      path.replace(path.rfind('/') + 1, std::string::npos, to);
-    }
-    if (path.size() >= PATH_MAX) return failed(ENAMETOOLONG);
+    if (const int error = followLinkAt(object->get(), path); error != 0) return failed(error);
   }
   return failed(ELOOP);
 }

@@ -15,6 +15,7 @@
 
 #include "supervise/processes/process_tree.h"
 #include "sys/kernel_abi.h"
+#include "sys/pipe.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::supervise {
@@ -99,10 +100,10 @@ long startMaskHelper(int pidfd, const MaskTarget& target, int report) {
 Result<LiveMask> LiveMask::start(pid_t init, const MaskTarget& target) {
   const Fd process = anyProcess(init);
   if (!process) return fail(sysError(Stage::mounts, "setns", target.path, ESRCH));
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) return fail(sysError(Stage::mounts, "pipe2", target.path, errno));
-  Fd ours(ends[0]);
-  const Fd theirs(ends[1]);
+  auto pipe = sys::makePipe(Stage::mounts, target.path);
+  if (!pipe) return fail(pipe.error());
+  Fd ours = std::move(pipe->read);
+  const Fd theirs = std::move(pipe->write);
   const long helper = startMaskHelper(process.get(), target, theirs.get());
   if (helper < 0) return fail(sysError(Stage::mounts, "clone", target.path, static_cast<int>(-helper)));
   return LiveMask(static_cast<pid_t>(helper), std::move(ours));

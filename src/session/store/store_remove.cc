@@ -1,0 +1,114 @@
+// Removes one session with its files, and layers that no session uses any more.
+#include <cerrno>
+
+#include "session/client/connection.h"
+#include "session/commit/recover.h"
+#include "session/layers/root_layers.h"
+#include "session/layers/steps.h"
+#include "session/sandbox.h"
+#include "session/store/store.h"
+#include "session/store/store_files.h"
+#include "session/tier/tier_files.h"
+#include "supervise/disk/foreign_files.h"
+
+namespace caisson::session {
+
+Result<void> Store::destroy(const std::string& id) { return destroy(id, false); }
+
+Result<void> Store::destroy(const std::string& id, bool only_expired) {
+  auto directory = paths_.sessions().enter(id);
+  if (!directory) return fail(directory.error().sys_errno == ENOENT ? noSuchSession("destroy", id) : directory.error());
+  auto lock = lockFile(*directory, kLockFile, true);
+  if (!lock) return fail(lock.error());
+  if (!isCurrent(paths_, id, *directory)) return fail(noSuchSession("destroy", id));
+  if (only_expired) {
+    const auto current = cache_->read(*directory);
+    if (current && current->secondsLeft(Moment::now()) > 0)
+      return fail(noSuchSession("destroy", id));  // renewed meanwhile
+  }
+  releaseReserve(*directory);
+  if (isCommitPending(*directory)) {
+    if (const auto found = cache_->read(*directory)) (void)recoverCommit(*directory, found->workspace);
+  }
+  if (auto ended = endSandbox(*directory); !ended) return ended;
+  step("destroy: ended");
+  auto all = paths_.lockAll();
+  if (!all) return fail(all.error());
+  const auto metadata = cache_->read(*directory);
+  // From here on it is destroyed for all callers; after a crash the next clean-up removes the rest.
+  const std::string gone = std::string(kGone) + id;
+  if (auto renamed = paths_.sessions().rename(id, gone, false); !renamed) return renamed;
+  step("destroy: hidden");
+  if (metadata && !metadata->name.empty()) {
+    const std::string name = std::string(kNames) + "/" + metadata->name;
+    if (auto holder = paths_.sessions().readFile(name, 64); holder && *holder == id) {
+      (void)paths_.sessions().remove(name);
+    }
+  }
+  if (auto removed = removeStore(metadata ? metadata->family : id, id); !removed) return removed;
+  step("destroy: layers removed");
+  cache_->forget(*directory);
+  return supervise::removeForeignTree(paths_.sessions(), gone);
+}
+
+void Store::dropUnusedLayers(const std::string& family) {
+  if (auto all = paths_.lockAll()) dropUnusedLayersLocked(family);
+}
+
+void Store::dropUnusedLayersLocked(const std::string& family) {
+  auto sessions = paths_.sessions().list("");
+  if (!sessions) return;
+  std::set<std::string> used{"lower", "mask"};
+  for (const sys::DirectoryEntry& entry : *sessions) {
+    if (!isId(entry.name) && !entry.name.starts_with(kNew)) continue;
+    auto directory = paths_.sessions().enter(entry.name);
+    if (!directory) continue;
+    const auto metadata = cache_->read(*directory);
+    if (!metadata) return;  // its layers are unknown
+    if (metadata->family != family) continue;
+    for (std::string& layer : metadata->mountedLayers()) used.insert(std::move(layer));
+    for (const Checkpoint& one : metadata->checkpoints) {
+      used.insert(one.frozen.begin(), one.frozen.end());
+      if (one.root) used.insert(one.root->begin(), one.root->end());
+    }
+    // A running sandbox still has its layers mounted, even if the list changed since.
+    if (const auto init = readInitRecord(*directory)) used.insert(init->layers.begin(), init->layers.end());
+  }
+  for (const std::string& directory : {family, rootsOf(family)}) {
+    const auto layers = paths_.stores().list(directory);
+    for (const sys::DirectoryEntry& entry : layers ? *layers : std::vector<sys::DirectoryEntry>{}) {
+      const std::string layer = entry.name.substr(0, entry.name.find('.'));
+      if (used.contains(layer)) continue;
+      (void)supervise::renameForeign(paths_.stores(), directory + "/" + entry.name,
+                                     std::string(kTrash) + directory + "." + entry.name);
+    }
+  }
+}
+
+Result<void> Store::removeStore(const std::string& family, const std::string& id) {
+  if (auto removed = removeTierFiles(id); !removed) return removed;
+  auto infos = paths_.sessions().list("");
+  if (!infos) return fail(infos.error());
+  for (const sys::DirectoryEntry& entry : *infos) {
+    if (!isId(entry.name) || entry.name == id) continue;
+    auto other = paths_.sessions().enter(entry.name);
+    if (!other) continue;
+    auto metadata = cache_->read(*other);
+    if (!metadata || metadata->family == family) {  // still used, or unknown
+      dropUnusedLayersLocked(family);
+      return {};
+    }
+  }
+  if (auto removed = supervise::removeForeignTree(paths_.stores(), rootsOf(family)); !removed) return removed;
+  return supervise::removeForeignTree(paths_.stores(), family);
+}
+
+void Store::emptyTrash() {
+  const auto entries = paths_.stores().list("");
+  if (!entries) return;
+  for (const sys::DirectoryEntry& entry : *entries) {
+    if (entry.name.starts_with(kTrash)) (void)supervise::removeForeignTree(paths_.stores(), entry.name);
+  }
+}
+
+}  // namespace caisson::session
