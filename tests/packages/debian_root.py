@@ -40,7 +40,7 @@ def archive(suite: str, packages: str = PACKAGES, kind: str = "root") -> pathlib
         CACHE.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}")
         done = subprocess.run(["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--format=tar", f"--include={packages}",
-                               f"--architectures={ARCHITECTURE}", *(["--skip=check/qemu"] if CROSS else []),
+                               f"--architectures={ARCHITECTURE}", *(["--skip=check/qemu,chroot/mount/proc,chroot/mount/sys"] if CROSS else []),
                                "--dpkgopt=force-unsafe-io", f'--customize-hook=chroot "$1" useradd -m -u 1000 -s /bin/bash {USER}',
                                suite, temporary, "-"], input=sources(suite), capture_output=True, text=True, check=False)
         if done.returncode != 0:
