@@ -61,11 +61,11 @@ install: ## install to PREFIX (/usr/local), below DESTDIR if given
 	@sh scripts/build.sh release
 	@DESTDIR="$(DESTDIR)" cmake --install build --prefix "$(PREFIX)"
 
-dist: ## packages of this architecture into dist/ (ARTEFACTS="tarball deb npm wheel image" for some)
-	@sh scripts/dist.sh $(ARTEFACTS)
+dist: ## packages into dist/ (ARTEFACTS="tarball deb npm wheel image" for some; ARCH=amd64 or arm64: cross-built, beside those of this machine)
+	@sh scripts/dist.sh $(if $(ARCH),--arch $(ARCH)) $(ARTEFACTS)
 
-test-packages: ## as root: build the packages, then install, use and remove them in fresh Debian roots (SUITES="release")
-	@sh scripts/test_packages.sh $(SUITES)
+test-packages: ## as root: build the packages, then install, use and remove them in fresh Debian roots (SUITES="release"; ARCH=amd64 or arm64: those of it, in emulated machines)
+	@sh scripts/test_packages.sh $(if $(ARCH),--arch $(ARCH)) $(SUITES)
 
 debug: ## debug build in build-debug/, and its tests
 	@sh scripts/test.sh debug
@@ -124,7 +124,7 @@ surface-lists: ## write the generated lists of docs/syscalls.md anew
 	@sh scripts/build.sh --tests release && sh scripts/surface.sh lists
 
 clean: ## remove every build directory
-	@rm -rf build build-debug build-asan build-tsan build-clang build-fuzz build-fuzz-quick build-dist build-amd64 build-arm64
+	@rm -rf build build-debug build-asan build-tsan build-clang build-fuzz build-fuzz-quick build-dist build-dist-amd64 build-dist-arm64 build-amd64 build-arm64
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile

@@ -62,7 +62,7 @@ install(FILES packaging/seccomp/caisson.json DESTINATION ${CMAKE_INSTALL_DATADIR
 install(PROGRAMS packaging/seccomp/make_profile.py DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson/seccomp)
 install(FILES packaging/container/Containerfile DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson/container)
 
-# The licences of what was linked, from the link maps and the package database of this machine.
+# The licences of what was linked, from the link maps and the database of packages.
 install(CODE "
   set(made \"${PROJECT_BINARY_DIR}/generated/NOTICE\")
   execute_process(COMMAND python3 -B \"${PROJECT_SOURCE_DIR}/packaging/dist/notice.py\" \"${PROJECT_BINARY_DIR}\"

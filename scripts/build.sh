@@ -1,6 +1,7 @@
 #!/bin/sh
 # build.sh [--once] [--tests] [--bench] PRESET [TARGET...]: installs what is missing, configures, builds.
 # --once: nothing to do if another process built the first TARGET while we waited for the lock.
+# Below tests/vm/toolchain.sh it builds for another architecture, in BUILD-DIRECTORY-ARCHITECTURE.
 # Progress goes to standard error, everything to <build directory>/build.log.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
@@ -20,6 +21,7 @@ done
 preset=$1
 shift
 case $preset in release) dir=$root/build ;; *) dir=$root/build-$preset ;; esac
+dir=$dir${CAISSON_CROSS:+-$CAISSON_CROSS}
 
 own_build_directory "$dir"
 lock_build_directory "$dir"
@@ -55,7 +57,7 @@ if [ -n "$bench" ]; then want_bench=ON; fi
 if [ -n "$image" ] && [ -f "$dir/build.ninja" ] && ! grep -q caisson-image "$dir/build.ninja"; then rm "$dir/build.ninja"; fi
 if [ ! -f "$dir/build.ninja" ] || ! cached "CAISSON_TESTS:BOOL=$want_tests" || ! cached "CAISSON_BENCH:BOOL=$want_bench"; then
   say "configuring ${dir##*/} ($preset)"
-  if ! (cd "$root" && cmake --preset "$preset" -DCAISSON_TESTS=$want_tests -DCAISSON_BENCH=$want_bench) >>"$log" 2>&1; then
+  if ! (cd "$root" && cmake --preset "$preset" -B "$dir" -DCAISSON_TESTS=$want_tests -DCAISSON_BENCH=$want_bench) >>"$log" 2>&1; then
     tail -n 30 "$log" >&2
     die "cmake failed (log: $log)"
   fi

@@ -1,12 +1,20 @@
 #!/bin/sh
-# dist.sh [ARTEFACT...]: builds the packages of this machine's architecture into dist/. The artefacts are tarball, deb,
-# npm, wheel and image; all of them unless some are named. The same commit gives the same bytes in any directory.
+# dist.sh [--arch ARCHITECTURE] [ARTEFACT...]: builds packages into dist/. The artefacts are tarball, deb, npm, wheel and
+# image; all of them unless some are named. The same commit gives the same bytes in any directory.
+# --arch: for amd64 or arm64; those of an architecture other than this machine's are put beside its own.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
+if [ "${1:-}" = --arch ]; then
+  arch=$2
+  shift 2
+  sh "$root/scripts/install_dependencies.sh" build image dist
+  run_for "$arch" sh "$0" "$@"
+fi
 . "$root/packaging/dist/lib.sh"
 
 if [ $# = 0 ]; then
-  rm -rf "$output" # nothing of an earlier version stays beside the new packages
+  # Nothing of an earlier version stays beside the new packages.
+  if [ -z "${CAISSON_CROSS:-}" ]; then rm -rf "$output"; fi
   for artefact in tarball deb npm wheel image; do
     if [ -f "$root/packaging/dist/$artefact.sh" ]; then set -- "$@" "$artefact"; fi
   done
@@ -15,13 +23,22 @@ for artefact in "$@"; do
   [ -f "$root/packaging/dist/$artefact.sh" ] || die "unknown artefact \"$artefact\": expected tarball, deb, npm, wheel or image"
 done
 
+commit=$(sh "$root/packaging/dist/commit.sh" id)
+bill=$output/caisson-$version-linux-$machine.spdx.json
+for other in "$output"/*.spdx.json; do
+  if [ -f "$other" ] && [ "$other" != "$bill" ] && ! grep -qF "commit $commit" "$other"; then
+    die "${other##*/} is of another commit
+  try: remove $output, then build for all architectures"
+  fi
+done
+
 sh "$root/scripts/install_dependencies.sh" dist
 sh "$root/scripts/build.sh" dist caisson caisson-mcp caisson-server caisson-broker caisson-image caisson-unpack caisson_library
 mkdir -p "$work" "$output"
 rm -rf "$stage"
 DESTDIR=$stage cmake --install "$build" --prefix /usr --strip >"$build/install.log" ||
   die "cmake --install failed (log: $build/install.log)"
-python3 -B "$root/packaging/dist/sbom.py" "$build" "$stage/usr" "$version" "$(sh "$root/packaging/dist/commit.sh" id)" \
+python3 -B "$root/packaging/dist/sbom.py" "$build" "$stage/usr" "$version" "$commit" \
   "$SOURCE_DATE_EPOCH" "$stage/usr/share/caisson/sbom.spdx.json"
 make_manifest "$stage/usr" MANIFEST
 set_times "$stage"
@@ -31,7 +48,11 @@ for artefact in "$@"; do
   sh "$root/packaging/dist/$artefact.sh"
 done
 
-cp "$stage/usr/share/caisson/sbom.spdx.json" "$output/caisson-$version-linux-$machine.spdx.json"
+if [ -n "${CAISSON_CROSS:-}" ] && [ -f "$output/SHA256SUMS" ]; then
+  (cd "$output" && grep -v -e "$machine" -e "$deb_arch" -e "linux-$npm_arch" SHA256SUMS | sha256sum --check --quiet --strict) ||
+    die "a package for every architecture differs from the one that this machine's build made"
+fi
+cp "$stage/usr/share/caisson/sbom.spdx.json" "$bill"
 sh "$root/packaging/dist/sign.sh" --public "$output/caisson-signing.pub"
 rm -f "$output/SHA256SUMS" "$output/SHA256SUMS.sig"
 (cd "$output" && find . -type f -printf '%P\0' | sort -z | xargs -0 sha256sum) >"$work/SHA256SUMS"

@@ -24,6 +24,14 @@ packages_of() {
   done
 }
 
+# run_for ARCHITECTURE COMMAND...: becomes a command that can build and start programs of that architecture (amd64, arm64).
+run_for() {
+  arch=$1
+  shift
+  if [ "$arch" = "$(dpkg --print-architecture)" ]; then exec "$@"; fi
+  exec bash "$root/tests/vm/toolchain.sh" "$arch" bash "$root/tests/vm/emulate.sh" "$@"
+}
+
 # Prepares directory $1 for a build, or reports whose it is.
 own_build_directory() {
   if [ ! -d "$1" ] && ! mkdir -p "$1" 2>/dev/null; then

@@ -1,8 +1,16 @@
 #!/bin/sh
-# test_packages.sh [SUITE...]: builds the packages and runs tests/packages/SUITE_test.*, all of them unless some are
-# named. Exit 1 if a test failed. CAISSON_DIST_READY=1: dist/ is up to date already.
+# test_packages.sh [--arch ARCHITECTURE] [SUITE...]: builds the packages and runs tests/packages/SUITE_test.*, all of them
+# unless some are named. Exit 1 if a test failed. CAISSON_DIST_READY=1: dist/ is up to date already.
+# --arch: amd64 or arm64. Of the other architecture's packages: debian (lintian, booted machines) and release.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
+if [ "${1:-}" = --arch ]; then
+  arch=$2
+  shift 2
+  sh "$root/scripts/install_dependencies.sh" build image dist packages
+  run_for "$arch" sh "$0" "$@"
+fi
+if [ $# = 0 ] && [ -n "${CAISSON_CROSS:-}" ]; then set -- debian release; fi
 if [ $# = 0 ]; then
   for file in "$root"/tests/packages/*_test.*; do
     name=${file##*/}

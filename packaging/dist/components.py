@@ -2,12 +2,14 @@
 
 A package is "static" if the program contains object code of one of its archives, "header" if an object of ours was
 compiled with one of its headers and no archive was linked, "dynamic" if the program loads one of its libraries.
+In a build for another architecture the packages are those of CAISSON_SYSROOT (tests/vm/toolchain.sh).
 """
 import os
 import pathlib
 import re
 import subprocess
 
+SYSROOT = os.environ.get("CAISSON_SYSROOT", "")
 PROGRAMS = ("caisson", "caisson-broker", "caisson-commands", "caisson-image", "caisson-mcp", "caisson-server", "caisson-unpack")
 
 # SPDX expressions of the code that ends up in a program, by source package. Debian's copyright files also list build
@@ -34,6 +36,10 @@ LICENCES = {
 
 def run(*command, check=True):
     return subprocess.run(command, check=check, capture_output=True, text=True).stdout
+
+
+def query(*arguments, check=True):
+    return run("dpkg-query", f"--admindir={SYSROOT}/var/lib/dpkg", *arguments, check=check)
 
 
 def licence_of(source):
@@ -68,18 +74,18 @@ class Packages:
         return {self._owner[os.path.realpath(path)] for path in paths}
 
     def _ask(self, paths, prefix=""):
-        for line in run("dpkg-query", "--search", *paths, check=False).splitlines():
+        for line in query("--search", *paths, check=False).splitlines():
             names, _, path = line.partition(": ")
             if not line.startswith("diversion "):
                 self._owner[prefix + path] = names.split(",")[0].strip()
 
     def facts(self, package):
         if package not in self._facts:
-            fields = run("dpkg-query", "--show", "--showformat=${Package}\n${Version}\n${source:Package}\n${Homepage}\n", package)
+            fields = query("--show", "--showformat=${Package}\n${Version}\n${source:Package}\n${Homepage}\n", package)
             name, version, source, homepage = fields.split("\n")[:4]
             self._facts[package] = {"package": name, "version": version, "source": source, "homepage": homepage,
                                     "licence": licence_of(source),
-                                    "copyright_file": os.path.realpath(f"/usr/share/doc/{name}/copyright")}
+                                    "copyright_file": os.path.realpath(f"{SYSROOT}/usr/share/doc/{name}/copyright")}
         return self._facts[package]
 
 
@@ -95,16 +101,11 @@ def linked_archives(map_file, build):
 
 
 def loaded_libraries(program):
-    """The shared libraries that the program names, as files of this machine."""
-    if "NEEDED" not in run("readelf", "--dynamic", "--wide", str(program)):
-        return set()
-    names = set(re.findall(r"NEEDED.*\[(.+)\]", run("readelf", "--dynamic", "--wide", str(program))))
-    found = set()
-    for line in run("ldd", str(program)).splitlines():
-        match = re.match(r"\s*(\S+) => (/\S+)|\s*(/\S+) \(", line)
-        if match and (match[1] in names or (match[3] and os.path.basename(match[3]) in names)):
-            found.add(match[2] or match[3])
-    return found
+    """The shared libraries that the program names, as files."""
+    machine = {"AArch64": "aarch64", "Advanced Micro Devices X86-64": "x86_64"}
+    header = run("readelf", "--file-header", "--dynamic", "--wide", str(program))
+    folder = f"{SYSROOT}/lib/{machine[re.search('Machine: +(.+)', header)[1]]}-linux-gnu"
+    return {f"{folder}/{name}" for name in re.findall(r"NEEDED.*\[(.+)\]", header)}
 
 
 def headers_by_object(build):
@@ -114,7 +115,7 @@ def headers_by_object(build):
         if line and not line.startswith(" "):
             current = line.split(":")[0]
             headers[current] = set()
-        elif current and line.strip().startswith("/usr/"):
+        elif current and line.strip().startswith(f"{SYSROOT}/usr/"):
             headers[current].add(line.strip())
     return headers
 

@@ -6,6 +6,7 @@ set -eu
 
 templates=$root/packaging/debian
 maintainer='caisson maintainers <maintainers@caisson.invalid>'
+database=${CAISSON_SYSROOT:-}/var/lib/dpkg
 command -v dpkg-shlibdeps >/dev/null || die "dpkg-shlibdeps is missing: install dpkg-dev"
 folder=$(scratch deb)
 
@@ -31,7 +32,8 @@ shared_libraries() {
   mkdir -p "$folder/shlibs/debian"
   printf 'Source: caisson\n\nPackage: %s\nArchitecture: any\n' "$1" >"$folder/shlibs/debian/control"
   # shellcheck disable=SC2086
-  (cd "$folder/shlibs" && dpkg-shlibdeps -O $programs >depends 2>errors) ||
+  (cd "$folder/shlibs" && DEB_HOST_ARCH=$deb_arch dpkg-shlibdeps --admindir="$database" \
+    -l"${CAISSON_SYSROOT:-}/usr/lib/$machine-linux-gnu" -O $programs >depends 2>errors) ||
     die "dpkg-shlibdeps failed: $(cat "$folder/shlibs/errors")"
   sed -n 's/^shlibs:Depends=//p' "$folder/shlibs/depends"
 }
@@ -99,13 +101,13 @@ finish caisson-server ""
 
 take libcaisson-dev usr/include usr/lib
 put libcaisson-dev "$stage/usr/share/doc/caisson/NOTICE" /usr/share/doc/libcaisson-dev/NOTICE
-strip --strip-debug --enable-deterministic-archives --remove-section=.comment --remove-section=.note "$folder"/libcaisson-dev/usr/lib/libcaisson.a
-# What the library still needs when it is linked: the packages that have these files here.
+"${CAISSON_CROSS:+$machine-linux-gnu-}strip" --strip-debug --enable-deterministic-archives --remove-section=.comment --remove-section=.note "$folder"/libcaisson-dev/usr/lib/libcaisson.a
+# What the library still needs when it is linked: the packages that have these files.
 libraries=
 for name in $(sed -n 's/.*INTERFACE_LINK_LIBRARIES "\([^"]*\)".*/\1/p' "$folder/libcaisson-dev/usr/lib/cmake/caisson/caissonConfig.cmake" |
   tr ';' ' '); do
   case $name in *::*) continue ;; esac
-  owner=$(dpkg-query -S "*/lib$name.a" | head -n 1 | cut -d: -f1)
+  owner=$(dpkg-query --admindir="$database" -S "*/lib$name.a" | head -n 1 | cut -d: -f1)
   libraries="$libraries${libraries:+, }$owner"
 done
 finish libcaisson-dev "$libraries"

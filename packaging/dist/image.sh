@@ -14,6 +14,7 @@ if [ ! -e "$base" ]; then
   # The time is fixed, not that of the commit: all commits share the root.
   package_sources bookworm bookworm-updates bookworm-security |
     SOURCE_DATE_EPOCH=1700000000 mmdebstrap --quiet --format=tar --variant=minbase --include=ca-certificates \
+      --architectures="$deb_arch" ${CAISSON_CROSS:+--skip=check/qemu,chroot/mount/proc,chroot/mount/sys} \
       --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' --dpkgopt='path-exclude=/usr/share/locale/*' \
       --dpkgopt='path-exclude=/usr/share/info/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
       --dpkgopt='path-include=/usr/share/doc/*/copyright' bookworm "$base.$$" - || {

@@ -9,14 +9,14 @@ if [ -z "${root:-}" ]; then
   }
 fi
 version=$(sed -n 's/^project(caisson VERSION \([0-9.]*\) .*/\1/p' "$root/CMakeLists.txt")
-machine=$(uname -m)
-case $machine in
-  aarch64) deb_arch=arm64 npm_arch=arm64 image_arch=arm64 ;;
-  x86_64) deb_arch=amd64 npm_arch=x64 image_arch=amd64 ;;
-  *) die "no packages for $machine: expected aarch64 or x86_64" ;;
+# CAISSON_CROSS: below tests/vm/toolchain.sh, the other architecture that is built for.
+case ${CAISSON_CROSS:-$(uname -m)} in
+  arm64 | aarch64) machine=aarch64 deb_arch=arm64 npm_arch=arm64 image_arch=arm64 ;;
+  amd64 | x86_64) machine=x86_64 deb_arch=amd64 npm_arch=x64 image_arch=amd64 ;;
+  *) die "no packages for $(uname -m): expected aarch64 or x86_64" ;;
 esac
 # Set by a caller that builds elsewhere (tests/packages); everybody else uses the defaults.
-build=${CAISSON_DIST_BUILD:-$root/build-dist}
+build=${CAISSON_DIST_BUILD:-$root/build-dist${CAISSON_CROSS:+-$CAISSON_CROSS}}
 output=${CAISSON_DIST_OUTPUT:-$root/dist}
 # The installed tree below a root: $stage/usr/bin/caisson and so on.
 stage=$build/stage

@@ -17,6 +17,9 @@ SOURCE = HERE.parents[1]
 OUTPUT = pathlib.Path(os.environ.get("CAISSON_DIST_OUTPUT", SOURCE / "dist"))
 CACHE = pathlib.Path(os.environ.get("CAISSON_PACKAGES_CACHE")
                      or pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "caisson-packages")
+# Set for packages of another architecture than this machine's (tests/vm/toolchain.sh).
+CROSS = os.environ.get("CAISSON_CROSS")
+ARCHITECTURE = CROSS or {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
 SUITES = ("bookworm", "trixie")
 PACKAGES = "make,nodejs,npm,pipx,procps,python3-venv"
 USER = "user"
@@ -32,11 +35,12 @@ def sources(suite: str) -> str:
 
 def archive(suite: str, packages: str = PACKAGES, kind: str = "root") -> pathlib.Path:
     """A minimal Debian with packages; by default the package managers of Node and Python. A kind has one list of packages."""
-    path = CACHE / f"{kind}-{suite}-1.tar"
+    path = CACHE / f"{kind}-{suite}-{f'{CROSS}-' if CROSS else ''}1.tar"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
         temporary = path.with_suffix(f".{os.getpid()}")
         done = subprocess.run(["mmdebstrap", "--quiet", "--mode=root", "--variant=minbase", "--format=tar", f"--include={packages}",
+                               f"--architectures={ARCHITECTURE}", *(["--skip=check/qemu,chroot/mount/proc,chroot/mount/sys"] if CROSS else []),
                                "--dpkgopt=force-unsafe-io", f'--customize-hook=chroot "$1" useradd -m -u 1000 -s /bin/bash {USER}',
                                suite, temporary, "-"], input=sources(suite), capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -148,11 +152,11 @@ def readme_example(language: str) -> str:
     return text.split(f"```{language}\n", 1)[1].split("```", 1)[0]
 
 
-def main() -> None:
-    """Runs the tests of the calling file; the last line counts them."""
+def main(names: tuple[str, ...] | None = None) -> None:
+    """Runs the tests of the calling file, or those named; the last line counts them."""
     if os.geteuid() != 0:
         sys.exit("these tests make Debian roots and need root: sudo make test-packages")
-    result = unittest.main(module="__main__", exit=False, verbosity=2, testRunner=unittest.TextTestRunner(
+    result = unittest.main(module="__main__", defaultTest=names, exit=False, verbosity=2, testRunner=unittest.TextTestRunner(
         stream=sys.stdout, verbosity=2)).result
     failed = len(result.failures) + len(result.errors)
     skipped = len(result.skipped)

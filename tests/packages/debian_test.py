@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The Debian packages and the tarball in fresh roots of Debian 12 and 13: install, use, upgrade, remove; and the packages
-in booted machines. Needs root and the built packages. The roots have no network."""
+in booted machines. Needs root and the built packages. The roots have no network. Packages of another architecture are
+only checked by lintian and used in booted machines."""
 from __future__ import annotations
 
 import os
@@ -15,9 +16,8 @@ import unittest
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import debian_root  # noqa: E402
-from debian_root import CACHE, HERE, HOME, SOURCE, USER, RootTest, archive, package  # noqa: E402
+from debian_root import ARCHITECTURE, CROSS, HERE, HOME, SOURCE, USER, RootTest, archive, package  # noqa: E402
 
-ARCHITECTURE = {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
 NAMES = ("caisson", "caisson-server", "libcaisson-dev")
 KERNELS = {"bookworm": "6.1", "trixie": "6.12"}
 OLDER = "0.1.9"
@@ -249,8 +249,8 @@ class LibraryOnDebian13(LibraryOnDebian12):
 
 def disk(suite: str) -> pathlib.Path:
     """The root as a disk that tests/vm boots."""
-    path = CACHE / f"debian-{suite}-1.ext4"
     tar = archive(suite, BASE, "debian")
+    path = tar.with_suffix(".ext4")
     if not path.exists() or path.stat().st_mtime < tar.stat().st_mtime:
         with tempfile.TemporaryDirectory(prefix="caisson-disk-") as directory:
             subprocess.run(["tar", "-C", directory, "-xf", tar, "--exclude=./dev/*"], check=True)
@@ -295,4 +295,4 @@ class BootedDebian13(BootedDebian12):
 
 
 if __name__ == "__main__":
-    debian_root.main()
+    debian_root.main(("Archives", "BootedDebian12", "BootedDebian13") if CROSS else None)

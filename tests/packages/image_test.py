@@ -24,7 +24,7 @@ sys.path[:0] = [str(HERE), str(SOURCE / "tests" / "containers")]
 import debian_root  # noqa: E402
 import engines  # noqa: E402
 import world  # noqa: E402
-from debian_root import package  # noqa: E402
+from debian_root import ARCHITECTURE, package  # noqa: E402
 
 INSIDE = "CAISSON_IMAGE_TEST_WORLD"  # set in the namespaces: the directory of the world
 USER = "caisson-tester"
@@ -34,7 +34,7 @@ PREFIX = "org.opencontainers.image."
 
 
 def image() -> pathlib.Path:
-    return package("caisson-*-image-*.tar")
+    return package(f"caisson-*-image-{ARCHITECTURE}.tar")
 
 
 def version() -> str:
