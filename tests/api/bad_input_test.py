@@ -62,6 +62,15 @@ class BadInput(ApiTest):
             reply = self.alice.call("POST", "/v1/sandboxes", body.encode(), headers={"Content-Type": "application/json"})
             self.assertIn(reply.status, (400, 201), body[:50])
 
+    def test_environment_that_could_not_be_read_back_is_refused(self):
+        def variables(count):
+            return {f"V{i}": "v" * 4000 for i in range(count)}
+        reply = self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"environment": variables(200)}), 400)
+        self.assertIn("the limit is", reply.json["reason"])
+        box = self.alice.create(environment=variables(100))
+        self.assertEqual(self.alice.run(box, "echo ${#V99}").json["stdout"], "4000\n")
+        self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
+
     def test_invalid_chunks(self):
         for chunks in (b"zz\r\n", b"5\r\nhello", b"-1\r\n\r\n", b"ffffffffffffffffff\r\n", b"5\r\nhelloXX0\r\n\r\n"):
             sock = self.server.raw()

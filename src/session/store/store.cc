@@ -26,6 +26,8 @@
 #include "session/sandbox.h"
 #include "session/store/rollback.h"
 #include "session/store/session_info.h"
+#include "session/store/unreadable.h"
+#include "session/store/unused_stores.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
 #include "supervise/disk/foreign_files.h"
@@ -199,6 +201,7 @@ Result<std::vector<SessionInfo>> Store::list() const {
   auto entries = paths_.sessions().list("");
   if (!entries) return fail(entries.error());
   std::vector<SessionInfo> infos;
+  bool unreadable = false;
   for (const sys::DirectoryEntry& entry : *entries) {
     if (!isId(entry.name)) continue;
     auto directory = paths_.sessions().enter(entry.name);
@@ -206,6 +209,11 @@ Result<std::vector<SessionInfo>> Store::list() const {
     const auto metadata = cache_->read(*directory);
     if (metadata && metadata->pooled) continue;  // not in use yet
     infos.push_back(metadata ? infoOf(paths_, *directory, *metadata) : infoOf(entry.name, metadata.error()));
+    unreadable = unreadable || !metadata;
+  }
+  const auto names = unreadable ? namesById(paths_, kNames) : std::map<std::string, std::string>{};
+  for (SessionInfo& info : infos) {
+    if (const auto name = names.find(info.id); name != names.end() && info.name.empty()) info.name = name->second;
   }
   std::stable_sort(infos.begin(), infos.end(),
                    [](const SessionInfo& a, const SessionInfo& b) { return a.created < b.created; });
@@ -318,7 +326,9 @@ Result<Store::Found> Store::add(Metadata metadata, bool durable) {
     }
     step("create: directories");
     makeReserve(*directory);
-    auto written = durable ? writeMetadata(*directory, metadata) : replaceMetadata(*directory, metadata);
+    writeFamily(*directory, metadata.family);
+    const std::size_t limit = metadata.family == metadata.id ? kMaxNewMetadataBytes : kMaxMetadataBytes;
+    auto written = durable ? writeMetadata(*directory, metadata, limit) : replaceMetadata(*directory, metadata, limit);
     if (!written) return fail(written.error());
     step("create: metadata");
     if (auto claimed = claimNameLocked(metadata.name, metadata.id, durable); !claimed) return fail(claimed.error());
@@ -347,9 +357,9 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
     if (!isId(entry.name) && !entry.name.starts_with(kNew)) continue;
     auto directory = paths_.sessions().enter(entry.name);
     if (!directory) continue;
+    if (const auto other = familyOf(*directory, *cache_); other && *other != family) continue;
     const auto metadata = cache_->read(*directory);
     if (!metadata) return;  // its layers are unknown
-    if (metadata->family != family) continue;
     for (std::string& layer : metadata->mountedLayers()) used.insert(std::move(layer));
     for (const Checkpoint& one : metadata->checkpoints) {
       used.insert(one.frozen.begin(), one.frozen.end());
@@ -376,9 +386,9 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
   for (const sys::DirectoryEntry& entry : *infos) {
     if (!isId(entry.name) || entry.name == id) continue;
     auto other = paths_.sessions().enter(entry.name);
-    if (!other) continue;
-    auto metadata = cache_->read(*other);
-    if (!metadata || metadata->family == family) {  // still used, or unknown
+    if (!other && other.error().sys_errno == ENOENT) continue;
+    if (const auto used = other ? familyOf(*other, *cache_) : std::nullopt;
+        !used || *used == family) {  // still used, or unknown
       dropUnusedLayersLocked(family);
       return {};
     }
@@ -435,6 +445,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   auto all = paths_.lockAll();
   if (!all) return fail(all.error());
   const auto metadata = cache_->read(*directory);
+  const std::string family = familyOf(*directory, *cache_).value_or(id);
   // From here on it is destroyed for all callers; after a crash the next clean-up removes the rest.
   const std::string gone = std::string(kGone) + id;
   if (auto renamed = paths_.sessions().rename(id, gone, false); !renamed) return renamed;
@@ -445,7 +456,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
       (void)paths_.sessions().remove(name);
     }
   }
-  if (auto removed = removeStore(metadata ? metadata->family : id, id); !removed) return removed;
+  if (auto removed = removeStore(family, id); !removed) return removed;
   step("destroy: layers removed");
   cache_->forget(*directory);
   return supervise::removeForeignTree(paths_.sessions(), gone);
@@ -474,7 +485,10 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       // Nobody can use it any more, since a pool is known to its process alone.
       const bool orphan = metadata && metadata->pooled && metadata->pooled_by && !metadata->pooled_by->isAlive();
       const bool expired = metadata && metadata->secondsLeft(now) <= 0 && !isKept(*directory, *metadata);
-      if (!all && !orphan && !expired) continue;
+      // Its time to live is unknown. Nobody can use it, so it gets the grace period of an expired one.
+      const bool abandoned =
+          !metadata && isDamage(metadata.error()) && secondsUnchanged(*directory) > kSessionGraceSeconds;
+      if (!all && !orphan && !expired && !abandoned) continue;
       if (auto destroyed = destroy(entry.name, !all && !orphan)) {
         removed.push_back(entry.name);
       } else if (const auto left = cache_->read(*directory);
@@ -488,13 +502,14 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       const std::string id = entry.name.substr(entry.name.find('-') + 1);
       if (entry.name.starts_with(kGone)) {
         auto left = paths_.sessions().enter(entry.name);
-        auto metadata = left ? cache_->read(*left) : Result<Metadata>(fail(unknown("clean", id)));
-        (void)removeStore(metadata ? metadata->family : id, id);
+        const auto family = left ? familyOf(*left, *cache_) : std::nullopt;
+        (void)removeStore(family.value_or(id), id);
       }
       (void)supervise::removeForeignTree(paths_.sessions(), entry.name);
     }
   }
   removeStaleNames();
+  dropUnusedStores(paths_, *cache_, kTrash);
   emptyTrash();
   if (all) paths_.removeEmptyMemoryStores();
   if (first) return fail(*first);

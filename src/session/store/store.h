@@ -65,8 +65,8 @@ class Store {
   [[nodiscard]] bool hasUncommittedChanges(const Metadata& metadata) const;
 
   /// Removes expired sessions, unless they are kept for their grace period, and partly created or removed ones of dead
-  /// processes; damaged ones stay. `all`: removes every session. Returns the ids of the removed sessions, or the first
-  /// error after trying all of them.
+  /// processes; damaged ones a week after their last change. Also removes layers of no session. `all`: removes every
+  /// session. Returns the ids of the removed sessions, or the first error after trying all of them.
   Result<std::vector<std::string>> clean(bool all);
   /// clean(false), if the last one is more than a minute ago.
   void cleanSometimes();
@@ -95,7 +95,7 @@ class Store {
   /// Removes the store of a family, or if sessions other than `id` use it only the layers that none of them uses.
   Result<void> removeStore(const std::string& family, const std::string& id);
   /// Moves the layers that no session, checkpoint or running sandbox of the family uses to the trash. Does nothing if
-  /// the metadata of any session cannot be read.
+  /// the metadata of a session of the family, or of an unknown one, cannot be read.
   void dropUnusedLayersLocked(const std::string& family);
 
   SessionPaths paths_;
