@@ -8,6 +8,7 @@
 #include "session/store/later_queue.h"
 #include "session/store/metadata_cache.h"
 #include "session/store/session_paths.h"
+#include "session/store/write_room.h"
 
 namespace caisson::session {
 
@@ -23,6 +24,9 @@ class Store {
   [[nodiscard]] Result<sys::Fd> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata) const {
     return cache_->exchange(session, metadata);
   }
+
+  /// The disk space for writes to a session, shared by its handles in this process.
+  [[nodiscard]] std::shared_ptr<WriteRoom> writeRoom(const std::string& id) const { return rooms_->of(id); }
 
   /// A random id that cannot be guessed.
   static std::string newId();
@@ -100,6 +104,7 @@ class Store {
 
   SessionPaths paths_;
   std::unique_ptr<MetadataCache> cache_;
+  std::unique_ptr<WriteRooms> rooms_ = std::make_unique<WriteRooms>();
   std::unique_ptr<LaterQueue> later_;  ///< last: its thread uses the others
 };
 
