@@ -408,7 +408,10 @@ void Sandboxes::sweepOnce() {
     names.insert(info.name);
   }
   for (const auto& [id, sandbox] : before) {
-    if (ids.contains(id)) continue;
+    if (ids.contains(id)) {
+      names.insert(sandbox->record().key);  // the name of one with unreadable metadata may be unknown
+      continue;
+    }
     {
       const std::lock_guard lock(mutex_);
       if (known_.erase(id) == 0) continue;  // destroyed meanwhile

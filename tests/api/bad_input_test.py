@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Malformed, huge, slow, pipelined and abandoned requests. The server answers or closes, and keeps serving."""
+import concurrent.futures
 import os
 import random
 import socket
@@ -61,6 +62,15 @@ class BadInput(ApiTest):
         for body in ("[" * 100000, '{"name":' + "[" * 1000 + "]" * 1000 + "}", '{"name":"' + "x" * 1000 + '"}', "nonsense", '"x"', "null", ""):
             reply = self.alice.call("POST", "/v1/sandboxes", body.encode(), headers={"Content-Type": "application/json"})
             self.assertIn(reply.status, (400, 201), body[:50])
+
+    def test_environment_that_could_not_be_read_back_is_refused(self):
+        def variables(count):
+            return {f"V{i}": "v" * 4000 for i in range(count)}
+        reply = self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"environment": variables(200)}), 400)
+        self.assertIn("the limit is", reply.json["reason"])
+        box = self.alice.create(environment=variables(100))
+        self.assertEqual(self.alice.run(box, "echo ${#V99}").json["stdout"], "4000\n")
+        self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
 
     def test_invalid_chunks(self):
         for chunks in (b"zz\r\n", b"5\r\nhello", b"-1\r\n\r\n", b"ffffffffffffffffff\r\n", b"5\r\nhelloXX0\r\n\r\n"):
@@ -130,6 +140,40 @@ class BadInput(ApiTest):
         self.assertStatus(self.alice.put(self.box, "keep", b"old"), 200)
         self.assertStatus(self.alice.put(self.box, "keep", b"x" * (8 << 20)), 507)
         self.assertEqual(self.alice.get(self.box, "keep").body, b"old")
+
+    def test_uploads_at_once_share_the_disk_limit(self):
+        box = self.alice.create(disk="20M")
+        size = 18 << 20
+
+        def names():
+            return [one["name"] for one in self.alice.call("GET", f"/v1/sandboxes/{box}/files").json["files"]]
+
+        uploads = []
+        for i in range(12):
+            sock = self.server.raw(60)
+            head = self.request("PUT", f"/v1/sandboxes/{box}/files/content?path=f{i}", f"Content-Length: {size}", "Connection: close")
+            sock.sendall(head + b"x" * 65536)
+            uploads.append(sock)
+        self.assertTrue(api.wait_until(lambda: len(names()) == 12), names())
+
+        def finish(sock):
+            try:
+                sock.sendall(b"x" * (size - 65536))
+            except OSError:
+                pass  # refused before it was sent
+            reply = receive_all(sock)
+            sock.close()
+            return reply[:12]
+
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
+            replies = list(pool.map(finish, uploads))
+        stored = [reply for reply in replies if reply == b"HTTP/1.1 200"]
+        self.assertLessEqual(len(stored), 1, replies)
+        self.assertTrue(api.wait_until(lambda: len(names()) == len(stored)), names())
+        # What the refused ones had is free again.
+        self.assertStatus(self.alice.put(box, "more", b"x" * ((20 << 20) - len(stored) * size - (1 << 20))), 200)
+        self.assertStatus(self.alice.put(box, "too-much", b"x" * (3 << 20)), 507)
+        self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
 
     def test_slow_head_is_disconnected(self):
         # CONFORMS("R-HTTP-7")

@@ -78,6 +78,29 @@ class StateFiles(api.ApiTest):
         self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
         self.assertStatus(self.alice.call("GET", f"/v1/sandboxes/{box}/files"), 404)
 
+    def test_damaged_sandbox_stays_its_tenants_and_keeps_no_files_of_others(self):
+        box, other = self.alice.create(), self.bob.create()
+        for client, one in ((self.alice, box), (self.bob, other)):
+            self.assertEqual(client.run(one, "echo x > file").json["exit_code"], 0)
+        sessions, records = (os.path.join(self.server.home, name) for name in ("sessions", "server/sandboxes"))
+        with open(os.path.join(sessions, box, "meta.json"), "w") as file:
+            file.write(" " * ((1 << 20) + 1))
+        self.assertStatus(self.bob.call("DELETE", f"/v1/sandboxes/{other}"), 204)
+        self.assertNotIn(other, os.listdir(os.path.join(self.server.home, "stores")))
+        # Records of no sandbox are swept; that of the damaged one is needed after a restart.
+        stray = os.path.join(records, "http-stray.json")
+        with open(stray, "w") as file:
+            file.write("{}")
+        for name in os.listdir(records):
+            os.utime(os.path.join(records, name), (0, 0))
+        self.assertTrue(api.wait_until(lambda: not os.path.exists(stray), 60), "not swept")
+        self.server.kill()
+        self.server.start()
+        self.assertIn("damaged", self.alice.call("GET", "/v1/sandboxes").json["sandboxes"][0]["state"])
+        self.assertStatus(self.bob.call("DELETE", f"/v1/sandboxes/{box}"), 404)
+        self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
+        self.assertNotIn(box, os.listdir(os.path.join(self.server.home, "stores")))
+
 
 if __name__ == "__main__":
     api.enter_mount_namespace()

@@ -105,7 +105,10 @@ void writeListed(JsonWriter& json, const SessionInfo& info) {
 
 std::string lineOf(const SessionInfo& info) {
   std::string line = info.id;
-  if (!info.problem.empty()) return line + "  unusable: " + safeLine(info.problem) + "\n";
+  if (!info.problem.empty()) {
+    const std::string name = info.name.empty() ? "" : "  " + safeLine(info.name);
+    return line + name + "  unusable: " + safeLine(info.problem) + "\n";
+  }
   if (info.expires_in > 0) {
     line += (info.live ? "  live  " : "  idle  ") + durationText(info.expires_in) + " left";
   } else {

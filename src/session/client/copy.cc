@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <utility>
 
 #include "session/client/as_payload.h"
 #include "session/client/session_context.h"
@@ -72,7 +73,14 @@ Result<CopyReport> SessionContext::copyIn(const std::string& from, std::string_v
   auto host = RootDir::open(source->directory);
   if (!host) return fail(host.error());
   CopyReport report;
-  room_.reset();
+  forgetRoom();
+  std::uint64_t pending = 0;  // the file that is being copied
+  const auto reserve = [&](std::uint64_t bytes) {
+    noteWritten(std::exchange(pending, 0));
+    auto reserved = reserveRoom(bytes, 64U << 20);
+    if (reserved) pending = bytes;
+    return reserved;
+  };
   auto copied = useWorkspace([&](const RootDir& root) -> Result<void> {
     auto target = [&]() -> Result<RootDir> {
       const AsPayload identity(metadata_.payload_id);
@@ -92,14 +100,14 @@ Result<CopyReport> SessionContext::copyIn(const std::string& from, std::string_v
       target = root.enter(parent);
       if (!target) return fail(target.error());
     }
-    auto done =
-        copyTree({&*host, source->name, 0}, {&*target, name, metadata_.payload_id},
-                 {.exact_mode = true, .reserve = [this](std::uint64_t bytes) { return checkRoom(bytes, 64U << 20); }});
+    auto done = copyTree({&*host, source->name, 0}, {&*target, name, metadata_.payload_id},
+                         {.exact_mode = true, .reserve = reserve});
     if (!done) return fail(done.error());
     report = std::move(*done);
     return {};
   });
-  room_.reset();
+  noteWritten(pending);
+  forgetRoom();
   if (!copied) return fail(copied.error());
   return report;
 }

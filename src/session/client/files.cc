@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <limits>
 
 #include "plan/filesystem.h"
 #include "policy/decode/syntax.h"
@@ -238,38 +237,53 @@ Result<FilePiece> SessionContext::read(std::string_view path, std::uint64_t offs
   });
 }
 
-Result<void> SessionContext::checkRoom(std::uint64_t bytes, std::uint64_t unmeasured) {
-  const auto& quota = metadata_.policy.filesystem.max_total_size;
-  if (!quota) return {};
-  if (!room_ || bytes > unmeasured || *room_ < bytes || written_ + bytes > unmeasured) {
-    const LayerSize frozen = sizeOfFrozen(store_->paths(), metadata_);
-    const std::uint64_t used = frozen.bytes + sizeOfUpper(store_->paths(), metadata_).bytes;
-    room_ = *quota - std::min(*quota, used);
-    written_ = 0;
-  }
-  if (bytes > *room_) {
-    return fail(sysError(Stage::limits, "session write", id(), EDQUOT,
-                         "the session has " + std::to_string(*room_) +
-                             " bytes left (filesystem.max_total_size); remove something, or make one with more"));
-  }
-  *room_ -= bytes;
-  written_ += bytes;
-  return {};
+WriteRoom* SessionContext::room() {
+  if (!metadata_.policy.filesystem.max_total_size) return nullptr;
+  if (!room_) room_ = store_->writeRoom(id());
+  return room_.get();
+}
+
+std::uint64_t SessionContext::measureRoom() const {
+  const std::uint64_t quota = *metadata_.policy.filesystem.max_total_size;
+  const LayerSize frozen = sizeOfFrozen(store_->paths(), metadata_);
+  return quota - std::min(quota, frozen.bytes + sizeOfUpper(store_->paths(), metadata_).bytes);
+}
+
+Result<void> SessionContext::reserveRoom(std::uint64_t bytes, std::uint64_t unmeasured) {
+  WriteRoom* shared = room();
+  if (shared == nullptr || shared->reserve(bytes, unmeasured, [this] { return measureRoom(); })) return {};
+  return fail(sysError(Stage::limits, "session write", id(), EDQUOT,
+                       "the session has " + std::to_string(shared->left()) +
+                           " bytes left (filesystem.max_total_size); remove something, or make one with more"));
+}
+
+void SessionContext::noteWritten(std::uint64_t bytes) {
+  if (room_) room_->written(bytes);
+}
+
+void SessionContext::forgetRoom() {
+  if (room_) room_->forget();
 }
 
 Result<void> SessionContext::write(std::string_view path, std::string_view data, const WriteOptions& options) {
-  if (auto room = checkRoom(data.size(), 1U << 20); !room) return room;
-  return withFiles<void>(options.reach, path, [&](const RootDir& root, std::string_view target) {
+  if (auto reserved = reserveRoom(data.size(), 1U << 20); !reserved) return reserved;
+  auto written = withFiles<void>(options.reach, path, [&](const RootDir& root, std::string_view target) {
     return writeWhole(root, target, data, options);
   });
+  noteWritten(data.size());
+  return written;
 }
 
 Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
                                                 const std::function<Result<std::size_t>(std::span<char>)>& read,
                                                 const WriteOptions& options) {
-  // Measured before: the sandbox's user cannot read the layers.
-  if (auto room = checkRoom(1, 0); !room) return fail(room.error());
-  std::uint64_t left = room_.value_or(std::numeric_limits<std::uint64_t>::max());
+  // Measured before: the sandbox's user cannot read the layers. Uploads at the same time share what is left.
+  WriteRoom* const shared = room();
+  const auto no_room = [&] {
+    return fail(sysError(Stage::limits, "session write", id(), EDQUOT,
+                         "the session's disk space is used up (filesystem.max_total_size)"));
+  };
+  if (shared != nullptr && shared->measure([this] { return measureRoom(); }) == 0) return no_room();
   const auto work = [&](const RootDir& root, std::string_view target) -> Result<std::uint64_t> {
     const auto mode = prepareWrite(root, target, options);
     if (!mode) return fail(mode.error());
@@ -290,22 +304,21 @@ Result<std::uint64_t> SessionContext::writeFrom(std::string_view path,
         const auto got = read(buffer);
         if (!got) return fail(got.error());
         if (*got == 0) break;
-        if (*got > left) {
-          return fail(sysError(Stage::limits, "session write", id(), EDQUOT,
-                               "the session's disk space is used up (filesystem.max_total_size)"));
-        }
-        left -= *got;
-        if (auto wrote = writeAll(file->get(), target, {buffer.data(), *got}); !wrote) return wrote;
+        if (shared != nullptr && !shared->take(*got)) return no_room();
         total += *got;
+        auto wrote = writeAll(file->get(), target, {buffer.data(), *got});
+        if (shared != nullptr) shared->written(*got);
+        if (!wrote) return wrote;
       }
       if ((!in_place && ::fchmod(file->get(), *mode) != 0) || ::fsync(file->get()) != 0)
         return fail(sysError(Stage::state, "write", target, errno));
-      room_.reset();  // measure again before the next write
+      forgetRoom();
       if (in_place) return {};
       return root.rename(temporary, target, true);
     };
     if (auto copied = copy(); !copied) {
-      if (!in_place) (void)root.remove(temporary);
+      const auto remove = [&] { return root.remove(temporary).has_value(); };
+      if (!in_place) shared != nullptr ? shared->giveBack(total, remove) : (void)remove();
       return fail(copied.error());
     }
     return total;

@@ -33,7 +33,7 @@ class SessionContext {
   /// Drops the connection, so that the next connect() opens one. Does not end the sandbox.
   void disconnect() {
     connection_.reset();
-    room_.reset();
+    forgetRoom();
   }
   /// Writes a change of the session's state to the audit log; on an error the change must not happen.
   Result<void> note(std::string_view state, std::string_view detail = {}) {
@@ -175,8 +175,15 @@ class SessionContext {
   /// the changes to the egress. The caller holds the lock.
   Result<void> applyNetwork(Metadata after, const std::vector<egress::Change>& changes);
   /// Reserves `bytes` of the session's disk quota for a write from outside; EDQUOT if they do not fit. The layers are
-  /// measured again only after `unmeasured` bytes, since that takes time per file.
-  Result<void> checkRoom(std::uint64_t bytes, std::uint64_t unmeasured);
+  /// measured again only after `unmeasured` bytes, since that takes time per file. Call noteWritten() after the write.
+  Result<void> reserveRoom(std::uint64_t bytes, std::uint64_t unmeasured);
+  void noteWritten(std::uint64_t bytes);
+  /// Makes the next reserveRoom() measure.
+  void forgetRoom();
+  /// What the handles of this process share about the session's disk quota; null if it has none.
+  WriteRoom* room();
+  /// Bytes of the quota that the layers leave.
+  [[nodiscard]] std::uint64_t measureRoom() const;
   Result<sys::RootDir> logDirectory();
   /// Lists left-behind processes (`processes`), or sends them a signal (`signal_left`) and lists them. Empty without a
   /// supervisor.
@@ -218,9 +225,8 @@ class SessionContext {
   sys::RootDir directory_;
   Metadata metadata_;
   std::optional<SupervisorConnection> connection_;
-  std::optional<std::uint64_t> room_;  ///< disk space left for the session, when last measured
-  std::string restart_notice_;         ///< for the next command's result
-  std::uint64_t written_ = 0;          ///< by us since `room_` was measured
+  std::shared_ptr<WriteRoom> room_;  ///< since the first write
+  std::string restart_notice_;       ///< for the next command's result
   Record record_;
 };
 

@@ -161,7 +161,7 @@ Result<CheckpointInfo> SessionContext::checkpoint(std::string_view name, WhenBus
                         after.root_frozen};
   after.checkpoints.push_back(made);
   if (auto noted = note("checkpointed", made.name); !noted) return fail(noted.error());
-  if (auto written = writeMetadata(directory_, after); !written) return fail(written.error());
+  if (auto written = writeMetadata(directory_, after, kMaxGrownMetadataBytes); !written) return fail(written.error());
   step("checkpoint: written");
   metadata_ = std::move(after);
   held->reset();

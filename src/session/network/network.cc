@@ -105,7 +105,9 @@ Result<egress::Process> startEgress(const plan::Plan& plan, const sys::RootDir& 
 
 Result<void> SessionContext::applyNetwork(Metadata after, const std::vector<egress::Change>& changes) {
   if (auto checked = policy::validate(after.policy, approval::noCeilings()); !checked) return checked;
-  if (auto written = writeMetadata(directory_, after); !written) return written;
+  const bool more = after.policy.network.allowed_hosts.size() > metadata_.policy.network.allowed_hosts.size();
+  if (auto written = writeMetadata(directory_, after, more ? kMaxGrownMetadataBytes : kMaxMetadataBytes); !written)
+    return written;
   metadata_ = std::move(after);
   if (!isAlive(directory_)) return {};  // the next command starts it with the new rules
   if (auto reloaded = reload(); !reloaded) return reloaded;

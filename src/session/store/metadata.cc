@@ -25,7 +25,7 @@ namespace {
 
 using policy::Node;
 
-constexpr std::uint64_t kMaxBytes = policy::kMaxDocumentBytes;
+static_assert(kMaxMetadataBytes <= policy::kMaxDocumentBytes);
 constexpr const char* kMetaFile = "meta.json";
 constexpr const char* kInitFile = "init.json";
 constexpr const char* kActivityFile = "activity";
@@ -136,6 +136,15 @@ class Reader {
 bool readInteger(std::string_view text, std::int64_t& value) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   return problem == std::errc() && end == text.data() + text.size();
+}
+
+Result<void> checkLength(const sys::RootDir& session, const std::string& text, std::size_t limit) {
+  if (text.size() <= limit) return {};
+  return fail(plainError(Stage::limits, "write", metadataName(session),
+                         "the session's policy, environment and checkpoints would have " + std::to_string(text.size()) +
+                             " bytes in its metadata, and the limit is " + std::to_string(limit),
+                         limit == kMaxNewMetadataBytes ? "shorten the environment or the lists of the policy"
+                                                       : "commit what is worth keeping and begin a new session"));
 }
 
 }  // namespace
@@ -264,7 +273,9 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   return metadata;
 }
 
-Result<std::string> readMetadataText(const sys::RootDir& session) { return session.readFile(kMetaFile, kMaxBytes); }
+Result<std::string> readMetadataText(const sys::RootDir& session) {
+  return session.readFile(kMetaFile, kMaxMetadataBytes);
+}
 
 void addActivity(const sys::RootDir& session, Metadata& metadata) {
   const auto text = session.readFile(kActivityFile, 256);
@@ -288,16 +299,22 @@ Result<Metadata> readMetadata(const sys::RootDir& session) {
   return metadata;
 }
 
-Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata) {
-  return session.writeFileAtomic(kMetaFile, toJson(metadata), 0600);
+Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata, std::size_t limit) {
+  const std::string text = toJson(metadata);
+  if (auto checked = checkLength(session, text, limit); !checked) return checked;
+  return session.writeFileAtomic(kMetaFile, text, 0600);
 }
 
-Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata) {
-  return session.replaceFile(kMetaFile, toJson(metadata), 0600);
+Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata, std::size_t limit) {
+  const std::string text = toJson(metadata);
+  if (auto checked = checkLength(session, text, limit); !checked) return checked;
+  return session.replaceFile(kMetaFile, text, 0600);
 }
 
 Result<sys::Fd> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata) {
-  return session.exchangeFile(kMetaFile, toJson(metadata), 0600);
+  const std::string text = toJson(metadata);
+  if (auto checked = checkLength(session, text, kMaxMetadataBytes); !checked) return fail(checked.error());
+  return session.exchangeFile(kMetaFile, text, 0600);
 }
 
 Result<void> syncMetadata(const sys::RootDir& session) { return session.makeDurable(kMetaFile); }
@@ -307,7 +324,7 @@ ProcessId ProcessId::of(pid_t pid) { return {pid, sys::processStart(pid), bootId
 bool ProcessId::isAlive() const { return pid > 0 && start != 0 && sys::processStart(pid) == start && boot == bootId(); }
 
 Result<InitRecord> readInitRecord(const sys::RootDir& session) {
-  auto text = session.readFile(kInitFile, kMaxBytes);
+  auto text = session.readFile(kInitFile, kMaxMetadataBytes);
   if (!text) return fail(text.error());
   const std::string where = session.knownAs() + "/" + kInitFile;
   auto document = policy::readText(*text, policy::Format::json, where);

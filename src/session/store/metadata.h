@@ -18,6 +18,14 @@ namespace caisson::session {
 /// format is an error. Members that an older caisson may ignore and drop need no new format.
 inline constexpr int kFormat = 1;
 
+/// Limits of meta.json in bytes. Nothing is written that could not be read back: an unreadable session cannot be used,
+/// and its layers are unknown.
+inline constexpr std::size_t kMaxMetadataBytes = std::size_t{1024} * 1024;
+/// For a new session: its policy and environment, which leave room for checkpoints.
+inline constexpr std::size_t kMaxNewMetadataBytes = kMaxMetadataBytes / 2;
+/// For a checkpoint or an allowed host; the rest is for changes that must not fail, such as a rollback.
+inline constexpr std::size_t kMaxGrownMetadataBytes = kMaxMetadataBytes - std::size_t{64} * 1024;
+
 struct Checkpoint {
   std::string name;
   std::int64_t created = 0;
@@ -91,10 +99,12 @@ std::string metadataName(const sys::RootDir& session);
 void addActivity(const sys::RootDir& session, Metadata& metadata);
 /// Reads meta.json, and adds the time by which requests extended the session (extendByActivity).
 Result<Metadata> readMetadata(const sys::RootDir& session);
-/// Writes meta.json and waits for the disk.
-Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata);
+/// Writes meta.json and waits for the disk. An error if it would be longer than `limit`.
+Result<void> writeMetadata(const sys::RootDir& session, const Metadata& metadata,
+                           std::size_t limit = kMaxMetadataBytes);
 /// Writes meta.json without waiting for the disk; call syncMetadata() soon.
-Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata);
+Result<void> replaceMetadata(const sys::RootDir& session, const Metadata& metadata,
+                             std::size_t limit = kMaxMetadataBytes);
 /// The same, and faster; without syncMetadata(), meta.json may be empty after a power loss. Returns what
 /// RootDir::exchangeFile() returns.
 Result<sys::Fd> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata);

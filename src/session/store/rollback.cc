@@ -16,6 +16,7 @@ using sys::RootDir;
 
 constexpr std::string_view kDiscarded = "discarded-";  // scratch directories, in the directory of a session
 constexpr const char* kRollbackFile = "rollback";
+constexpr const char* kEvidence = "evidence-";  // checkpoints
 
 }  // namespace
 
@@ -39,7 +40,7 @@ Result<std::string> discardUpper(const RootDir& session, Metadata& metadata) {
   Metadata after = metadata;
   std::string evidence;
   for (std::size_t number = 1; evidence.empty(); ++number) {
-    const std::string name = "evidence-" + std::to_string(number);
+    const std::string name = kEvidence + std::to_string(number);
     const auto same = [&](const Checkpoint& one) { return one.name == name; };
     if (std::none_of(after.checkpoints.begin(), after.checkpoints.end(), same)) evidence = name;
   }
@@ -53,6 +54,13 @@ Result<std::string> discardUpper(const RootDir& session, Metadata& metadata) {
   // What the attacker left in /tmp and the home must not reach the next command. Removing it takes time: see clean().
   auto renamed = session.rename(kScratchDirectory, std::string(kDiscarded) + evidence, false);
   if (!renamed && renamed.error().sys_errno != ENOENT) return fail(renamed.error());
+  // The attacker may have filled the metadata: what an escape wrote is discarded even if older evidence has to go.
+  for (auto old = after.checkpoints.begin(); toJson(after).size() > kMaxMetadataBytes;) {
+    old = std::find_if(old, after.checkpoints.end() - 1,
+                       [](const Checkpoint& one) { return one.name.starts_with(kEvidence); });
+    if (old == after.checkpoints.end() - 1) break;
+    old = after.checkpoints.erase(old);
+  }
   if (auto written = writeMetadata(session, after); !written) return fail(written.error());
   metadata = std::move(after);
   return evidence;

@@ -1,6 +1,7 @@
 // The files of sessions, and their locks.
 //
 //   CAISSON_HOME/sessions/ID/    meta.json   what the session is (atomic)
+//                                family      whose store holds its layers, also if meta.json is unreadable
 //                                lock        held while its structure changes
 //                                alive       held by pid 1 of its sandbox, for as long as that lives
 //                                control     the supervisor's socket

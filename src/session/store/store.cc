@@ -10,6 +10,7 @@
 #include "base/version.h"
 #include "session/store/session_info.h"
 #include "session/store/store_files.h"
+#include "session/store/unreadable.h"
 #include "supervise/sandbox_id.h"
 
 namespace caisson::session {
@@ -79,6 +80,7 @@ Result<std::vector<SessionInfo>> Store::list() const {
   auto entries = paths_.sessions().list("");
   if (!entries) return fail(entries.error());
   std::vector<SessionInfo> infos;
+  bool unreadable = false;
   for (const sys::DirectoryEntry& entry : *entries) {
     if (!isId(entry.name)) continue;
     auto directory = paths_.sessions().enter(entry.name);
@@ -86,6 +88,11 @@ Result<std::vector<SessionInfo>> Store::list() const {
     const auto metadata = cache_->read(*directory);
     if (metadata && metadata->pooled) continue;  // not in use yet
     infos.push_back(metadata ? infoOf(paths_, *directory, *metadata) : infoOf(entry.name, metadata.error()));
+    unreadable = unreadable || !metadata;
+  }
+  const auto names = unreadable ? namesById(paths_, kNames) : std::map<std::string, std::string>{};
+  for (SessionInfo& info : infos) {
+    if (const auto name = names.find(info.id); name != names.end() && info.name.empty()) info.name = name->second;
   }
   std::stable_sort(infos.begin(), infos.end(),
                    [](const SessionInfo& a, const SessionInfo& b) { return a.created < b.created; });

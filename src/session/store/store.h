@@ -8,6 +8,7 @@
 #include "session/store/later_queue.h"
 #include "session/store/metadata_cache.h"
 #include "session/store/session_paths.h"
+#include "session/store/write_room.h"
 
 namespace caisson::session {
 
@@ -23,6 +24,9 @@ class Store {
   [[nodiscard]] Result<sys::Fd> exchangeMetadata(const sys::RootDir& session, const Metadata& metadata) const {
     return cache_->exchange(session, metadata);
   }
+
+  /// The disk space for writes to a session, shared by its handles in this process.
+  [[nodiscard]] std::shared_ptr<WriteRoom> writeRoom(const std::string& id) const { return rooms_->of(id); }
 
   /// A random id that cannot be guessed.
   static std::string newId();
@@ -65,8 +69,8 @@ class Store {
   [[nodiscard]] bool hasUncommittedChanges(const Metadata& metadata) const;
 
   /// Removes expired sessions, unless they are kept for their grace period, and partly created or removed ones of dead
-  /// processes; damaged ones stay. `all`: removes every session. Returns the ids of the removed sessions, or the first
-  /// error after trying all of them.
+  /// processes; damaged ones a week after their last change. Also removes layers of no session. `all`: removes every
+  /// session. Returns the ids of the removed sessions, or the first error after trying all of them.
   Result<std::vector<std::string>> clean(bool all);
   /// clean(false), if the last one is more than a minute ago.
   void cleanSometimes();
@@ -95,11 +99,12 @@ class Store {
   /// Removes the store of a family, or if sessions other than `id` use it only the layers that none of them uses.
   Result<void> removeStore(const std::string& family, const std::string& id);
   /// Moves the layers that no session, checkpoint or running sandbox of the family uses to the trash. Does nothing if
-  /// the metadata of any session cannot be read.
+  /// the metadata of a session of the family, or of an unknown one, cannot be read.
   void dropUnusedLayersLocked(const std::string& family);
 
   SessionPaths paths_;
   std::unique_ptr<MetadataCache> cache_;
+  std::unique_ptr<WriteRooms> rooms_ = std::make_unique<WriteRooms>();
   std::unique_ptr<LaterQueue> later_;  ///< last: its thread uses the others
 };
 

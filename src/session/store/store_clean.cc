@@ -12,6 +12,8 @@
 #include "session/store/rollback.h"
 #include "session/store/store.h"
 #include "session/store/store_files.h"
+#include "session/store/unreadable.h"
+#include "session/store/unused_stores.h"
 #include "session/tier/tier_files.h"
 #include "supervise/disk/foreign_files.h"
 
@@ -88,7 +90,10 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       // Nobody can use it any more, since a pool is known to its process alone.
       const bool orphan = metadata && metadata->pooled && metadata->pooled_by && !metadata->pooled_by->isAlive();
       const bool expired = metadata && metadata->secondsLeft(now) <= 0 && !isKept(*directory, *metadata);
-      if (!all && !orphan && !expired) continue;
+      // Its time to live is unknown. It cannot be used, so it gets the grace period of an expired one.
+      const bool abandoned =
+          !metadata && isDamage(metadata.error()) && secondsUnchanged(*directory) > kSessionGraceSeconds;
+      if (!all && !orphan && !expired && !abandoned) continue;
       if (auto destroyed = destroy(entry.name, !all && !orphan)) {
         removed.push_back(entry.name);
       } else if (const auto left = cache_->read(*directory);
@@ -102,13 +107,14 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       const std::string id = entry.name.substr(entry.name.find('-') + 1);
       if (entry.name.starts_with(kGone)) {
         auto left = paths_.sessions().enter(entry.name);
-        auto metadata = left ? cache_->read(*left) : Result<Metadata>(fail(noSuchSession("clean", id)));
-        (void)removeStore(metadata ? metadata->family : id, id);
+        const auto family = left ? familyOf(*left, *cache_) : std::nullopt;
+        (void)removeStore(family.value_or(id), id);
       }
       (void)supervise::removeForeignTree(paths_.sessions(), entry.name);
     }
   }
   removeStaleNames();
+  dropUnusedStores(paths_, *cache_, kTrash);
   emptyTrash();
   if (all) paths_.removeEmptyMemoryStores();
   if (first) return fail(*first);

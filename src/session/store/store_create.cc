@@ -17,6 +17,7 @@
 #include "session/store/store.h"
 #include "session/store/store_files.h"
 #include "session/store/ttl.h"
+#include "session/store/unreadable.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
 #include "supervise/disk/foreign_files.h"
@@ -166,7 +167,9 @@ Result<Store::Found> Store::add(Metadata metadata, bool durable) {
     }
     step("create: directories");
     makeReserve(*directory);
-    auto written = durable ? writeMetadata(*directory, metadata) : replaceMetadata(*directory, metadata);
+    writeFamily(*directory, metadata.family);
+    const std::size_t limit = metadata.family == metadata.id ? kMaxNewMetadataBytes : kMaxMetadataBytes;
+    auto written = durable ? writeMetadata(*directory, metadata, limit) : replaceMetadata(*directory, metadata, limit);
     if (!written) return fail(written.error());
     step("create: metadata");
     if (auto claimed = claimNameLocked(metadata.name, metadata.id, durable); !claimed) return fail(claimed.error());

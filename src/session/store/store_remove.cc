@@ -8,6 +8,7 @@
 #include "session/sandbox.h"
 #include "session/store/store.h"
 #include "session/store/store_files.h"
+#include "session/store/unreadable.h"
 #include "session/tier/tier_files.h"
 #include "supervise/disk/foreign_files.h"
 
@@ -35,6 +36,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   auto all = paths_.lockAll();
   if (!all) return fail(all.error());
   const auto metadata = cache_->read(*directory);
+  const std::string family = familyOf(*directory, *cache_).value_or(id);
   // From here on it is destroyed for all callers; after a crash the next clean-up removes the rest.
   const std::string gone = std::string(kGone) + id;
   if (auto renamed = paths_.sessions().rename(id, gone, false); !renamed) return renamed;
@@ -45,7 +47,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
       (void)paths_.sessions().remove(name);
     }
   }
-  if (auto removed = removeStore(metadata ? metadata->family : id, id); !removed) return removed;
+  if (auto removed = removeStore(family, id); !removed) return removed;
   step("destroy: layers removed");
   cache_->forget(*directory);
   return supervise::removeForeignTree(paths_.sessions(), gone);
@@ -63,9 +65,9 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
     if (!isId(entry.name) && !entry.name.starts_with(kNew)) continue;
     auto directory = paths_.sessions().enter(entry.name);
     if (!directory) continue;
+    if (const auto other = familyOf(*directory, *cache_); other && *other != family) continue;
     const auto metadata = cache_->read(*directory);
     if (!metadata) return;  // its layers are unknown
-    if (metadata->family != family) continue;
     for (std::string& layer : metadata->mountedLayers()) used.insert(std::move(layer));
     for (const Checkpoint& one : metadata->checkpoints) {
       used.insert(one.frozen.begin(), one.frozen.end());
@@ -92,9 +94,9 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
   for (const sys::DirectoryEntry& entry : *infos) {
     if (!isId(entry.name) || entry.name == id) continue;
     auto other = paths_.sessions().enter(entry.name);
-    if (!other) continue;
-    auto metadata = cache_->read(*other);
-    if (!metadata || metadata->family == family) {  // still used, or unknown
+    if (!other && other.error().sys_errno == ENOENT) continue;
+    if (const auto used = other ? familyOf(*other, *cache_) : std::nullopt;
+        !used || *used == family) {  // still used, or unknown
       dropUnusedLayersLocked(family);
       return {};
     }

@@ -149,7 +149,7 @@ Result<bool> Supervisor::freezeUpper(std::size_t commands) {
   InitRecord record{ProcessId::of(sandbox_->init()), ProcessId::of(::getpid()), after.mountedLayers()};
   record.layers.insert(record.layers.end(), metadata_.frozen.begin(), metadata_.frozen.end());
   auto written = writeInitRecord(directory_, record);
-  if (written) written = replaceMetadata(directory_, after);
+  if (written) written = replaceMetadata(directory_, after, kMaxGrownMetadataBytes);
   if (!written) {
     if (auto resumed = sandbox_->resume(); !resumed) return caisson::fail(resumed.error());
     return false;
