@@ -2,6 +2,8 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 namespace caisson {
 namespace {
@@ -14,12 +16,17 @@ std::string digits(std::uint64_t value, int base) {
 }  // namespace
 
 FormatValue::FormatValue(double number) {
-  char text[32];
   // Fixed notation for what a person counts in: the shortest form of 100000 would be 1e+05.
   const bool fixed = number == 0 || (std::abs(number) >= 1e-4 && std::abs(number) < 1e16);
-  own_.assign(text, std::to_chars(text, text + sizeof(text), number,
-                                  fixed ? std::chars_format::fixed : std::chars_format::scientific)
-                        .ptr);
+  // The fewest digits that mean this number. Not std::to_chars: its tables for floating point are 170 KB of the
+  // launcher.
+  constexpr int kMostDigits = 21;
+  char text[64];
+  for (int places = 0; places <= kMostDigits; ++places) {
+    std::snprintf(text, sizeof text, fixed ? "%.*f" : "%.*e", places, number);
+    if (std::strtod(text, nullptr) == number) break;
+  }
+  own_ = text;
   text_ = own_;
 }
 

@@ -16,6 +16,8 @@ TEST(Format, FloatingPointNumbersHaveTheFewestDigits) {
   EXPECT_EQ(format("{} {} {} {}", 2.0, 0.1, 100000.0, 0.0), "2 0.1 100000 0");
   EXPECT_EQ(format("{}", 1e30), "1e+30");
   EXPECT_EQ(format("{}", 1e15), "1000000000000000");
+  EXPECT_EQ(format("{} {} {}", 0.1 + 0.2, 1.0 / 3, -0.0001), "0.30000000000000004 0.3333333333333333 -0.0001");
+  EXPECT_EQ(format("{} {}", 2.5e-9, -1.7976931348623157e308), "2.5e-09 -1.7976931348623157e+308");
 }
 
 TEST(Format, HexAndOctalNumbers) {
