@@ -20,9 +20,9 @@ FormatValue::FormatValue(double number) {
   const bool fixed = number == 0 || (std::abs(number) >= 1e-4 && std::abs(number) < 1e16);
   // The fewest digits that mean this number. Not std::to_chars: its tables for floating point are 170 KB of the
   // launcher.
-  constexpr int kMostDigits = 21;
+  constexpr int kMaxPlaces = 21;
   char text[64];
-  for (int places = 0; places <= kMostDigits; ++places) {
+  for (int places = 0; places <= kMaxPlaces; ++places) {
     std::snprintf(text, sizeof text, fixed ? "%.*f" : "%.*e", places, number);
     if (std::strtod(text, nullptr) == number) break;
   }
