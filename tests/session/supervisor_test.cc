@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 #include <memory>
 
 #include <thread>
@@ -229,6 +230,27 @@ TEST_F(SessionEscape, RollsBackFilesToStateBeforeCommand) {
   ASSERT_EQ(result["outcome"], "denied") << result;
   const RunOutput after = cli.script(id, "cat earlier deleted changed of-host; ls planted");
   EXPECT_EQ(after.out, "earlier\nearlier\ntwo\noriginal\n") << after.describe();
+}
+
+TEST_F(SessionEscape, RollsBackWithFullMetadata) {
+  constexpr std::size_t kMaxMetadata = std::size_t{1024} * 1024, kLeft = 500;  // for some pieces of evidence
+  const std::string id = cli.create();
+  const std::string file = cli.home / ("state/sessions/" + id + "/meta.json");
+  std::string text = readFile(file);
+  const std::size_t at = text.find("\"policy\":{");
+  ASSERT_NE(at, std::string::npos);
+  text.insert(at, "\"typed\":[\"" + std::string(kMaxMetadata - text.size() - kLeft, 't') + "\"],");
+  std::ofstream(file, std::ios::binary) << text;
+  ASSERT_EQ(cli.script(id, "echo earlier > earlier").exit_status, 0);
+  for (int round = 1; round <= 6; ++round) {
+    const RunOutput attack =
+        cli.script(id, "echo " + std::to_string(round) + " > planted; " + escapeCall(), {"--json"});
+    ASSERT_EQ(attack.json()["outcome"], "denied") << attack.describe();
+    const RunOutput after = cli.script(id, "cat earlier; ls planted");
+    EXPECT_EQ(after.out, "earlier\n") << round << ": " << after.describe();
+  }
+  const RunOutput kept = cli.caisson({"session", "checkpoints", id});
+  EXPECT_NE(kept.out.find("evidence-"), std::string::npos) << kept.describe();
 }
 
 TEST_F(SessionEscape, RollsBackFilesOfBackgroundCommand) {

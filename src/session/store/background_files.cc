@@ -25,8 +25,10 @@ using sys::RootDir;
 constexpr std::uint32_t kMaxNumber = 1U << 30;
 constexpr std::size_t kMaxStarted = 10'000;  // records kept in one session
 constexpr std::uint64_t kMaxBlockedBytes = 1U << 20;
+constexpr std::int64_t kReadSeconds = 10;  // after its end, clients read a command's output
 constexpr const char* kBlocked = ".blocked";
 constexpr const char* kStopped = ".stopped";
+constexpr const char* kEndings[] = {kBlocked, kStopped, ".end", ".err", ".out", ".json"};
 
 std::optional<std::uint32_t> numberOf(std::string_view name, std::string_view ending) {
   if (!name.ends_with(ending)) return std::nullopt;
@@ -160,12 +162,15 @@ Result<std::uint32_t> claimNumber(const RootDir& logs) {
 Result<void> writeCommandFile(const RootDir& logs, std::uint32_t exec, const std::vector<std::string>& command) {
   JsonWriter json;
   json.beginObject().key("started").number(std::time(nullptr)).key("command").strings(command).end();
+  if (json.text().size() >= policy::kMaxDocumentBytes) {
+    return fail(plainError(Stage::usage, "session exec", "--background", "the command is longer than 1 MiB",
+                           "put the script into a file of the workspace"));
+  }
   return logs.replaceFile(fileName(exec, ".json"), json.text() + "\n", 0600);
 }
 
 void removeCommandFiles(const RootDir& logs, std::uint32_t exec) {
-  for (const char* ending : {kBlocked, kStopped, ".end", ".err", ".out", ".json"})
-    (void)logs.remove(fileName(exec, ending));
+  for (const char* ending : kEndings) (void)logs.remove(fileName(exec, ending));
 }
 
 Result<void> markStopped(const RootDir& logs, std::uint32_t exec) {
@@ -181,6 +186,38 @@ Result<void> removeEnded(const RootDir& logs, std::size_t keep, bool sandbox_ali
     removeCommandFiles(logs, number);
   }
   return {};
+}
+
+std::uint64_t freeOutput(const RootDir& logs, std::uint32_t exec, std::uint64_t spare) {
+  const std::string name = fileName(exec, ".end"), streams[2] = {fileName(exec, ".out"), fileName(exec, ".err")};
+  std::uint64_t sizes[2] = {0, 0}, freed = 0;
+  for (int stream = 0; stream < 2; ++stream) {
+    if (const auto info = logs.stat(streams[stream])) sizes[stream] = info->size;
+  }
+  if (sizes[0] + sizes[1] == 0) return 0;
+  auto text = logs.readFile(name, 4096);
+  auto record = readEnd(logs, exec);
+  if (!text || !record) return 0;
+  const std::int64_t age = std::time(nullptr) - record->ended;
+  if (sizes[0] + sizes[1] <= spare && age >= 0 && age < kReadSeconds) return 0;
+  for (int stream = 0; stream < 2; ++stream) {
+    if (sizes[stream] == 0 || !logs.openFile(streams[stream], {.flags = O_WRONLY | O_TRUNC})) continue;
+    record->dropped[stream] += sizes[stream];
+    freed += sizes[stream];
+  }
+  std::memcpy(text->data(), &*record, sizeof(*record));  // a newer caisson may have appended members
+  (void)logs.replaceFile(name, *text, 0600);
+  return freed;
+}
+
+std::uint64_t freeRecord(const RootDir& logs, std::uint32_t exec) {
+  if (!readEnd(logs, exec)) return 0;
+  std::uint64_t freed = 0;
+  for (const char* ending : kEndings) {
+    if (const auto info = logs.stat(fileName(exec, ending))) freed += info->size;
+  }
+  removeCommandFiles(logs, exec);
+  return freed;
 }
 
 Result<void> writeEnd(const RootDir& logs, std::uint32_t exec, EndRecord record) {

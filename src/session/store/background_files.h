@@ -18,7 +18,7 @@ inline std::string fileName(std::uint32_t exec, const char* ending) { return std
 
 /// Reserves the next free number by creating its N.json.
 Result<std::uint32_t> claimNumber(const sys::RootDir& logs);
-/// Writes N.json: the command, and the current time as its start.
+/// Writes N.json: the command, and the current time as its start. An error if it could not be read back.
 Result<void> writeCommandFile(const sys::RootDir& logs, std::uint32_t exec, const std::vector<std::string>& command);
 /// Removes all files of a command.
 void removeCommandFiles(const sys::RootDir& logs, std::uint32_t exec);
@@ -28,6 +28,13 @@ Result<void> markStopped(const sys::RootDir& logs, std::uint32_t exec);
 /// Removes the files of commands that have ended, except those of the newest `keep`. `sandbox_alive` as for
 /// describeCommand().
 Result<void> removeEnded(const sys::RootDir& logs, std::size_t keep, bool sandbox_alive);
+
+/// For an ended command: empties its logs and counts their bytes as dropped in N.end. Returns the bytes that this
+/// freed. `spare`: leaves a command with at most this many bytes alone for 10 seconds after its end, when clients read
+/// them.
+std::uint64_t freeOutput(const sys::RootDir& logs, std::uint32_t exec, std::uint64_t spare);
+/// For an ended command: removes all its files, and returns their bytes.
+std::uint64_t freeRecord(const sys::RootDir& logs, std::uint32_t exec);
 
 inline constexpr std::uint32_t kEndRecordMark = 0x43535245;  ///< the first bytes of an N.end
 

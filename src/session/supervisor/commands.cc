@@ -87,6 +87,16 @@ Result<void> makeStreamPipe(Fd& read_end, Fd& write_end, const plan::Identity& i
   return {};
 }
 
+/// Reserves space for the files that describe a background command.
+Result<void> reserveRecord(LogBudget& budget, const std::vector<std::string>& command) {
+  std::uint64_t bytes = 512;
+  for (const std::string& word : command) bytes += word.size() + 3;
+  if (budget.takeRecord(bytes)) return {};
+  return fail(sysError(Stage::limits, "session exec", "--background", EDQUOT,
+                       "the output and command lines of the session's background commands may have " +
+                           std::to_string(budget.limit()) + " bytes; stop some of those that run"));
+}
+
 /// Puts the first input into an empty pipe. The supervisor must not block, so it has to fit.
 Result<void> writeFirstInput(const Fd& pipe, const std::string& input) {
   const int capacity = ::fcntl(pipe.get(), F_GETPIPE_SZ);
@@ -151,6 +161,8 @@ void Supervisor::startCommand(int socket, CommandOptions options, std::vector<Fd
   command->plan = std::make_shared<plan::Plan>(std::move(*plan));
   command->options = std::move(options);
   if (command->background()) {
+    if (auto fits = reserveRecord(logBudget(), command->options.command); !fits)
+      return replyFailed(socket, fits.error());
     auto exec = claimNumber(*logs_);
     if (!exec) return replyFailed(socket, exec.error());
     command->exec = *exec;

@@ -93,6 +93,7 @@ void Supervisor::finish(Command& command) {
   if (command.background()) {
     if (command.executed) {
       storeEnd(command.exec, endRecordOf(command, result));
+      logBudget().countEnd(command.exec);
     } else {
       removeCommandFiles(*logs_, command.exec);
     }

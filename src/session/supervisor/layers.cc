@@ -140,7 +140,10 @@ Result<bool> Supervisor::freezeUpper(std::size_t commands) {
   Metadata after = std::move(*current);
   after.frozen.insert(after.frozen.begin(), after.upper);
   after.upper = newLayerName();
-  if (commands > 0 && after.auto_checkpoint) addAutomaticCheckpoint(after);
+  if (commands > 0 && after.auto_checkpoint) {
+    addAutomaticCheckpoint(after);
+    if (toJson(after).size() > kMaxGrownMetadataBytes) after.checkpoints.pop_back();
+  }
   auto upper = makeUpper(paths_, after, sandbox_->plan().identity);
   if (!upper) return false;
   auto paused = sandbox_->pause();
@@ -149,7 +152,7 @@ Result<bool> Supervisor::freezeUpper(std::size_t commands) {
   InitRecord record{ProcessId::of(sandbox_->init()), ProcessId::of(::getpid()), after.mountedLayers()};
   record.layers.insert(record.layers.end(), metadata_.frozen.begin(), metadata_.frozen.end());
   auto written = writeInitRecord(directory_, record);
-  if (written) written = replaceMetadata(directory_, after, kMaxGrownMetadataBytes);
+  if (written) written = replaceMetadata(directory_, after);
   if (!written) {
     if (auto resumed = sandbox_->resume(); !resumed) return caisson::fail(resumed.error());
     return false;

@@ -101,6 +101,11 @@ void Supervisor::respondToEscape(const Command& command, RunResult& result) {
   record_.handOver();
 }
 
+LogBudget& Supervisor::logBudget() {
+  if (!log_budget_) log_budget_.emplace(*logs_, LogBudget::limitOf(metadata_.policy));
+  return *log_budget_;
+}
+
 void Supervisor::pumpLog(std::uint32_t number, int stream) {
   Command* command = find(number);
   if (command == nullptr) return;
@@ -117,8 +122,9 @@ void Supervisor::pumpLog(std::uint32_t number, int stream) {
     }
     const auto bytes = static_cast<std::uint64_t>(got);
     const std::uint64_t limit = command->plan->output_bytes;
-    const std::uint64_t room = limit > log.written ? limit - log.written : 0;
-    const ssize_t done = room == 0 ? 0 : ::write(log.log.get(), buffer, std::min(bytes, room));
+    const std::uint64_t own = limit > log.written ? limit - log.written : 0;
+    const std::uint64_t room = own == 0 ? 0 : logBudget().takeOutput(std::min(bytes, own), log.written);
+    const ssize_t done = room == 0 ? 0 : ::write(log.log.get(), buffer, room);
     const std::uint64_t kept =
         done > 0 ? static_cast<std::uint64_t>(done) : 0;  // on a full disk output is dropped; writes never block
     log.written += kept;

@@ -23,6 +23,7 @@
 #include "session/supervisor/command.h"
 #include "session/supervisor/launcher.h"
 #include "session/supervisor/live_sandbox.h"
+#include "session/supervisor/log_budget.h"
 #include "session/supervisor/ports.h"
 #include "session/supervisor/session_limits.h"
 #include "supervise/network/egress.h"
@@ -277,6 +278,8 @@ class Supervisor {
   void waitUntilIdle();
   /// Kills all processes every 5 ms until there are none; after the deadline kills the sandbox.
   void killUntilIdle(Clock::time_point deadline);
+  /// The space for files of background commands.
+  LogBudget& logBudget();
   /// Counts and records a report of the egress; one of totals also finishes the commands that wait for it.
   void onEgressReport(const egress::Report& report);
   /// The egress has reported its totals, or took too long: finishes the commands that wait for this.
@@ -293,6 +296,7 @@ class Supervisor {
   Metadata metadata_;
   Launcher launcher_;
   Result<sys::RootDir> logs_;
+  std::optional<LogBudget> log_budget_;  ///< since the first background command
   sys::EventLoop loop_;
   sys::Fd listener_;
   sys::Fd creator_;                 ///< pidfd of the process that created the session, if the session ends with it
