@@ -47,6 +47,14 @@ bool isServed(const sockaddr_un& address) {
   return ::kill(listener.pid, 0) == 0 || errno != ESRCH;
 }
 
+/// Whether every user may replace files in the directory of `path`. In /tmp (sticky) they may not.
+bool isOpenToAll(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  struct stat status{};
+  return ::stat(directory.c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
+}
+
 /// bind(), again for a second while the address is in use: for the same reason as in isServed().
 bool bindTcp(int socket, const sockaddr* address, socklen_t size) {
   constexpr int kTries = 20;
@@ -101,6 +109,9 @@ Result<ListenSocket> listenUnix(const std::string& path) {
   if (path.empty() || path.size() >= sizeof address.sun_path)
     return refuseAddress(path, ENAMETOOLONG, "", "a socket's path has at most 107 bytes: use --socket");
   std::memcpy(address.sun_path, path.c_str(), path.size());
+  if (isOpenToAll(path))
+    return refuseAddress(path, EACCES, "all users may write to its directory, and replace the socket by theirs",
+                         "choose a directory of your own");
   sys::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return refuseAddress(path, errno, "", "");
   // Only one server at a time may probe and replace the socket.

@@ -27,6 +27,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 struct Peer {
   std::string address;       ///< "127.0.0.1", "::1", or "unix"
   std::optional<uid_t> uid;  ///< of the process at the other end of a unix socket
+  bool is_owner = false;     ///< that process has our uid and is in our user namespace
   std::size_t listener = 0;  ///< index in ServerOptions::listeners
   bool tls = false;
 };

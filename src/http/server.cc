@@ -17,6 +17,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "http/connection.h"
+#include "sys/unix_peer.h"
 
 namespace caisson::http {
 namespace {
@@ -42,9 +43,10 @@ Peer describePeer(int socket, const sockaddr_storage& address, std::size_t liste
     ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr, text, sizeof text);
   peer.address = text;
   if (address.ss_family != AF_INET && address.ss_family != AF_INET6) {
-    ucred credentials{};
-    socklen_t size = sizeof credentials;
-    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) peer.uid = credentials.uid;
+    if (const auto identified = sys::identifyPeer(socket)) {
+      peer.uid = identified->uid;
+      peer.is_owner = identified->is_owner;
+    }
     peer.address = "unix";
   }
   return peer;

@@ -35,6 +35,19 @@ std::string_view neededScope(Access access) {
   return access == Access::exec ? "the token lacks the scope exec" : "the token lacks the scope read";
 }
 
+http::Response notAuthorized(const http::RequestHead& head) {
+  const bool elsewhere = !head.peer.is_owner && head.peer.uid == ::geteuid() && head.header("authorization") == nullptr;
+  http::Response response =
+      elsewhere
+          ? problem(401, "unauthorized",
+                    "this program is in another user namespace than the server (a sandbox, a container, `unshare`), "
+                    "so it needs a token",
+                    "send a token (caisson token create NAME), or connect from outside of the namespace")
+          : problem(401, "unauthorized", "a valid token is needed", "caisson token create NAME");
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<App>> App::create(AppOptions options) {
@@ -145,7 +158,7 @@ std::optional<Principal> App::identify(const http::RequestHead& head) {
     if (lowered(text->substr(0, kBearer.size())) != kBearer) return std::nullopt;
     return tokens_->check(trimmed(std::string_view(*text).substr(kBearer.size())), service::Instant::now());
   }
-  if (head.peer.uid == ::geteuid()) return Principal{.id = "owner", .name = "owner", .owner = true};
+  if (head.peer.is_owner) return Principal{.id = "owner", .name = "owner", .owner = true};
   return std::nullopt;
 }
 
@@ -186,9 +199,7 @@ http::Admission App::admit(const http::RequestHead& head) {
   const auto known = identify(head);
   const bool open = match.route != nullptr && match.route->access == Access::open;
   if (!known && !open) {
-    http::Response response = problem(401, "unauthorized", "a valid token is needed", "caisson token create NAME");
-    response.headers.emplace_back("WWW-Authenticate", "Bearer");
-    return refuse(head, anonymous, "", std::move(response));
+    return refuse(head, anonymous, "", notAuthorized(head));
   }
   const Principal caller = known.value_or(anonymous);
   if (match.route == nullptr) {
