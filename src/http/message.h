@@ -80,6 +80,8 @@ struct SocketBody {
   std::function<void(std::string_view text)> on_text;  ///< called on the loop for text messages; must not block
   /// Called on a worker when the descriptor has ended; its result is sent as the last text message.
   std::function<std::string()> on_end;
+  /// Called on the loop every few seconds; must not block. False: the relay ends.
+  std::function<bool()> may_continue;
 };
 
 /// Passes the request on to a server on this machine, and its response back.

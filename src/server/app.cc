@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "server/preview.h"
+#include "server/streams.h"
 
 namespace caisson::server {
 namespace {
@@ -260,6 +261,7 @@ http::Response App::handle(http::Request& request) {
     if (!recorded) return notRecorded(recorded.error());
   }
   http::Response response = perform(call);
+  if (call.route.access != Access::open) endWithToken(*this, call.caller, response);
   admitted.slot.reset();
   {
     const std::lock_guard lock(rate_mutex_);

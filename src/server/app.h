@@ -60,6 +60,8 @@ class App final : public http::Handler {
     terminal,  ///< a process each
     stream,    ///< output and events
   };
+  /// Whether this token was neither revoked nor has expired.
+  bool isValid(const std::string& token_id) { return tokens_->isValid(token_id, service::Instant::now()); }
   /// A slot that is held as long as the result; null if the caller has too many.
   std::shared_ptr<void> takeSlot(const service::Principal& caller, Lasting kind);
   /// The template of this name, or null; its pool, or null.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Token A against everything of token B: all refused, and recorded. Scopes, quotas, approvals, browsers."""
+import http.client
 import json
 import os
 import shutil
@@ -89,6 +90,44 @@ class Tenants(ApiTest):
         self.assertNotIn("gone", [one["name"] for one in listed])
         with open(os.path.join(self.server.home, "server/tokens.json")) as file:
             self.assertNotIn(reader.token, file.read())
+
+    def test_revocation_ends_streams_archives_and_terminals(self):
+        # CONFORMS("R-HTTP-3")
+        leaver = self.server.client("leaver")
+        box = leaver.create()
+        where = f"/v1/sandboxes/{box}"
+        leaver.run(box, "truncate -s 2G large")
+        command = leaver.run(box, "sleep 1000", mode="background").json["id"]
+        streams = [leaver.open("GET", path, timeout=30) for path in
+                   ("/v1/events", f"{where}/commands/{command}/output", f"{where}/files/watch", "/v1/audit/stream")]
+        archive = leaver.open("GET", f"{where}/files/archive", timeout=30)
+        self.assertEqual([one.status for one in (*streams, archive)], [200] * 5)
+        terminal = leaver.open("GET", f"{where}/pty", timeout=30, query={"command": "echo ready; sleep 1000"}, headers={
+            "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="})
+        self.assertEqual(terminal.status, 101)
+        mine = self.alice.open("GET", "/v1/events", timeout=30)
+        self.assertEqual(self.server.caisson("token", "revoke", "leaver").returncode, 0)
+        end = time.monotonic() + 25
+
+        def read_all(read):  # heartbeats come for ever, so a timeout of the socket alone is not enough
+            pieces = []
+            while piece := read():
+                self.assertLess(time.monotonic(), end, pieces)
+                pieces.append(piece)
+            return b"".join(pieces)
+
+        for one in streams:
+            self.assertIn(b"revoked", read_all(one.readline))
+        with self.assertRaises(http.client.IncompleteRead):
+            read_all(lambda: archive.read(1 << 20))
+        read_all(lambda: terminal.fp.read1(4096))
+        # The command of the terminal is gone; the one in the background is the sandbox's.
+        count = lambda: self.owner.run(box, "cat /proc/[0-9]*/comm | grep -c sleep").json["stdout"]
+        self.assertTrue(api.wait_until(lambda: count() == "1\n"), count())
+        self.alice.create()
+        self.assertIn(b"sandbox.created", mine.fp.readline() + mine.fp.readline() + mine.fp.readline())
+        for one in (*streams, archive, terminal, mine):
+            one.connection.close()
 
     def test_no_token_no_service(self):
         # CONFORMS("R-HTTP-3")
