@@ -42,6 +42,10 @@ constexpr Field kCommitFields[] = {
     {.name = "merge", .type = FieldType::texts, .description = "Conflicts to merge line by line."},
 };
 
+bool isDigest(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 WhenBusy whenBusy(const Call& call) { return call.flag("stop") ? WhenBusy::stop : WhenBusy::refuse; }
 
 template <class Use>
@@ -154,6 +158,9 @@ http::Response commitChanges(Call& call) {
     if (!dry && !call.has("expect"))
       return problem(400, "invalid_body", "a commit needs the digest of a dry run",
                      "first {\"dry_run\": true}, then {\"expect\": DIGEST}");
+    // It is stored with the request for approval, so its length must be bounded.
+    if (call.has("expect") && !isDigest(call.text("expect")) && !(dry && call.text("expect").empty()))
+      return problem(400, "invalid_body", "field \"expect\": expected the digest of a dry run, 64 hexadecimal digits");
     const auto info = call.app.sandboxes().with(sandbox, [](Session& session) { return session.info(); });
     if (!info) return problemOf(info.error());
     if (info->workspace.empty()) return problem(409, "no_workspace", "the sandbox has no host directory to commit to");

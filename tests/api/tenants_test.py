@@ -247,6 +247,30 @@ class Workspaces(ApiTest):
         self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 200)
         self.assertEqual(self.content(), "after\n")
 
+    def test_requests_for_approval_are_bounded(self):
+        box = self.bob.create(workspace=self.directory)
+        at = f"/v1/sandboxes/{box}/commit"
+        inbox = os.path.join(self.server.home, "server/inbox")
+        before = set(os.listdir(inbox))
+        for expect in ("x" * (1 << 19), "0" * 63, "0" * 65, "g" * 64, ""):
+            self.assertStatus(self.bob.call("POST", at, {"expect": expect}), 400, "invalid_body")
+        self.assertEqual(set(os.listdir(inbox)), before)
+        for number in range(70):
+            status = self.bob.call("POST", at, {"expect": f"{number:064x}"}).status
+        self.assertEqual(status, 429)
+        self.assertEqual(len(self.bob.call("GET", "/v1/approvals").json["approvals"]), 64)
+
+    def test_unreadable_requests_for_approval_are_removed(self):
+        inbox = os.path.join(self.server.home, "server/inbox")
+        for name, content in (("ap-large.json", "x" * (1 << 21)), ("ap-broken.json", "{"), ("ap-new.json", "")):
+            with open(os.path.join(inbox, name), "w") as file:
+                file.write(content)
+            old = time.time() - (0 if name == "ap-new.json" else 100)
+            os.utime(os.path.join(inbox, name), (old, old))
+        self.assertStatus(self.owner.call("GET", "/v1/approvals"), 200)
+        self.assertEqual([name for name in ("ap-large.json", "ap-broken.json", "ap-new.json") if os.path.exists(os.path.join(inbox, name))],
+                         ["ap-new.json"])
+
     def test_a_workspace_with_the_servers_own_state_is_an_error_of_the_caller(self):
         for directory in (os.path.dirname(self.server.home), self.server.home, os.path.join(self.server.home, "audit")):
             reply = self.owner.call("POST", "/v1/sandboxes", {"workspace": directory})
