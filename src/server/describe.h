@@ -27,6 +27,8 @@ std::string commandId(std::uint32_t number);
 std::uint64_t describeMemory(const policy::Policy& policy);
 
 /// 403 that names what waits for the owner, and an event for the owner.
+/// What is wrong with the field "name" of a new sandbox; empty if nothing.
+std::string findNameFlaw(const Call& call);
 http::Response approvalNeeded(Call& call, const std::vector<service::PendingApproval>& missing);
 
 }  // namespace caisson::server

@@ -14,7 +14,7 @@ constexpr Field kCheckpointFields[] = {{.name = "name", .description = "Generate
 constexpr Field kRestoreFields[] = {
     {.name = "checkpoint", .required = true, .description = "Its name; begin: the state in which the sandbox began."},
     kStopField};
-constexpr Field kForkFields[] = {{.name = "name", .description = "A name for people."},
+constexpr Field kForkFields[] = {{.name = "name", .description = "A name for people; at most 128 bytes."},
                                  {.name = "sandbox_timeout",
                                   .type = FieldType::number,
                                   .description = "As for a new sandbox.",
@@ -86,6 +86,7 @@ http::Response restoreCheckpoint(Call& call) {
 }
 
 http::Response forkSandbox(Call& call) {
+  if (const std::string flaw = findNameFlaw(call); !flaw.empty()) return problem(400, "invalid_body", flaw);
   return onHistory(call, [&](service::Sandbox& sandbox) {
     const ForkOptions options{.ttl_seconds = call.number("sandbox_timeout", 3600), .when_busy = whenBusy(call)};
     auto forked = call.app.sandboxes().fork(call.caller, sandbox, options, call.text("name"));
