@@ -64,12 +64,22 @@ Result<std::unique_ptr<App>> App::create(AppOptions options) {
   auto keys = service::IdempotencyKeys::open();
   if (!keys) return std::unexpected(keys.error());
   app->keys_ = *std::move(keys);
+  app->forgetEndedSandboxes();
   auto inbox = service::Inbox::open();
   if (!inbox) return std::unexpected(inbox.error());
   app->inbox_ = *std::move(inbox);
   app->webhooks_ = std::make_unique<service::Webhooks>(app->events_, app->options_.settings.webhooks);
   if (auto started = app->startPools(); !started) return std::unexpected(started.error());
   return app;
+}
+
+void App::forgetEndedSandboxes() {
+  const Principal owner{.id = "owner", .name = "owner", .owner = true};
+  keys_->forgetUnless([&](const std::string& id) { return sandboxes_->find(owner, id).has_value(); });
+  // With a share of the keys: an event may be announced while this is destroyed.
+  ended_ = events_.subscribe([keys = keys_](const service::LifecycleEvent& event) {
+    if (event.type == "sandbox.ended") keys->forget(event.sandbox);
+  });
 }
 
 Result<void> App::startPools() {
@@ -302,7 +312,9 @@ http::Response App::performOnce(Call& call, const std::string& key) {
   call.key = service::Sandboxes::newKey();
   const std::string request =
       std::string(call.route.operation) + "\n" + std::string(call.request.head.target.text) + "\n" + call.request.body;
-  auto begun = keys_->begin(call.caller, key, request, call.key);
+  const bool in_sandbox = call.route.pattern.starts_with("/v1/sandboxes/{id}");
+  auto begun =
+      keys_->begin(call.caller, key, {.text = request, .sandbox = in_sandbox ? call.id() : "", .note = call.key});
   if (!begun) return problemOf(begun.error());
   switch (begun->state) {
     case State::conflict:

@@ -87,6 +87,8 @@ class App final : public http::Handler {
     std::shared_ptr<void> slot;  ///< of a thread; freed when the handler returns
   };
   Result<void> startPools();
+  /// Removes stored responses about sandboxes that ended, now and later.
+  void forgetEndedSandboxes();
   /// Whether the request names this server and comes from its own pages, if from a page at all. Else the refusal.
   std::optional<http::Response> checkSource(const http::RequestHead& head) const;
   std::optional<service::Principal> identify(const http::RequestHead& head);
@@ -109,7 +111,8 @@ class App final : public http::Handler {
   service::Trail trail_;
   std::unique_ptr<service::TokenChecker> tokens_;
   std::unique_ptr<service::Sandboxes> sandboxes_;
-  std::unique_ptr<service::IdempotencyKeys> keys_;
+  std::shared_ptr<service::IdempotencyKeys> keys_;
+  std::shared_ptr<void> ended_;  ///< a subscription
   std::unique_ptr<service::Inbox> inbox_;
   std::unique_ptr<service::Webhooks> webhooks_;
   std::mutex pools_mutex_;

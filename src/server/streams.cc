@@ -122,7 +122,9 @@ class EventSource final : public http::Source {
   EventSource(App& app, service::Principal caller, std::uint64_t after, std::shared_ptr<void> slot)
       : app_(app), caller_(std::move(caller)), after_(after), slot_(std::move(slot)) {}
 
-  void onStart(std::function<void()> wake) override { subscription_ = app_.events().subscribe(std::move(wake)); }
+  void onStart(std::function<void()> wake) override {
+    subscription_ = app_.events().subscribe([wake = std::move(wake)](const service::LifecycleEvent&) { wake(); });
+  }
   Next next(std::string& piece) override {
     const auto events = app_.events().after(after_, 64);
     for (const service::LifecycleEvent& event : events) {

@@ -22,14 +22,16 @@ Json describeEvent(const LifecycleEvent& event) {
 }
 
 void Events::publish(std::string type, const std::string& sandbox, const std::string& owner, Json data) {
-  std::vector<std::function<void()>> notify;
+  std::vector<Notify> notify;
+  LifecycleEvent event;
   {
     const std::lock_guard lock(mutex_);
-    events_.push_back({++last_, std::move(type), timeText(), sandbox, owner, std::move(data)});
+    event = {++last_, std::move(type), timeText(), sandbox, owner, std::move(data)};
+    events_.push_back(event);
     if (events_.size() > kKept) events_.pop_front();
     for (const auto& [id, one] : subscribers_) notify.push_back(one);
   }
-  for (const auto& one : notify) one();
+  for (const Notify& one : notify) one(event);
 }
 
 std::vector<LifecycleEvent> Events::after(std::uint64_t id, std::size_t most) const {
@@ -48,7 +50,7 @@ std::uint64_t Events::last() const {
   return last_;
 }
 
-std::shared_ptr<void> Events::subscribe(std::function<void()> notify) {
+std::shared_ptr<void> Events::subscribe(Notify notify) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t id = ++next_subscriber_;
   subscribers_.emplace(id, std::move(notify));

@@ -32,8 +32,9 @@ class Events {
   /// Events after `id`, oldest first, at most `most`.
   [[nodiscard]] std::vector<LifecycleEvent> after(std::uint64_t id, std::size_t most) const;
   [[nodiscard]] std::uint64_t last() const;
+  using Notify = std::function<void(const LifecycleEvent& event)>;
   /// Calls `notify` after each event, from the publishing thread, until the result is destroyed.
-  [[nodiscard]] std::shared_ptr<void> subscribe(std::function<void()> notify);
+  [[nodiscard]] std::shared_ptr<void> subscribe(Notify notify);
 
  private:
   static constexpr std::size_t kKept = 4096;
@@ -41,7 +42,7 @@ class Events {
   std::deque<LifecycleEvent> events_;
   std::uint64_t last_ = 0;
   std::uint64_t next_subscriber_ = 0;
-  std::map<std::uint64_t, std::function<void()>> subscribers_;
+  std::map<std::uint64_t, Notify> subscribers_;
 };
 
 /// The current time as "2026-11-15T05:11:04.123Z".

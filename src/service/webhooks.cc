@@ -68,7 +68,7 @@ std::string hmacSha256(std::string_view key, std::string_view text) {
 
 Webhooks::Webhooks(Events& events, std::vector<Webhook> hooks) : events_(events), hooks_(std::move(hooks)) {
   if (hooks_.empty()) return;
-  subscription_ = events_.subscribe([signal = signal_] {
+  subscription_ = events_.subscribe([signal = signal_](const LifecycleEvent&) {
     const std::lock_guard lock(signal->mutex);
     signal->pending = true;
     signal->changed.notify_all();

@@ -71,6 +71,53 @@ class Sandboxes(ApiTest):
         self.assertNotEqual(other.json["id"], first.json["id"])
 
 
+class IdempotencyKeys(ApiTest):
+    def kept(self):
+        """The names and the sizes of the stored responses."""
+        directory = os.path.join(self.server.home, "server/idempotency")
+        return {name: os.stat(os.path.join(directory, name)).st_size for name in os.listdir(directory)}
+
+    def test_kept_responses_are_bounded_and_end_with_their_sandbox(self):
+        # CONFORMS("R-HTTP-8")
+        caller, other = self.server.client("keeper"), self.bob.create()
+        box, command = caller.create(), "head -c 900000 /dev/zero | tr '\\0' x"
+
+        def run(number):
+            return caller.call("POST", f"/v1/sandboxes/{box}/commands", {"command": command}, headers={"Idempotency-Key": f"k{number}"})
+
+        def run_other():
+            return self.bob.call("POST", f"/v1/sandboxes/{other}/commands", {"command": "date +%N"}, headers={"Idempotency-Key": "k"})
+
+        first = run_other()
+        self.assertEqual(len(self.assertStatus(run(0), 200).json["stdout"]), 900_000)
+        self.assertEqual(run(0).headers["Idempotency-Replayed"], "true")
+        for number in range(1, 80):
+            self.assertStatus(run(number), 200)
+            if number == 40:  # what an earlier server stored counts
+                self.server.kill()
+                self.server.start()
+        self.assertLess(sum(self.kept().values()), 66 << 20)
+        self.assertStatus(run(79), 409, "too_large_to_replay")
+        self.assertStatus(run(3), 200)
+        self.assertStatus(caller.call("DELETE", f"/v1/sandboxes/{box}"), 204)
+        self.assertEqual(len(self.kept()), 1)
+        self.assertEqual(run_other().json["stdout"], first.json["stdout"])
+        self.assertStatus(run(0), 404)
+        # Also if the sandbox ended while no server ran.
+        self.server.kill()
+        self.assertEqual(self.server.caisson("session", "destroy", other).returncode, 0)
+        self.server.start()
+        self.assertEqual(self.kept(), {})
+
+    def test_large_response_is_not_kept(self):
+        box = self.alice.create()
+        for _ in range(2):
+            reply = self.alice.call("POST", f"/v1/sandboxes/{box}/commands", {"command": "head -c 400000 /dev/zero | tr '\\0' '\\1'"},
+                                    headers={"Idempotency-Key": "large"})
+        self.assertStatus(reply, 409, "too_large_to_replay")
+        self.assertLess(max(self.kept().values()), 1 << 20)
+
+
 class Commands(ApiTest):
     @classmethod
     def setUpClass(cls):
