@@ -344,6 +344,38 @@ class Files(ApiTest):
         response.connection.close()
         self.alice.run(self.box, "rm -r large")
 
+    def stopped_archive(self, **query):
+        """An archive whose tar was stopped, with everything read that it wrote before."""
+        self.alice.run(self.box, "mkdir -p stopped; truncate -s 2G stopped/file")
+        response = self.alice.open("GET", self.at + "/archive", query={"path": "stopped", **query})
+        response.read(1)
+        self.alice.run(self.box, 'for one in /proc/[0-9]*; do [ "$(cat $one/comm)" = tar ] && kill -STOP "${one#/proc/}"; done; true')
+        response.connection.sock.settimeout(1)
+        return response
+
+    def tar_runs(self):
+        return "tar\n" in self.alice.run(self.box, "cat /proc/[0-9]*/comm 2>/dev/null; true").json["stdout"]
+
+    def test_stopped_archive_ends_with_its_client(self):
+        # CONFORMS("R-HTTP-2")
+        response = self.stopped_archive()
+        with self.assertRaises(TimeoutError):
+            while response.read(1 << 20):
+                pass
+        self.assertTrue(self.tar_runs())
+        response.close()
+        response.connection.close()
+        self.assertTrue(api.wait_until(lambda: not self.tar_runs()))
+
+    def test_stopped_archive_has_a_time_limit(self):
+        response = self.stopped_archive(command_timeout=4)
+        response.connection.sock.settimeout(30)
+        with self.assertRaises(http.client.IncompleteRead):
+            while response.read(1 << 20):
+                pass
+        response.connection.close()
+        self.assertTrue(api.wait_until(lambda: not self.tar_runs()))
+
     def test_paths_that_lead_out_are_refused_in_every_route(self):
         # CONFORMS("R-HTTP-7")
         self.alice.run(self.box, "ln -sfn / root; ln -sfn /etc/passwd passwd; ln -sfn ../../../../etc up; mkfifo pipe")
