@@ -110,9 +110,10 @@ class IdempotencyKeys(ApiTest):
         self.assertEqual(self.kept(), {})
 
     def test_large_response_is_not_kept(self):
+        # Each quotation mark takes two bytes in the response, and four in the file.
         box = self.alice.create()
         for _ in range(2):
-            reply = self.alice.call("POST", f"/v1/sandboxes/{box}/commands", {"command": "head -c 400000 /dev/zero | tr '\\0' '\\1'"},
+            reply = self.alice.call("POST", f"/v1/sandboxes/{box}/commands", {"command": "head -c 400000 /dev/zero | tr '\\0' '\"'"},
                                     headers={"Idempotency-Key": "large"})
         self.assertStatus(reply, 409, "too_large_to_replay")
         self.assertLess(max(self.kept().values()), 1 << 20)
@@ -451,6 +452,17 @@ class History(ApiTest):
         self.assertStatus(again, 201)
         self.assertEqual(self.alice.get(again.json["id"], "f").body, b"one\n")
         self.assertStatus(self.alice.call("POST", at + "/commit", {"dry_run": True}), 409, "no_workspace")
+
+
+class PublishedPorts(ApiTest):
+    def test_number_of_published_ports_is_limited(self):
+        box = self.alice.create()
+        where = f"/v1/sandboxes/{box}/ports"
+        statuses = [self.alice.call("POST", where, {"port": 2000 + i}).status for i in range(65)]
+        self.assertEqual(statuses, [201] * 64 + [429])
+        self.assertStatus(self.alice.call("POST", where, {"port": 2000}), 200)
+        self.assertStatus(self.alice.call("DELETE", where + "/2000"), 204)
+        self.assertStatus(self.alice.call("POST", where, {"port": 2064}), 201)
 
 
 class ServerRoutes(ApiTest):
