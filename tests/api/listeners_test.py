@@ -99,6 +99,17 @@ class ServiceManager(Scratch):
             listening.close()
 
 
+    def test_socket_beyond_loopback_needs_tls(self):
+        os.mkdir(self.path("home"), 0o700)
+        with socket.socket() as listening:
+            listening.bind(("0.0.0.0", 0))
+            listening.listen()
+            script = 'exec 3<&"$1"; LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve'
+            done = subprocess.run(["bash", "-c", script, api.CAISSON, str(listening.fileno())], pass_fds=[listening.fileno()],
+                                  env=dict(os.environ, CAISSON_HOME=self.path("home")), capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("only loopback addresses are served without TLS", done.stderr)
+
     def test_socket_activation_starts_the_server_with_the_first_connection(self):
         # CONFORMS("R-HTTP-10")
         activate = shutil.which("systemd-socket-activate")
