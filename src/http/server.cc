@@ -17,6 +17,7 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "http/connection.h"
+#include "sys/own_file.h"
 #include "sys/unix_peer.h"
 
 namespace caisson::http {
@@ -157,9 +158,11 @@ Result<std::unique_ptr<Server>> Server::create(ServerOptions options, Handler& h
       SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
       SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);
       BoostError code;
+      const auto key = sys::readSecretFile(listener.tls_key);
+      if (!key) return std::unexpected(key.error());
       context->use_certificate_chain_file(listener.tls_cert, code);
       const std::string problem_file = code ? listener.tls_cert : listener.tls_key;
-      if (!code) context->use_private_key_file(listener.tls_key, asio::ssl::context::pem, code);
+      if (!code) context->use_private_key(asio::buffer(*key), asio::ssl::context::pem, code);
       if (code)
         return std::unexpected(Error{.stage = Stage::usage,
                                      .call = "load certificate",

@@ -239,6 +239,7 @@ class Webhooks(Scratch):
         secret = "0123456789abcdef0123"
         with open(self.path("secret"), "w") as file:
             file.write(secret + "\n")
+        os.chmod(self.path("secret"), 0o600)
         received = []
 
         class Receiver(http.server.BaseHTTPRequestHandler):
@@ -297,6 +298,22 @@ class Mistakes(Scratch):
         done = self.serve("--listen", "none", "--socket", self.path("all/s"))
         self.assertEqual(done.returncode, 125, done.stderr)
         self.assertIn("all users may write", done.stderr)
+
+    def test_secrets_that_others_can_read_are_refused(self):
+        with open(self.path("secret"), "w") as file:
+            file.write("0123456789abcdef0123\n")
+        hook = f"[webhooks.x]\nurl = 'http://127.0.0.1:1'\nsecret_file = '{self.path('secret')}'\n"
+        for mode in (0o644, 0o660, 0o604, 0o602):
+            os.chmod(self.path("secret"), mode)
+            for options, config in ((["--listen", "127.0.0.1:0"], hook),
+                                    (["--listen", "127.0.0.1:0", "--tls-cert", "/dev/null", "--tls-key", self.path("secret")], None)):
+                done = self.serve(*options, config=config)
+                self.assertEqual(done.returncode, 125, done.stderr)
+                self.assertIn("other users may read or change it", done.stderr)
+        os.chmod(self.path("secret"), 0o600)
+        if os.getuid() == 0:
+            os.chown(self.path("secret"), 65534, 65534)
+            self.assertIn("belongs to another user", self.serve("--listen", "127.0.0.1:0", config=hook).stderr)
 
     def test_second_server_on_one_socket_is_refused(self):
         server = api.Server()
