@@ -120,17 +120,16 @@ class OutputSource final : public http::Source {
 class EventSource final : public http::Source {
  public:
   EventSource(App& app, service::Principal caller, std::uint64_t after, std::shared_ptr<void> slot)
-      : app_(app), caller_(std::move(caller)), after_(after), slot_(std::move(slot)) {}
+      : app_(app), caller_(std::move(caller)), position_{.event = after}, slot_(std::move(slot)) {}
 
   void onStart(std::function<void()> wake) override {
     subscription_ = app_.events().subscribe([wake = std::move(wake)](const service::LifecycleEvent&) { wake(); });
   }
   Next next(std::string& piece) override {
-    const auto events = app_.events().after(after_, 64);
-    for (const service::LifecycleEvent& event : events) {
-      after_ = event.id;
-      if (caller_.sees(event.owner)) piece += sseEvent(event.type, std::to_string(event.id), describeEvent(event));
-    }
+    const auto events =
+        app_.events().next(position_, 64, [this](const std::string& owner) { return caller_.sees(owner); });
+    for (const service::LifecycleEvent& event : events)
+      piece += sseEvent(event.type, std::to_string(event.id), describeEvent(event));
     if (!events.empty()) return {State::data};
     if (Clock::now() - last_ >= kHeartbeat) {
       piece += ": still here\n\n";
@@ -142,7 +141,7 @@ class EventSource final : public http::Source {
  private:
   App& app_;
   service::Principal caller_;
-  std::uint64_t after_;
+  service::Events::Position position_;
   std::shared_ptr<void> slot_;
   Clock::time_point last_ = Clock::now();
   std::shared_ptr<void> subscription_;

@@ -51,7 +51,7 @@ Result<void> Inbox::write(const PendingApproval& pending) const {
 }
 
 void Inbox::removeIfOld(const std::string& name, const Instant& now) const {
-  constexpr std::int64_t kWriting = 60;  // a file that is being written has a name of its own for a moment
+  constexpr std::int64_t kWriting = 60;  // a file that is being written has another name for a moment
   const auto info = directory_.stat(name);
   if (info && info->modified_ns / 1'000'000'000 < now.wall - kWriting) (void)directory_.remove(name);
 }

@@ -214,6 +214,31 @@ class Tenants(ApiTest):
         self.assertStatus(self.bob.call("POST", f"/v1/sandboxes/{other}/network", {"action": "allow", "host": "example.org"}), 403)
 
 
+class Events(ApiTest):
+    def first_events(self, caller):
+        response = caller.open("GET", "/v1/events", query={"after": 0})
+        stream = api.events(response)
+        found = [next(stream) for _ in range(2 if caller is not self.bob else 1)]
+        response.connection.close()
+        return found
+
+    def test_one_token_cannot_displace_those_of_another_and_lost_ones_are_counted(self):
+        self.bob.create()
+        box = self.alice.create()
+        connection = self.alice.connection()
+        body = json.dumps({"action": "allow", "host": "example.org"})
+        for _ in range(1100):  # each refusal is an event
+            connection.request("POST", f"/v1/sandboxes/{box}/network", body, self.alice.headers({"Content-Type": "application/json"}))
+            response = connection.getresponse()
+            self.assertEqual((response.status, bool(response.read())), (403, True))
+        connection.close()
+        self.assertEqual(self.first_events(self.bob)[0][0], "sandbox.created")
+        lost, kept = self.first_events(self.alice)
+        self.assertEqual((lost[0], lost[2]["data"], kept[0]), ("events.lost", {"count": 1101 - 1024}, "approval.requested"))
+        lost, kept = self.first_events(self.owner)
+        self.assertEqual((lost[0], kept[0]), ("events.lost", "sandbox.created"))
+
+
 class Workspaces(ApiTest):
     @classmethod
     def setUpClass(cls):
