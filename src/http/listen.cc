@@ -20,6 +20,15 @@ namespace caisson::http {
 namespace {
 
 constexpr int kBacklog = 1024;
+constexpr const char* kOnlyLoopback = "only loopback addresses are served without TLS";
+
+bool isLoopbackAddress(const sockaddr_storage& address) {
+  constexpr std::uint8_t kLoopbackNet = 127;
+  if (address.ss_family == AF_INET)
+    return ntohl(reinterpret_cast<const sockaddr_in*>(&address)->sin_addr.s_addr) >> 24U == kLoopbackNet;
+  const in6_addr& six = reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr;
+  return IN6_IS_ADDR_LOOPBACK(&six) != 0 || (IN6_IS_ADDR_V4MAPPED(&six) != 0 && six.s6_addr[12] == kLoopbackNet);
+}
 
 std::unexpected<Error> refuseAddress(std::string_view address, int number, std::string reason, std::string hint) {
   return std::unexpected(Error{.stage = Stage::usage,
@@ -45,6 +54,14 @@ bool isServed(const sockaddr_un& address) {
   socklen_t size = sizeof listener;
   if (::getsockopt(probe.get(), SOL_SOCKET, SO_PEERCRED, &listener, &size) != 0 || listener.pid <= 0) return true;
   return ::kill(listener.pid, 0) == 0 || errno != ESRCH;
+}
+
+/// Whether every user may replace files in the directory of `path`. In /tmp (sticky) they may not.
+bool isOpenToAll(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  struct stat status{};
+  return ::stat(directory.c_str(), &status) == 0 && (status.st_mode & S_IWOTH) != 0 && (status.st_mode & S_ISVTX) == 0;
 }
 
 /// bind(), again for a second while the address is in use: for the same reason as in isServed().
@@ -79,7 +96,7 @@ Result<ListenSocket> listenTcp(std::string_view address, bool anywhere) {
       (is_four && ntohl(four.sin_addr.s_addr) >> 24U == 127) || (is_six && IN6_IS_ADDR_LOOPBACK(&six.sin6_addr) != 0);
   if (!loopback && !anywhere)
     return refuseAddress(
-        address, 0, "only loopback addresses are served without TLS",
+        address, 0, kOnlyLoopback,
         "listen on 127.0.0.1 and put an SSH tunnel or a proxy with TLS in front, or give a certificate");
 
   sys::Fd socket(::socket(is_four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -101,6 +118,9 @@ Result<ListenSocket> listenUnix(const std::string& path) {
   if (path.empty() || path.size() >= sizeof address.sun_path)
     return refuseAddress(path, ENAMETOOLONG, "", "a socket's path has at most 107 bytes: use --socket");
   std::memcpy(address.sun_path, path.c_str(), path.size());
+  if (isOpenToAll(path))
+    return refuseAddress(path, EACCES, "all users may write to its directory, and replace the socket by theirs",
+                         "choose a directory of your own");
   sys::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return refuseAddress(path, errno, "", "");
   // Only one server at a time may probe and replace the socket.
@@ -125,13 +145,15 @@ Result<ListenSocket> listenUnix(const std::string& path) {
   return ListenSocket{.socket = std::move(socket), .address = path};
 }
 
-std::vector<ListenSocket> inheritedSockets() {
+Result<std::vector<ListenSocket>> inheritedSockets(bool anywhere) {
   constexpr int kFirst = 3;
   const char* const pid = std::getenv("LISTEN_PID");
   const char* const count = std::getenv("LISTEN_FDS");
+  const int number =
+      pid != nullptr && count != nullptr && std::atoi(pid) == ::getpid() ? std::min(std::atoi(count), 16) : 0;
+  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(name);
   std::vector<ListenSocket> sockets;
-  if (pid != nullptr && count != nullptr && std::atoi(pid) == ::getpid()) {
-    const int number = std::min(std::atoi(count), 16);
+  if (number > 0) {
     for (int fd = kFirst; fd < kFirst + number; ++fd) {
       int listening = 0;
       socklen_t size = sizeof listening;
@@ -141,12 +163,18 @@ std::vector<ListenSocket> inheritedSockets() {
       sockaddr_storage address{};
       size = sizeof address;
       ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-      const std::string name =
-          address.ss_family == AF_UNIX ? "unix socket " + std::to_string(fd) : "port " + std::to_string(portOf(fd));
+      const bool is_unix = address.ss_family == AF_UNIX;
+      const std::string name = is_unix ? "unix socket " + std::to_string(fd) : "port " + std::to_string(portOf(fd));
+      if (!is_unix && address.ss_family != AF_INET && address.ss_family != AF_INET6)
+        return refuseAddress("socket " + std::to_string(fd), EAFNOSUPPORT,
+                             "the service manager passed a socket that is neither a unix nor a TCP socket",
+                             "change ListenStream in the socket unit");
+      if (!is_unix && !anywhere && !isLoopbackAddress(address))
+        return refuseAddress(name, 0, kOnlyLoopback,
+                             "change ListenStream in the socket unit to 127.0.0.1:PORT, or give a certificate");
       sockets.push_back({.socket = sys::Fd(fd), .address = name});
     }
   }
-  for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) ::unsetenv(name);
   return sockets;
 }
 

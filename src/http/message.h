@@ -27,6 +27,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 struct Peer {
   std::string address;       ///< "127.0.0.1", "::1", or "unix"
   std::optional<uid_t> uid;  ///< of the process at the other end of a unix socket
+  bool is_owner = false;     ///< that process has our uid and is in our user namespace
   std::size_t listener = 0;  ///< index in ServerOptions::listeners
   bool tls = false;
 };
@@ -79,6 +80,8 @@ struct SocketBody {
   std::function<void(std::string_view text)> on_text;  ///< called on the loop for text messages; must not block
   /// Called on a worker when the descriptor has ended; its result is sent as the last text message.
   std::function<std::string()> on_end;
+  /// Called on the loop every few seconds; must not block. False: the relay ends.
+  std::function<bool()> may_continue;
 };
 
 /// Passes the request on to a server on this machine, and its response back.

@@ -1,4 +1,5 @@
 // A WebSocket connected to a descriptor.
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
@@ -13,6 +14,7 @@ namespace {
 
 constexpr std::size_t kMaxPending = std::size_t{256} << 10U;
 constexpr std::chrono::seconds kPingEvery{30};
+constexpr std::chrono::seconds kCheckEvery{2};
 
 /// The descriptor's side: readiness as flags, since the connection waits in one place only.
 struct Wire {
@@ -118,8 +120,12 @@ asio::awaitable<bool> Connection::relaySocket(const RequestHead& head, SocketBod
   const std::function<void()> wake_up = [self = shared_from_this()] { self->wake(); };
   bool open = co_await write(hello);
   Messages messages;
-  TimePoint last_ping = Clock::now(), last_heard = Clock::now();
+  TimePoint last_ping = Clock::now(), last_heard = last_ping, last_check = last_ping;
   while (open && !ended_ && !wire->ended && !loop_.stopping) {
+    if (body.may_continue && Clock::now() - last_check >= kCheckEvery) {
+      last_check = Clock::now();
+      if (!body.may_continue()) break;
+    }
     if (!inbox_.empty()) last_heard = Clock::now();
     takeMessages(inbox_, messages, *wire, body);
     if (!messages.replies.empty()) {
@@ -137,7 +143,8 @@ asio::awaitable<bool> Connection::relaySocket(const RequestHead& head, SocketBod
     }
     watchWire(wire, wake_up);
     if (wire->pending.size() < kMaxPending && !messages.held) startRead();
-    co_await pause(last_ping + kPingEvery);
+    co_await pause(body.may_continue ? std::min(last_ping + kPingEvery, last_check + kCheckEvery)
+                                     : last_ping + kPingEvery);
     if (Clock::now() - last_ping < kPingEvery) continue;
     if (Clock::now() - last_heard > 3 * kPingEvery) break;  // the peer vanished without closing
     last_ping = Clock::now();

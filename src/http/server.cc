@@ -17,6 +17,8 @@
 #include <boost/asio/use_awaitable.hpp>
 
 #include "http/connection.h"
+#include "sys/own_file.h"
+#include "sys/unix_peer.h"
 
 namespace caisson::http {
 namespace {
@@ -42,9 +44,10 @@ Peer describePeer(int socket, const sockaddr_storage& address, std::size_t liste
     ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr, text, sizeof text);
   peer.address = text;
   if (address.ss_family != AF_INET && address.ss_family != AF_INET6) {
-    ucred credentials{};
-    socklen_t size = sizeof credentials;
-    if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) == 0) peer.uid = credentials.uid;
+    if (const auto identified = sys::identifyPeer(socket)) {
+      peer.uid = identified->uid;
+      peer.is_owner = identified->is_owner;
+    }
     peer.address = "unix";
   }
   return peer;
@@ -155,9 +158,11 @@ Result<std::unique_ptr<Server>> Server::create(ServerOptions options, Handler& h
       SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
       SSL_CTX_set_mode(context->native_handle(), SSL_MODE_RELEASE_BUFFERS);
       BoostError code;
+      const auto key = sys::readSecretFile(listener.tls_key);
+      if (!key) return std::unexpected(key.error());
       context->use_certificate_chain_file(listener.tls_cert, code);
       const std::string problem_file = code ? listener.tls_cert : listener.tls_key;
-      if (!code) context->use_private_key_file(listener.tls_key, asio::ssl::context::pem, code);
+      if (!code) context->use_private_key(asio::buffer(*key), asio::ssl::context::pem, code);
       if (code)
         return std::unexpected(Error{.stage = Stage::usage,
                                      .call = "load certificate",

@@ -27,8 +27,9 @@ Result<ListenSocket> listenTcp(std::string_view address, bool anywhere);
 /// Listens on a unix socket that only this user can connect to. Replaces a stale socket; an error if another
 /// process serves it.
 Result<ListenSocket> listenUnix(const std::string& path);
-/// The sockets that a service manager passed (LISTEN_FDS). Clears the variables. Empty if there are none.
-std::vector<ListenSocket> inheritedSockets();
+/// The sockets that a service manager passed (LISTEN_FDS). Clears the variables. Empty if there are none. An error if
+/// one is neither a unix nor a TCP socket, or, without `anywhere`, bound to more than a loopback address.
+Result<std::vector<ListenSocket>> inheritedSockets(bool anywhere);
 /// The port of a TCP socket; 0 for others.
 int portOf(int socket);
 

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "server/preview.h"
+#include "server/streams.h"
 
 namespace caisson::server {
 namespace {
@@ -35,6 +36,19 @@ std::string_view neededScope(Access access) {
   return access == Access::exec ? "the token lacks the scope exec" : "the token lacks the scope read";
 }
 
+http::Response notAuthorized(const http::RequestHead& head) {
+  const bool elsewhere = !head.peer.is_owner && head.peer.uid == ::geteuid() && head.header("authorization") == nullptr;
+  http::Response response =
+      elsewhere
+          ? problem(401, "unauthorized",
+                    "this program is in another user namespace than the server (a sandbox, a container, `unshare`), "
+                    "so it needs a token",
+                    "send a token (caisson token create NAME), or connect from outside of the namespace")
+          : problem(401, "unauthorized", "a valid token is needed", "caisson token create NAME");
+  response.headers.emplace_back("WWW-Authenticate", "Bearer");
+  return response;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<App>> App::create(AppOptions options) {
@@ -50,12 +64,22 @@ Result<std::unique_ptr<App>> App::create(AppOptions options) {
   auto keys = service::IdempotencyKeys::open();
   if (!keys) return std::unexpected(keys.error());
   app->keys_ = *std::move(keys);
+  app->forgetEndedSandboxes();
   auto inbox = service::Inbox::open();
   if (!inbox) return std::unexpected(inbox.error());
   app->inbox_ = *std::move(inbox);
   app->webhooks_ = std::make_unique<service::Webhooks>(app->events_, app->options_.settings.webhooks);
   if (auto started = app->startPools(); !started) return std::unexpected(started.error());
   return app;
+}
+
+void App::forgetEndedSandboxes() {
+  const Principal owner{.id = "owner", .name = "owner", .owner = true};
+  keys_->forgetUnless([&](const std::string& id) { return sandboxes_->find(owner, id).has_value(); });
+  // With a share of the keys: an event may be announced while this is destroyed.
+  ended_ = events_.subscribe([keys = keys_](const service::LifecycleEvent& event) {
+    if (event.type == "sandbox.ended") keys->forget(event.sandbox);
+  });
 }
 
 Result<void> App::startPools() {
@@ -145,7 +169,7 @@ std::optional<Principal> App::identify(const http::RequestHead& head) {
     if (lowered(text->substr(0, kBearer.size())) != kBearer) return std::nullopt;
     return tokens_->check(trimmed(std::string_view(*text).substr(kBearer.size())), service::Instant::now());
   }
-  if (head.peer.uid == ::geteuid()) return Principal{.id = "owner", .name = "owner", .owner = true};
+  if (head.peer.is_owner) return Principal{.id = "owner", .name = "owner", .owner = true};
   return std::nullopt;
 }
 
@@ -186,9 +210,7 @@ http::Admission App::admit(const http::RequestHead& head) {
   const auto known = identify(head);
   const bool open = match.route != nullptr && match.route->access == Access::open;
   if (!known && !open) {
-    http::Response response = problem(401, "unauthorized", "a valid token is needed", "caisson token create NAME");
-    response.headers.emplace_back("WWW-Authenticate", "Bearer");
-    return refuse(head, anonymous, "", std::move(response));
+    return refuse(head, anonymous, "", notAuthorized(head));
   }
   const Principal caller = known.value_or(anonymous);
   if (match.route == nullptr) {
@@ -249,6 +271,7 @@ http::Response App::handle(http::Request& request) {
     if (!recorded) return notRecorded(recorded.error());
   }
   http::Response response = perform(call);
+  if (call.route.access != Access::open) endWithToken(*this, call.caller, response);
   admitted.slot.reset();
   {
     const std::lock_guard lock(rate_mutex_);
@@ -289,7 +312,9 @@ http::Response App::performOnce(Call& call, const std::string& key) {
   call.key = service::Sandboxes::newKey();
   const std::string request =
       std::string(call.route.operation) + "\n" + std::string(call.request.head.target.text) + "\n" + call.request.body;
-  auto begun = keys_->begin(call.caller, key, request, call.key);
+  const bool in_sandbox = call.route.pattern.starts_with("/v1/sandboxes/{id}");
+  auto begun =
+      keys_->begin(call.caller, key, {.text = request, .sandbox = in_sandbox ? call.id() : "", .note = call.key});
   if (!begun) return problemOf(begun.error());
   switch (begun->state) {
     case State::conflict:

@@ -60,6 +60,8 @@ class App final : public http::Handler {
     terminal,  ///< a process each
     stream,    ///< output and events
   };
+  /// Whether this token was neither revoked nor has expired.
+  bool isValid(const std::string& token_id) { return tokens_->isValid(token_id, service::Instant::now()); }
   /// A slot that is held as long as the result; null if the caller has too many.
   std::shared_ptr<void> takeSlot(const service::Principal& caller, Lasting kind);
   /// The template of this name, or null; its pool, or null.
@@ -85,6 +87,8 @@ class App final : public http::Handler {
     std::shared_ptr<void> slot;  ///< of a thread; freed when the handler returns
   };
   Result<void> startPools();
+  /// Removes stored responses about sandboxes that ended, now and later.
+  void forgetEndedSandboxes();
   /// Whether the request names this server and comes from its own pages, if from a page at all. Else the refusal.
   std::optional<http::Response> checkSource(const http::RequestHead& head) const;
   std::optional<service::Principal> identify(const http::RequestHead& head);
@@ -107,7 +111,8 @@ class App final : public http::Handler {
   service::Trail trail_;
   std::unique_ptr<service::TokenChecker> tokens_;
   std::unique_ptr<service::Sandboxes> sandboxes_;
-  std::unique_ptr<service::IdempotencyKeys> keys_;
+  std::shared_ptr<service::IdempotencyKeys> keys_;
+  std::shared_ptr<void> ended_;  ///< a subscription
   std::unique_ptr<service::Inbox> inbox_;
   std::unique_ptr<service::Webhooks> webhooks_;
   std::mutex pools_mutex_;

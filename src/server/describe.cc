@@ -102,6 +102,11 @@ std::uint64_t describeMemory(const policy::Policy& policy) {
   return policy::isShare(memory) ? whole / 100 * policy::percentOf(memory) : memory;
 }
 
+std::string findNameFlaw(const Call& call) {
+  constexpr std::size_t kMaxName = 128;
+  return call.text("name").size() > kMaxName ? "the name is longer than 128 bytes" : "";
+}
+
 http::Response approvalNeeded(Call& call, const std::vector<service::PendingApproval>& missing) {
   Json list = Json::array();
   for (const service::PendingApproval& one : missing) {

@@ -26,6 +26,9 @@ std::string commandId(std::uint32_t number);
 /// The memory limit in bytes, also where the policy has a share of the host's.
 std::uint64_t describeMemory(const policy::Policy& policy);
 
+/// What is wrong with the field "name" of a new sandbox; empty if nothing.
+std::string findNameFlaw(const Call& call);
+
 /// 403 that names what waits for the owner, and an event for the owner.
 http::Response approvalNeeded(Call& call, const std::vector<service::PendingApproval>& missing);
 

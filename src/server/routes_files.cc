@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <mutex>
@@ -42,6 +43,13 @@ constexpr Field kMoveFields[] = {
     {.name = "replace", .type = FieldType::boolean, .description = "Replace what is there."},
 };
 constexpr Field kMkdirFields[] = {kPathField};
+constexpr double kPackSeconds = 3600;
+constexpr Field kArchiveQuery[] = {kListFilesQuery[0],
+                                   {.name = "command_timeout",
+                                    .type = FieldType::number,
+                                    .description = "Seconds after which tar is killed; 3600 by default.",
+                                    .least = 0.001,
+                                    .most = kPackSeconds}};
 
 template <class Use>
 http::Response onSandbox(Call& call, Use use) {
@@ -168,8 +176,9 @@ class PipedSource final : public http::Source {
     std::condition_variable changed;
     std::string bytes;
     bool ended = false, failed = false, abandoned = false;
-    std::string message;         ///< of a command that failed
-    std::optional<Error> error;  ///< why a command did not run at all
+    sys::Fd cancel{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  ///< readable: the command is to be killed
+    std::string message;                                       ///< of a command that failed
+    std::optional<Error> error;                                ///< why a command did not run at all
     std::function<void()> wake;
   };
   explicit PipedSource(std::shared_ptr<Queue> queue) : queue_(std::move(queue)) {}
@@ -177,6 +186,9 @@ class PipedSource final : public http::Source {
     const std::lock_guard lock(queue_->mutex);
     queue_->abandoned = true;
     queue_->changed.notify_all();
+    // Not only from the next output: a command that was stopped has none.
+    const std::uint64_t one = 1;
+    static_cast<void>(::write(queue_->cancel.get(), &one, sizeof one));
   }
   void onStart(std::function<void()> wake) override {
     const std::lock_guard lock(queue_->mutex);
@@ -242,13 +254,15 @@ class ArchiveEnd {
 };
 
 /// Runs tar in the sandbox until its archive is in the queue, or its reader is gone.
-void packInto(App& app, const SandboxPointer& sandbox, const std::string& path, PipedSource::Queue& queue) {
+void packInto(App& app, const SandboxPointer& sandbox, const std::string& path, double seconds,
+              PipedSource::Queue& queue) {
   constexpr std::size_t kMaxMessage = 1024;
-  sys::Fd cancel(::eventfd(0, EFD_CLOEXEC));
   ExecRequest request{.command = {"tar", "-cf", "-", "-C", path, "."}};
   request.out = request.err = StreamMode::discard;
   request.output_limit = kMaxUpload;
-  request.cancel_descriptor = cancel.get();
+  request.cancel_descriptor = queue.cancel.get();
+  request.timeout_seconds = seconds;
+  request.typed = true;  // the ceiling is for commands of the caller
   ArchiveEnd archive;
   request.on_output = [&](OutputStreamKind stream, std::string_view bytes) {
     if (stream != OutputStreamKind::out) {
@@ -257,9 +271,7 @@ void packInto(App& app, const SandboxPointer& sandbox, const std::string& path, 
       return;
     }
     archive.add(bytes);
-    if (enqueue(queue, bytes)) return;
-    const std::uint64_t one = 1;
-    static_cast<void>(::write(cancel.get(), &one, sizeof one));
+    (void)enqueue(queue, bytes);
   };
   const auto result = app.sandboxes().with(*sandbox, [&](Session& session) { return session.exec(request); });
   if (!result) {
@@ -278,8 +290,10 @@ http::Response readArchive(Call& call) {
     auto slot = call.app.takeSlot(call.caller, App::Lasting::costly);
     if (!slot) return tooMany();
     auto queue = std::make_shared<PipedSource::Queue>();
+    const std::string limit = call.query("command_timeout");
+    const double seconds = limit.empty() ? kPackSeconds : std::atof(limit.c_str());
     const bool accepted = call.app.background().run(
-        [&app = call.app, sandbox, queue, path, slot] { packInto(app, sandbox, path, *queue); });
+        [&app = call.app, sandbox, queue, path, slot, seconds] { packInto(app, sandbox, path, seconds, *queue); });
     if (!accepted) return problem(503, "busy", "too many archives are being made", "try again later");
     if (failedAtOnce(*queue)) {
       if (queue->error) return problemOf(*queue->error);
@@ -433,7 +447,7 @@ constexpr Route kFileRoutes[] = {
      .operation = "readArchive",
      .tag = "files",
      .summary = "A directory as a tar archive",
-     .query = kListFilesQuery,
+     .query = kArchiveQuery,
      .content_type = "application/x-tar",
      .lane = http::Lane::transfer,
      .perform = readArchive},

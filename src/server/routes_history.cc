@@ -14,7 +14,7 @@ constexpr Field kCheckpointFields[] = {{.name = "name", .description = "Generate
 constexpr Field kRestoreFields[] = {
     {.name = "checkpoint", .required = true, .description = "Its name; begin: the state in which the sandbox began."},
     kStopField};
-constexpr Field kForkFields[] = {{.name = "name", .description = "A name for people."},
+constexpr Field kForkFields[] = {{.name = "name", .description = "A name for people; at most 128 bytes."},
                                  {.name = "sandbox_timeout",
                                   .type = FieldType::number,
                                   .description = "As for a new sandbox.",
@@ -41,6 +41,10 @@ constexpr Field kCommitFields[] = {
     {.name = "theirs", .type = FieldType::texts, .description = "Conflicts in which the sandbox's file wins."},
     {.name = "merge", .type = FieldType::texts, .description = "Conflicts to merge line by line."},
 };
+
+bool isDigest(std::string_view text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 WhenBusy whenBusy(const Call& call) { return call.flag("stop") ? WhenBusy::stop : WhenBusy::refuse; }
 
@@ -82,6 +86,7 @@ http::Response restoreCheckpoint(Call& call) {
 }
 
 http::Response forkSandbox(Call& call) {
+  if (const std::string flaw = findNameFlaw(call); !flaw.empty()) return problem(400, "invalid_body", flaw);
   return onHistory(call, [&](service::Sandbox& sandbox) {
     const ForkOptions options{.ttl_seconds = call.number("sandbox_timeout", 3600), .when_busy = whenBusy(call)};
     auto forked = call.app.sandboxes().fork(call.caller, sandbox, options, call.text("name"));
@@ -154,6 +159,9 @@ http::Response commitChanges(Call& call) {
     if (!dry && !call.has("expect"))
       return problem(400, "invalid_body", "a commit needs the digest of a dry run",
                      "first {\"dry_run\": true}, then {\"expect\": DIGEST}");
+    // It is stored with the request for approval, so its length must be bounded.
+    if (call.has("expect") && !isDigest(call.text("expect")) && !(dry && call.text("expect").empty()))
+      return problem(400, "invalid_body", "field \"expect\": expected the digest of a dry run, 64 hexadecimal digits");
     const auto info = call.app.sandboxes().with(sandbox, [](Session& session) { return session.info(); });
     if (!info) return problemOf(info.error());
     if (info->workspace.empty()) return problem(409, "no_workspace", "the sandbox has no host directory to commit to");

@@ -16,8 +16,10 @@ using service::SandboxPointer;
 constexpr double kWeek = 7.0 * 24 * 3600;
 
 constexpr Field kCreateFields[] = {
-    {.name = "name", .description = "A name for people."},
-    {.name = "labels", .type = FieldType::variables, .description = "Labels to find it by; at most 64."},
+    {.name = "name", .description = "A name for people; at most 128 bytes."},
+    {.name = "labels",
+     .type = FieldType::variables,
+     .description = "Labels to find it by: at most 64, names and values of at most 256 bytes."},
     {.name = "template",
      .description = "A template of the server's configuration. Other fields must not be given with it, except name, "
                     "labels and sandbox_timeout."},
@@ -92,10 +94,14 @@ std::string findCreateFlaw(const Call& call) {
   }
   if (call.has("template") && call.has("checkpoint")) return "give a template or a checkpoint, not both";
   if (call.has("profile") && call.has("policy")) return "give a profile or a policy, not both";
-  const Json* labels = findObject(call.body, "labels");
-  if (labels != nullptr && labels->size() > 64) return "more than 64 labels";
-  if (call.text("name").size() > 128) return "the name is longer than 128 bytes";
-  return "";
+  if (const Json* labels = findObject(call.body, "labels")) {
+    constexpr std::size_t kMaxLabels = 64, kMaxLabel = 256;
+    if (labels->size() > kMaxLabels) return "more than 64 labels";
+    for (const auto& [name, value] : labels->items())
+      if (name.size() > kMaxLabel || value.get_ref<const std::string&>().size() > kMaxLabel)
+        return "the name or the value of a label is longer than 256 bytes";
+  }
+  return findNameFlaw(call);
 }
 
 http::Response created(Call& call, const SandboxPointer& sandbox) {

@@ -41,7 +41,7 @@ struct Listeners {
 };
 
 Result<Listeners> openListeners(const service::Settings& settings) {
-  Listeners listeners{.sockets = http::inheritedSockets()};
+  Listeners listeners;
   const bool tls = !settings.tls_cert.empty();
   if (tls == settings.tls_key.empty())
     return std::unexpected(plainError(Stage::usage, "serve", "TLS", "a certificate and a key belong together",
@@ -51,6 +51,9 @@ Result<Listeners> openListeners(const service::Settings& settings) {
     listeners.sockets.push_back(*std::move(socket));
     return {};
   };
+  auto passed = http::inheritedSockets(tls);
+  if (!passed) return std::unexpected(passed.error());
+  listeners.sockets = *std::move(passed);
   const bool inherited = !listeners.sockets.empty();
   if (!inherited && settings.socket != "none") {
     const std::string path = settings.socket.empty() ? sys::stateHome() + "/server/socket" : settings.socket;

@@ -120,15 +120,16 @@ class OutputSource final : public http::Source {
 class EventSource final : public http::Source {
  public:
   EventSource(App& app, service::Principal caller, std::uint64_t after, std::shared_ptr<void> slot)
-      : app_(app), caller_(std::move(caller)), after_(after), slot_(std::move(slot)) {}
+      : app_(app), caller_(std::move(caller)), position_{.event = after}, slot_(std::move(slot)) {}
 
-  void onStart(std::function<void()> wake) override { subscription_ = app_.events().subscribe(std::move(wake)); }
+  void onStart(std::function<void()> wake) override {
+    subscription_ = app_.events().subscribe([wake = std::move(wake)](const service::LifecycleEvent&) { wake(); });
+  }
   Next next(std::string& piece) override {
-    const auto events = app_.events().after(after_, 64);
-    for (const service::LifecycleEvent& event : events) {
-      after_ = event.id;
-      if (caller_.sees(event.owner)) piece += sseEvent(event.type, std::to_string(event.id), describeEvent(event));
-    }
+    const auto events =
+        app_.events().next(position_, 64, [this](const std::string& owner) { return caller_.sees(owner); });
+    for (const service::LifecycleEvent& event : events)
+      piece += sseEvent(event.type, std::to_string(event.id), describeEvent(event));
     if (!events.empty()) return {State::data};
     if (Clock::now() - last_ >= kHeartbeat) {
       piece += ": still here\n\n";
@@ -140,7 +141,7 @@ class EventSource final : public http::Source {
  private:
   App& app_;
   service::Principal caller_;
-  std::uint64_t after_;
+  service::Events::Position position_;
   std::shared_ptr<void> slot_;
   Clock::time_point last_ = Clock::now();
   std::shared_ptr<void> subscription_;
@@ -281,6 +282,36 @@ class WatchSource final : public http::Source {
   Pace slow_;
 };
 
+/// Passes another source on as long as the caller's token is valid.
+class TokenSource final : public http::Source {
+ public:
+  TokenSource(App& app, std::string token, std::shared_ptr<http::Source> source, bool events)
+      : app_(app), token_(std::move(token)), source_(std::move(source)), events_(events) {}
+
+  void onStart(std::function<void()> wake) override { source_->onStart(std::move(wake)); }
+  Next next(std::string& piece) override {
+    if (const auto now = Clock::now(); now - checked_at_ >= kCheckToken) {
+      checked_at_ = now;
+      if (!app_.isValid(token_)) {
+        if (!events_) return {State::abort};
+        piece = sseEvent("error", "", {{"reason", "the token was revoked or has expired"}});
+        return {State::end};
+      }
+    }
+    Next next = source_->next(piece);
+    if (next.state == State::wait) next.pause = std::min(next.pause, kCheckToken);
+    return next;
+  }
+
+ private:
+  static constexpr milliseconds kCheckToken{2000};
+  App& app_;
+  std::string token_;
+  std::shared_ptr<http::Source> source_;
+  bool events_;
+  Clock::time_point checked_at_ = Clock::now();
+};
+
 }  // namespace
 
 std::string sseEvent(std::string_view type, std::string_view id, const Json& data) {
@@ -305,6 +336,16 @@ std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller, s
 std::shared_ptr<http::Source> watchSource(App& app, service::SandboxPointer sandbox, std::string path,
                                           std::shared_ptr<void> slot) {
   return std::make_shared<WatchSource>(app, std::move(sandbox), std::move(path), std::move(slot));
+}
+
+void endWithToken(App& app, const service::Principal& caller, http::Response& response) {
+  if (caller.owner) return;
+  if (auto* socket = std::get_if<http::SocketBody>(&response.body))
+    socket->may_continue = [&app, id = caller.id] { return app.isValid(id); };
+  auto* source = std::get_if<std::shared_ptr<http::Source>>(&response.body);
+  if (source == nullptr) return;
+  const bool events = !response.headers.empty() && response.headers.front().second == "text/event-stream";
+  *source = std::make_shared<TokenSource>(app, caller.id, std::move(*source), events);
 }
 
 http::Response streamResponse(std::shared_ptr<http::Source> source) {

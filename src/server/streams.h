@@ -30,6 +30,9 @@ std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller, s
 std::shared_ptr<http::Source> watchSource(App& app, service::SandboxPointer sandbox, std::string path,
                                           std::shared_ptr<void> slot);
 
+/// Ends a response that lasts (a stream, an archive, a terminal) when the caller's token is revoked or expires.
+void endWithToken(App& app, const service::Principal& caller, http::Response& response);
+
 http::Response streamResponse(std::shared_ptr<http::Source> source);
 
 }  // namespace caisson::server

@@ -1,5 +1,6 @@
 #include "service/events.h"
 
+#include <algorithm>
 #include <ctime>
 
 #include "base/time_text.h"
@@ -22,25 +23,56 @@ Json describeEvent(const LifecycleEvent& event) {
 }
 
 void Events::publish(std::string type, const std::string& sandbox, const std::string& owner, Json data) {
-  std::vector<std::function<void()>> notify;
+  std::vector<Notify> notify;
+  LifecycleEvent event;
   {
     const std::lock_guard lock(mutex_);
-    events_.push_back({++last_, std::move(type), timeText(), sandbox, owner, std::move(data)});
-    if (events_.size() > kKept) events_.pop_front();
+    event = {++last_, std::move(type), timeText(), sandbox, owner, std::move(data)};
+    Ring& ring = rings_[owner];
+    ring.events.push_back(event);
+    ++kept_;
+    if (ring.events.size() > kKept) drop(ring);
+    if (kept_ > kKeptInAll) {
+      drop(std::max_element(rings_.begin(), rings_.end(), [](const auto& a, const auto& b) {
+             return a.second.events.size() < b.second.events.size();
+           })->second);
+    }
     for (const auto& [id, one] : subscribers_) notify.push_back(one);
   }
-  for (const auto& one : notify) one();
+  for (const Notify& one : notify) one(event);
 }
 
-std::vector<LifecycleEvent> Events::after(std::uint64_t id, std::size_t most) const {
+void Events::drop(Ring& ring) {
+  ring.lost.push_back(ring.events.front().id);
+  ring.events.pop_front();
+  --kept_;
+  if (ring.lost.size() > kKept) ring.lost.pop_front();
+}
+
+std::vector<LifecycleEvent> Events::next(Position& position, std::size_t most,
+                                         const std::function<bool(const std::string& owner)>& sees) const {
   const std::lock_guard lock(mutex_);
-  std::vector<LifecycleEvent> found;
-  for (const LifecycleEvent& event : events_) {
-    if (event.id <= id) continue;
-    if (found.size() >= most) break;
-    found.push_back(event);
+  std::uint64_t lost = 0;
+  std::vector<const LifecycleEvent*> found;
+  for (const auto& [owner, ring] : rings_) {
+    if (!sees(owner)) continue;
+    if (!ring.lost.empty() && ring.lost.back() > position.event) {
+      std::uint64_t& reported = position.lost[owner];
+      const auto missed = std::upper_bound(ring.lost.begin(), ring.lost.end(), std::max(position.event, reported));
+      lost += static_cast<std::uint64_t>(ring.lost.end() - missed);
+      reported = ring.lost.back();
+    }
+    auto event = std::upper_bound(ring.events.begin(), ring.events.end(), position.event,
+                                  [](std::uint64_t id, const LifecycleEvent& one) { return id < one.id; });
+    for (std::size_t taken = 0; event != ring.events.end() && taken < most; ++event, ++taken) found.push_back(&*event);
   }
-  return found;
+  std::sort(found.begin(), found.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
+  if (found.size() > most) found.resize(most);
+  std::vector<LifecycleEvent> events;
+  if (lost > 0) events.push_back({position.event, "events.lost", timeText(), "", "", {{"count", lost}}});
+  for (const LifecycleEvent* event : found) events.push_back(*event);
+  if (!found.empty()) position.event = found.back()->id;
+  return events;
 }
 
 std::uint64_t Events::last() const {
@@ -48,7 +80,7 @@ std::uint64_t Events::last() const {
   return last_;
 }
 
-std::shared_ptr<void> Events::subscribe(std::function<void()> notify) {
+std::shared_ptr<void> Events::subscribe(Notify notify) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t id = ++next_subscriber_;
   subscribers_.emplace(id, std::move(notify));

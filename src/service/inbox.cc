@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMaxPending = 64;  ///< of one caller
 constexpr std::int64_t kKeptFor = 24 * 3600;
+constexpr std::uint64_t kMaxRequestFile = std::uint64_t{64} << 10U;
 constexpr std::string_view kAnsweredBy = "api";
 
 /// The session of a grant. One for a new sandbox is stored under the caller's id, so that no other token can redeem it;
@@ -39,7 +40,20 @@ Result<void> Inbox::write(const PendingApproval& pending) const {
       {"what", pending.what},     {"sandbox", pending.sandbox},         {"exactly", pending.exactly},
       {"caller", pending.caller}, {"caller_name", pending.caller_name}, {"asked", describeInstant(pending.asked)},
       {"state", pending.state}};
-  return directory_.writeFileAtomic(pending.id + ".json", writeJson(value), 0600);
+  const std::string text = writeJson(value);
+  if (text.size() > kMaxRequestFile)  // readAll() would not see it
+    return std::unexpected(Error{.stage = Stage::usage,
+                                 .call = "approval",
+                                 .object = pending.what.substr(0, 80),
+                                 .sys_errno = EINVAL,
+                                 .reason = "the request is too long to be approved"});
+  return directory_.writeFileAtomic(pending.id + ".json", text, 0600);
+}
+
+void Inbox::removeIfOld(const std::string& name, const Instant& now) const {
+  constexpr std::int64_t kWriting = 60;  // a file that is being written has another name for a moment
+  const auto info = directory_.stat(name);
+  if (info && info->modified_ns / 1'000'000'000 < now.wall - kWriting) (void)directory_.remove(name);
 }
 
 Result<std::vector<PendingApproval>> Inbox::readAll() const {
@@ -48,9 +62,13 @@ Result<std::vector<PendingApproval>> Inbox::readAll() const {
   std::vector<PendingApproval> all;
   const Instant now = Instant::now();
   for (const sys::DirectoryEntry& file : *files) {
-    const auto text = directory_.readFile(file.name, std::uint64_t{1} << 20U);
+    const auto text = directory_.readFile(file.name, kMaxRequestFile);
+    if (!text && text.error().sys_errno != EFBIG) continue;
     const auto value = text ? parseJson(*text) : std::unexpected(std::string());
-    if (!value) continue;
+    if (!value || !value->is_object()) {
+      removeIfOld(file.name, now);
+      continue;
+    }
     PendingApproval one{.id = file.name.substr(0, file.name.rfind('.')),
                         .what = textAt(*value, "what").value_or(""),
                         .sandbox = textAt(*value, "sandbox").value_or(""),

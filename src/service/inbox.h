@@ -48,6 +48,8 @@ class Inbox {
                    std::vector<PendingApproval>& missing, const std::string& exactly);
   Result<std::vector<PendingApproval>> readAll() const;
   Result<void> write(const PendingApproval& pending) const;
+  /// Removes a file that cannot be a request: it would take space for ever and be in no list.
+  void removeIfOld(const std::string& name, const Instant& now) const;
 
   std::mutex mutex_;
   sys::RootDir directory_;

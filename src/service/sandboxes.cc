@@ -31,6 +31,7 @@ Error overQuota(std::string_view what, std::string reason) {
 }
 
 constexpr std::int64_t kRecordFormat = 1;
+constexpr std::uint64_t kMaxRecord = std::uint64_t{1} << 20U;
 
 std::string recordText(const SandboxRecord& record) {
   return writeJson({{"format_version", kRecordFormat},
@@ -117,12 +118,20 @@ Sandboxes::~Sandboxes() {
 
 Result<void> Sandboxes::writeRecord(const SandboxRecord& record) const {
   // Not synced: it survives the death of the server. After a power loss without it the sandbox is the owner's alone.
-  return records_.replaceFile(record.key + ".json", recordText(record) + "\n", 0600);
+  const std::string text = recordText(record) + "\n";
+  if (text.size() > kMaxRecord)  // after a restart it could not be read, and the sandbox would be the owner's
+    return std::unexpected(Error{.stage = Stage::usage,
+                                 .call = "sandbox",
+                                 .object = record.name.substr(0, 80),
+                                 .sys_errno = EINVAL,
+                                 .reason = "name, labels and the name of the policy are too long together",
+                                 .hint = "use shorter ones"});
+  return records_.replaceFile(record.key + ".json", text, 0600);
 }
 
 std::optional<SandboxRecord> Sandboxes::readRecord(const std::string& key) const {
   if (!key.starts_with(kKeyPrefix)) return std::nullopt;
-  const auto text = records_.readFile(key + ".json", std::uint64_t{1} << 20U);
+  const auto text = records_.readFile(key + ".json", kMaxRecord);
   if (!text) return std::nullopt;
   const auto value = parseJson(*text);
   // Without a record it understands, the server gives the sandbox to its owner alone.

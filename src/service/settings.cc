@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "policy/document/document.h"
+#include "sys/own_file.h"
 
 namespace caisson::service {
 namespace {
@@ -132,7 +133,7 @@ Result<Webhook> readWebhook(const std::string& file, const std::string& name, co
   if (secret_file.empty())
     reader.refuse("secret_file", node, "a webhook needs a secret, so that receivers can check it");
   if (auto finished = reader.finish(); !finished) return std::unexpected(finished.error());
-  auto secret = policy::readRegularFile(secret_file);
+  auto secret = sys::readSecretFile(secret_file);
   if (!secret) return std::unexpected(secret.error());
   hook.secret = trimmed(*secret, " \t\r\n");
   if (hook.secret.size() < 16)

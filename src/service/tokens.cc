@@ -221,23 +221,34 @@ Result<bool> TokenStore::revoke(std::string_view id_or_name) {
   return true;
 }
 
-std::optional<Principal> TokenChecker::check(std::string_view token, const Instant& now) {
-  const std::lock_guard lock(mutex_);
+bool TokenChecker::refresh() {
   struct stat status{};
   const std::string path = sys::stateHome() + "/server/" + kTokenFile;
   if (::stat(path.c_str(), &status) != 0) {
     tokens_.clear();
     inode_ = 0;
-    return std::nullopt;
+    return false;
   }
   if (status.st_ino != inode_ || status.st_mtim.tv_sec != changed_.tv_sec ||
       status.st_mtim.tv_nsec != changed_.tv_nsec) {
     auto tokens = store_.list();
-    if (!tokens) return std::nullopt;
+    if (!tokens) return false;
     tokens_ = *std::move(tokens);
     inode_ = status.st_ino;
     changed_ = status.st_mtim;
   }
+  return true;
+}
+
+bool TokenChecker::isValid(std::string_view id, const Instant& now) {
+  const std::lock_guard lock(mutex_);
+  return refresh() && std::any_of(tokens_.begin(), tokens_.end(),
+                                  [&](const Token& one) { return one.id == id && !one.hasExpired(now); });
+}
+
+std::optional<Principal> TokenChecker::check(std::string_view token, const Instant& now) {
+  const std::lock_guard lock(mutex_);
+  if (!refresh()) return std::nullopt;
   if (!token.starts_with(kPrefix) || token.size() > 128) return std::nullopt;
   const std::string hash = hex(Sha256().add(token).finish());
   for (const Token& one : tokens_) {

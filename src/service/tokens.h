@@ -66,8 +66,13 @@ class TokenChecker {
   explicit TokenChecker(TokenStore store) : store_(std::move(store)) {}
   /// The caller with this token; nothing if it is unknown or expired.
   std::optional<Principal> check(std::string_view token, const Instant& now);
+  /// Whether the token with this id is still there and has not expired.
+  bool isValid(std::string_view id, const Instant& now);
 
  private:
+  /// Reads the file again if it changed. False: it cannot be read. With mutex_ held.
+  bool refresh();
+
   std::mutex mutex_;
   TokenStore store_;
   timespec changed_{};

@@ -68,7 +68,7 @@ std::string hmacSha256(std::string_view key, std::string_view text) {
 
 Webhooks::Webhooks(Events& events, std::vector<Webhook> hooks) : events_(events), hooks_(std::move(hooks)) {
   if (hooks_.empty()) return;
-  subscription_ = events_.subscribe([signal = signal_] {
+  subscription_ = events_.subscribe([signal = signal_](const LifecycleEvent&) {
     const std::lock_guard lock(signal->mutex);
     signal->pending = true;
     signal->changed.notify_all();
@@ -87,22 +87,22 @@ Webhooks::~Webhooks() {
 }
 
 void Webhooks::work() {
-  std::uint64_t sent = 0;
+  Events::Position position;
   std::unique_lock lock(signal_->mutex);
   while (!signal_->ending) {
     signal_->changed.wait(lock, [this] { return signal_->ending || signal_->pending; });
     signal_->pending = false;
     lock.unlock();
-    for (const LifecycleEvent& event : events_.after(sent, 64)) {
+    const auto events = events_.next(position, 64, [](const std::string&) { return true; });
+    for (const LifecycleEvent& event : events) {
       const std::string body = writeJson(describeEvent(event));
       for (const Webhook& hook : hooks_) {
         int tries = 0;
         while (!deliver(hook, body) && ++tries < kTries) std::this_thread::sleep_for(std::chrono::seconds(tries));
       }
-      sent = event.id;
     }
     lock.lock();
-    if (events_.last() > sent) signal_->pending = true;
+    if (!events.empty()) signal_->pending = true;  // there may be more
   }
 }
 

@@ -79,6 +79,10 @@ inline constexpr __u64 kCloneNewTime = 0x00000080ULL;
 inline constexpr __u32 kSeccompNewListener = 1U << 3;
 inline constexpr __u32 kSeccompWaitKillable = 1U << 5;  // Linux 5.19
 
+// pidfd
+inline constexpr int kSoPeerPidfd = 77;                          // Linux 6.5
+inline constexpr unsigned long kPidfdGetUserNamespace = 0xff09;  // Linux 6.11; the argument must be 0
+
 inline constexpr __u32 kCapabilityVersion3 = 0x20080522;
 
 }  // namespace caisson::sys

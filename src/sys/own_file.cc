@@ -49,4 +49,32 @@ Result<Fd> openOwnFile(const std::string& path, Privacy privacy) {
   return file;
 }
 
+Result<std::string> readSecretFile(const std::string& path) {
+  constexpr std::size_t kMaxSecretBytes = std::size_t{64} << 10U;
+  const Fd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!file) return fail(sysError(Stage::usage, "open", path, errno, "name a file that this user can read"));
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) return fail(sysError(Stage::usage, "fstat", path, errno));
+  if (!S_ISREG(info.st_mode)) return fail(plainError(Stage::usage, "open", path, "it is not a regular file"));
+  if (info.st_uid != ::geteuid() && info.st_uid != 0) {
+    return fail(plainError(Stage::usage, "open", path, "it holds a secret and belongs to another user",
+                           "use a file of your own, or of root"));
+  }
+  const mode_t others = S_IRWXO | S_IWGRP | (info.st_uid == 0 ? 0 : S_IRGRP);
+  if ((info.st_mode & others) != 0) {
+    return fail(plainError(Stage::usage, "open", path, "it holds a secret, and other users may read or change it",
+                           "chmod 600 " + path));
+  }
+  std::string text(kMaxSecretBytes + 1, '\0');
+  std::size_t size = 0;
+  for (ssize_t got = 1; got != 0 && size < text.size();) {
+    got = ::read(file.get(), text.data() + size, text.size() - size);
+    if (got < 0 && errno != EINTR) return fail(sysError(Stage::usage, "read", path, errno));
+    if (got > 0) size += static_cast<std::size_t>(got);
+  }
+  if (size > kMaxSecretBytes) return fail(plainError(Stage::usage, "read", path, "it is longer than 64 KiB"));
+  text.resize(size);
+  return text;
+}
+
 }  // namespace caisson::sys

@@ -20,4 +20,8 @@ enum class Privacy : std::uint8_t {
 /// component is an error (ELOOP or ENOTDIR), since its creator could choose the file.
 Result<Fd> openOwnFile(const std::string& path, Privacy privacy);
 
+/// Reads a key or a password of at most 64 KiB. The file must belong to the caller or to root, and other users may not
+/// access it; its group may read root's, as is usual for the keys of certificates. Links are followed.
+Result<std::string> readSecretFile(const std::string& path);
+
 }  // namespace caisson::sys

@@ -207,5 +207,21 @@ class BadInput(ApiTest):
             sock.close()
 
 
+class Records(ApiTest):
+    def test_sandbox_keeps_its_token_over_a_restart_or_is_refused(self):
+        # CONFORMS("R-HTTP-4")
+        for fields in ({"labels": {"a": "x" * 257}}, {"labels": {"x" * 257: "a"}}, {"labels": {str(i): "x" for i in range(65)}},
+                       {"name": "x" * 129}):
+            self.assertStatus(self.alice.call("POST", "/v1/sandboxes", fields), 400, "invalid_body")
+        # Each 0x01 takes six bytes in the record.
+        box = self.alice.create(name="\x01" * 128, labels={f"{i:064}": "\x01" * 256 for i in range(64)})
+        self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/fork", {"name": "x" * 129}), 400, "invalid_body")
+        large = self.alice.call("POST", "/v1/sandboxes", {"policy": {"name": "x" * 1_048_500}})
+        self.assertEqual(large.status, 400, large)
+        self.server.kill()
+        self.server.start()
+        self.assertEqual([one["id"] for one in self.alice.call("GET", "/v1/sandboxes").json["sandboxes"]], [box])
+
+
 if __name__ == "__main__":
     api.main()

@@ -13,6 +13,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -98,6 +99,17 @@ class ServiceManager(Scratch):
             listening.close()
 
 
+    def test_socket_beyond_loopback_needs_tls(self):
+        os.mkdir(self.path("home"), 0o700)
+        with socket.socket() as listening:
+            listening.bind(("0.0.0.0", 0))
+            listening.listen()
+            script = 'exec 3<&"$1"; LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve'
+            done = subprocess.run(["bash", "-c", script, api.CAISSON, str(listening.fileno())], pass_fds=[listening.fileno()],
+                                  env=dict(os.environ, CAISSON_HOME=self.path("home")), capture_output=True, text=True, timeout=30)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("only loopback addresses are served without TLS", done.stderr)
+
     def test_socket_activation_starts_the_server_with_the_first_connection(self):
         # CONFORMS("R-HTTP-10")
         activate = shutil.which("systemd-socket-activate")
@@ -127,6 +139,66 @@ class ServiceManager(Scratch):
         finally:
             process.terminate()
             self.assertEqual(process.wait(30), 0)
+
+
+WHOAMI = """import socket
+s = socket.socket(socket.AF_UNIX)
+s.settimeout(20)
+s.connect({path!r})
+s.sendall(b"GET /v1/whoami HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n")
+while piece := s.recv(4096): print(piece.decode(), end="")
+"""
+PYTHON = "/usr/bin/python3"  # one that every user can run
+
+
+def can_unshare():
+    return subprocess.run(["unshare", "-r", "true"], capture_output=True).returncode == 0
+
+
+class UserNamespaces(Scratch):
+    def whoami(self, path, *prefix):
+        done = subprocess.run([*prefix, PYTHON, "-c", WHOAMI.format(path=path)], capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_program_in_another_one_is_not_the_owner(self):
+        # CONFORMS("R-HTTP-3")
+        if not can_unshare():
+            self.skipTest("unshare cannot make a user namespace here")
+        server = api.Server("--socket", self.path("api"))
+        self.addCleanup(server.close)
+        self.assertIn('"owner":true', self.whoami(self.path("api")))
+        refused = self.whoami(self.path("api"), "unshare", "-r")
+        self.assertIn(" 401 ", refused)
+        self.assertIn("in another user namespace", refused)
+        self.assertIn("caisson token create", refused)
+
+    def test_payload_that_sees_the_socket_is_not_the_owner(self):
+        # CONFORMS("R-HTTP-3")
+        os.chmod(self.place, 0o755)
+        server = api.Server("--socket", self.path("api"))
+        self.addCleanup(server.close)
+        os.chmod(self.path("api"), 0o666)  # as root, a payload has another id
+        for option in (["--workspace", self.place + ":ro"], ["--ro", self.place]):
+            path = "/workspace/api" if option[0] == "--workspace" else self.path("api")
+            seen = self.whoami(path, api.CAISSON, "run", *option, "--")
+            self.assertIn(" 401 ", seen)
+
+    def test_server_and_callers_in_the_same_one_work(self):
+        if not can_unshare():
+            self.skipTest("unshare cannot make a user namespace here")
+        # Root with one id alone has no other for a program.
+        sandbox = "print(owner.run(owner.create(), 'echo inside').json['stdout'], end='')" if os.getuid() != 0 else "print('inside')"
+        script = ("import api\n"
+                  "server = api.Server()\n"
+                  "try:\n"
+                  "    owner = server.owner()\n"
+                  "    assert owner.call('GET', '/v1/whoami').json['owner']\n"
+                  f"    {sandbox}\n"
+                  "finally: server.close()\n")
+        done = subprocess.run(["unshare", "-c", sys.executable, "-c", script], cwd=os.path.dirname(os.path.abspath(__file__)),
+                              env=dict(os.environ, CAISSON_BIN=os.path.abspath(api.CAISSON)), capture_output=True, text=True, timeout=120)
+        self.assertEqual((done.returncode, done.stdout), (0, "inside\n"), done.stderr)
 
 
 class OnATerminal(Scratch):
@@ -167,6 +239,7 @@ class Webhooks(Scratch):
         secret = "0123456789abcdef0123"
         with open(self.path("secret"), "w") as file:
             file.write(secret + "\n")
+        os.chmod(self.path("secret"), 0o600)
         received = []
 
         class Receiver(http.server.BaseHTTPRequestHandler):
@@ -218,6 +291,29 @@ class Mistakes(Scratch):
             done = self.serve("--listen", "127.0.0.1:0", config=config)
             self.assertEqual(done.returncode, 125, config)
             self.assertIn(words, done.stderr)
+
+    def test_socket_in_a_directory_of_everybody_is_refused(self):
+        os.mkdir(self.path("all"))
+        os.chmod(self.path("all"), 0o777)
+        done = self.serve("--listen", "none", "--socket", self.path("all/s"))
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertIn("all users may write", done.stderr)
+
+    def test_secrets_that_others_can_read_are_refused(self):
+        with open(self.path("secret"), "w") as file:
+            file.write("0123456789abcdef0123\n")
+        hook = f"[webhooks.x]\nurl = 'http://127.0.0.1:1'\nsecret_file = '{self.path('secret')}'\n"
+        for mode in (0o644, 0o660, 0o604, 0o602):
+            os.chmod(self.path("secret"), mode)
+            for options, config in ((["--listen", "127.0.0.1:0"], hook),
+                                    (["--listen", "127.0.0.1:0", "--tls-cert", "/dev/null", "--tls-key", self.path("secret")], None)):
+                done = self.serve(*options, config=config)
+                self.assertEqual(done.returncode, 125, done.stderr)
+                self.assertIn("other users may read or change it", done.stderr)
+        os.chmod(self.path("secret"), 0o600)
+        if os.getuid() == 0:
+            os.chown(self.path("secret"), 65534, 65534)
+            self.assertIn("belongs to another user", self.serve("--listen", "127.0.0.1:0", config=hook).stderr)
 
     def test_second_server_on_one_socket_is_refused(self):
         server = api.Server()

@@ -71,6 +71,54 @@ class Sandboxes(ApiTest):
         self.assertNotEqual(other.json["id"], first.json["id"])
 
 
+class IdempotencyKeys(ApiTest):
+    def kept(self):
+        """The names and the sizes of the stored responses."""
+        directory = os.path.join(self.server.home, "server/idempotency")
+        return {name: os.stat(os.path.join(directory, name)).st_size for name in os.listdir(directory)}
+
+    def test_kept_responses_are_bounded_and_end_with_their_sandbox(self):
+        # CONFORMS("R-HTTP-8")
+        caller, other = self.server.client("keeper"), self.bob.create()
+        box, command = caller.create(), "head -c 900000 /dev/zero | tr '\\0' x"
+
+        def run(number):
+            return caller.call("POST", f"/v1/sandboxes/{box}/commands", {"command": command}, headers={"Idempotency-Key": f"k{number}"})
+
+        def run_other():
+            return self.bob.call("POST", f"/v1/sandboxes/{other}/commands", {"command": "date +%N"}, headers={"Idempotency-Key": "k"})
+
+        first = run_other()
+        self.assertEqual(len(self.assertStatus(run(0), 200).json["stdout"]), 900_000)
+        self.assertEqual(run(0).headers["Idempotency-Replayed"], "true")
+        for number in range(1, 80):
+            self.assertStatus(run(number), 200)
+            if number == 40:  # what an earlier server stored counts
+                self.server.kill()
+                self.server.start()
+        self.assertLess(sum(self.kept().values()), 66 << 20)
+        self.assertStatus(run(79), 409, "too_large_to_replay")
+        self.assertStatus(run(3), 200)
+        self.assertStatus(caller.call("DELETE", f"/v1/sandboxes/{box}"), 204)
+        self.assertEqual(len(self.kept()), 1)
+        self.assertEqual(run_other().json["stdout"], first.json["stdout"])
+        self.assertStatus(run(0), 404)
+        # Also if the sandbox ended while no server ran.
+        self.server.kill()
+        self.assertEqual(self.server.caisson("session", "destroy", other).returncode, 0)
+        self.server.start()
+        self.assertEqual(self.kept(), {})
+
+    def test_large_response_is_not_kept(self):
+        # Each quotation mark takes two bytes in the response, and four in the file.
+        box = self.alice.create()
+        for _ in range(2):
+            reply = self.alice.call("POST", f"/v1/sandboxes/{box}/commands", {"command": "head -c 400000 /dev/zero | tr '\\0' '\"'"},
+                                    headers={"Idempotency-Key": "large"})
+        self.assertStatus(reply, 409, "too_large_to_replay")
+        self.assertLess(max(self.kept().values()), 1 << 20)
+
+
 class Commands(ApiTest):
     @classmethod
     def setUpClass(cls):
@@ -297,6 +345,38 @@ class Files(ApiTest):
         response.connection.close()
         self.alice.run(self.box, "rm -r large")
 
+    def stopped_archive(self, **query):
+        """An archive whose tar was stopped, with everything read that it wrote before."""
+        self.alice.run(self.box, "mkdir -p stopped; truncate -s 2G stopped/file")
+        response = self.alice.open("GET", self.at + "/archive", query={"path": "stopped", **query})
+        response.read(1)
+        self.alice.run(self.box, 'for one in /proc/[0-9]*; do [ "$(cat $one/comm)" = tar ] && kill -STOP "${one#/proc/}"; done; true')
+        response.connection.sock.settimeout(1)
+        return response
+
+    def tar_runs(self):
+        return "tar\n" in self.alice.run(self.box, "cat /proc/[0-9]*/comm 2>/dev/null; true").json["stdout"]
+
+    def test_stopped_archive_ends_with_its_client(self):
+        # CONFORMS("R-HTTP-2")
+        response = self.stopped_archive()
+        with self.assertRaises(TimeoutError):
+            while response.read(1 << 20):
+                pass
+        self.assertTrue(self.tar_runs())
+        response.close()
+        response.connection.close()
+        self.assertTrue(api.wait_until(lambda: not self.tar_runs()))
+
+    def test_stopped_archive_has_a_time_limit(self):
+        response = self.stopped_archive(command_timeout=4)
+        response.connection.sock.settimeout(30)
+        with self.assertRaises(http.client.IncompleteRead):
+            while response.read(1 << 20):
+                pass
+        response.connection.close()
+        self.assertTrue(api.wait_until(lambda: not self.tar_runs()))
+
     def test_paths_that_lead_out_are_refused_in_every_route(self):
         # CONFORMS("R-HTTP-7")
         self.alice.run(self.box, "ln -sfn / root; ln -sfn /etc/passwd passwd; ln -sfn ../../../../etc up; mkfifo pipe")
@@ -372,6 +452,17 @@ class History(ApiTest):
         self.assertStatus(again, 201)
         self.assertEqual(self.alice.get(again.json["id"], "f").body, b"one\n")
         self.assertStatus(self.alice.call("POST", at + "/commit", {"dry_run": True}), 409, "no_workspace")
+
+
+class PublishedPorts(ApiTest):
+    def test_number_of_published_ports_is_limited(self):
+        box = self.alice.create()
+        where = f"/v1/sandboxes/{box}/ports"
+        statuses = [self.alice.call("POST", where, {"port": 2000 + i}).status for i in range(65)]
+        self.assertEqual(statuses, [201] * 64 + [429])
+        self.assertStatus(self.alice.call("POST", where, {"port": 2000}), 200)
+        self.assertStatus(self.alice.call("DELETE", where + "/2000"), 204)
+        self.assertStatus(self.alice.call("POST", where, {"port": 2064}), 201)
 
 
 class ServerRoutes(ApiTest):

@@ -68,6 +68,7 @@ class Verify(Scratch):
 
 class Manager(Scratch):
     """A systemd, with units of ours on a free port."""
+    over_socket = False  # the client of the test, else over TCP
 
     def setUp(self):
         super().setUp()
@@ -80,7 +81,7 @@ class Manager(Scratch):
         token = self.caisson("token", "create", "ci")
         self.assertEqual(token.returncode, 0, token.stderr)
         server = type("S", (), {"socket": socket_path, "port": self.port})()
-        return api.Client(server, token.stdout.strip(), unix=False), server
+        return api.Client(server, token.stdout.strip(), unix=self.over_socket), server
 
     def wait_until_running(self):
         # The state is "degraded" where a unit of the distribution fails: only the manager itself matters here.
@@ -125,12 +126,14 @@ class Manager(Scratch):
 
 
 class UserManager(Manager):
+    over_socket = True
+
     def setUp(self):
         super().setUp()
         self.user = ordinary_user()
         self.home, self.run = os.path.join(self.place, "h"), os.path.join(self.place, "r")
         self.install(os.path.join(self.home, ".config/systemd/user"),
-                     {"caisson.service": "caisson.service", "caisson.socket": "caisson.socket"}, **{"127.0.0.1:7080": f"127.0.0.1:{self.port}"})
+                     {"caisson.service": "caisson.service", "caisson.socket": "caisson.socket"})
         os.mkdir(self.run, 0o700)
         subprocess.run(["chown", "-R", f"{self.user.pw_uid}:{self.user.pw_gid}", self.home, self.run], check=True)
         self.log = open(os.path.join(self.place, "log"), "w+")
@@ -172,6 +175,7 @@ class UserManager(Manager):
         self.assertTrue(os.path.exists(path))
         client, server = self.client(path)
         self.check_sandboxes_outlive_the_service(client)
+        self.assertNotIn("7080", self.control("show", "-p", "Listen", "caisson.socket").stdout)
         # Root is not the owner on another user's socket.
         self.assertEqual(api.Client(server).call("GET", "/v1/whoami").status, 401)
 
@@ -294,6 +298,7 @@ class SystemManager(Manager):
         client, server = self.client(path)
         self.check_sandboxes_outlive_the_service(client)
         self.assertEqual(os.stat(f"/proc/{self.manager}/root/var/lib/caisson/state").st_uid, FIRST_ID + SERVICE_ID)
+        self.assertIn("Umask:\t0077", self.inside(0, "cat", f"/proc/{self.main_pid()}/status").stdout)
         # Root is not the owner on the service's socket.
         self.assertEqual(api.Client(server).call("GET", "/v1/whoami").status, 401)
 

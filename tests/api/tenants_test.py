@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Token A against everything of token B: all refused, and recorded. Scopes, quotas, approvals, browsers."""
+import http.client
 import json
 import os
 import shutil
@@ -90,6 +91,44 @@ class Tenants(ApiTest):
         with open(os.path.join(self.server.home, "server/tokens.json")) as file:
             self.assertNotIn(reader.token, file.read())
 
+    def test_revocation_ends_streams_archives_and_terminals(self):
+        # CONFORMS("R-HTTP-3")
+        leaver = self.server.client("leaver")
+        box = leaver.create()
+        where = f"/v1/sandboxes/{box}"
+        leaver.run(box, "truncate -s 2G large")
+        command = leaver.run(box, "sleep 1000", mode="background").json["id"]
+        streams = [leaver.open("GET", path, timeout=30) for path in
+                   ("/v1/events", f"{where}/commands/{command}/output", f"{where}/files/watch", "/v1/audit/stream")]
+        archive = leaver.open("GET", f"{where}/files/archive", timeout=30)
+        self.assertEqual([one.status for one in (*streams, archive)], [200] * 5)
+        terminal = leaver.open("GET", f"{where}/pty", timeout=30, query={"command": "echo ready; sleep 1000"}, headers={
+            "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="})
+        self.assertEqual(terminal.status, 101)
+        mine = self.alice.open("GET", "/v1/events", timeout=30)
+        self.assertEqual(self.server.caisson("token", "revoke", "leaver").returncode, 0)
+        end = time.monotonic() + 25
+
+        def read_all(read):  # heartbeats come for ever, so a timeout of the socket alone is not enough
+            pieces = []
+            while piece := read():
+                self.assertLess(time.monotonic(), end, pieces)
+                pieces.append(piece)
+            return b"".join(pieces)
+
+        for one in streams:
+            self.assertIn(b"revoked", read_all(one.readline))
+        with self.assertRaises(http.client.IncompleteRead):
+            read_all(lambda: archive.read(1 << 20))
+        read_all(lambda: terminal.fp.read1(4096))
+        # The command of the terminal is gone; the one in the background is the sandbox's.
+        count = lambda: self.owner.run(box, "cat /proc/[0-9]*/comm | grep -c sleep").json["stdout"]
+        self.assertTrue(api.wait_until(lambda: count() == "1\n"), count())
+        self.alice.create()
+        self.assertIn(b"sandbox.created", mine.fp.readline() + mine.fp.readline() + mine.fp.readline())
+        for one in (*streams, archive, terminal, mine):
+            one.connection.close()
+
     def test_no_token_no_service(self):
         # CONFORMS("R-HTTP-3")
         for token in (None, "", "cst_" + "a" * 32, "x"):
@@ -175,6 +214,31 @@ class Tenants(ApiTest):
         self.assertStatus(self.bob.call("POST", f"/v1/sandboxes/{other}/network", {"action": "allow", "host": "example.org"}), 403)
 
 
+class Events(ApiTest):
+    def first_events(self, caller):
+        response = caller.open("GET", "/v1/events", query={"after": 0})
+        stream = api.events(response)
+        found = [next(stream) for _ in range(2 if caller is not self.bob else 1)]
+        response.connection.close()
+        return found
+
+    def test_one_token_cannot_displace_those_of_another_and_lost_ones_are_counted(self):
+        self.bob.create()
+        box = self.alice.create()
+        connection = self.alice.connection()
+        body = json.dumps({"action": "allow", "host": "example.org"})
+        for _ in range(1100):  # each refusal is an event
+            connection.request("POST", f"/v1/sandboxes/{box}/network", body, self.alice.headers({"Content-Type": "application/json"}))
+            response = connection.getresponse()
+            self.assertEqual((response.status, bool(response.read())), (403, True))
+        connection.close()
+        self.assertEqual(self.first_events(self.bob)[0][0], "sandbox.created")
+        lost, kept = self.first_events(self.alice)
+        self.assertEqual((lost[0], lost[2]["data"], kept[0]), ("events.lost", {"count": 1101 - 1024}, "approval.requested"))
+        lost, kept = self.first_events(self.owner)
+        self.assertEqual((lost[0], kept[0]), ("events.lost", "sandbox.created"))
+
+
 class Workspaces(ApiTest):
     @classmethod
     def setUpClass(cls):
@@ -207,6 +271,30 @@ class Workspaces(ApiTest):
         self.alice.run(box, "echo after > file.txt")
         self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 200)
         self.assertEqual(self.content(), "after\n")
+
+    def test_requests_for_approval_are_bounded(self):
+        box = self.bob.create(workspace=self.directory)
+        at = f"/v1/sandboxes/{box}/commit"
+        inbox = os.path.join(self.server.home, "server/inbox")
+        before = set(os.listdir(inbox))
+        for expect in ("x" * (1 << 19), "0" * 63, "0" * 65, "g" * 64, ""):
+            self.assertStatus(self.bob.call("POST", at, {"expect": expect}), 400, "invalid_body")
+        self.assertEqual(set(os.listdir(inbox)), before)
+        for number in range(70):
+            status = self.bob.call("POST", at, {"expect": f"{number:064x}"}).status
+        self.assertEqual(status, 429)
+        self.assertEqual(len(self.bob.call("GET", "/v1/approvals").json["approvals"]), 64)
+
+    def test_unreadable_requests_for_approval_are_removed(self):
+        inbox = os.path.join(self.server.home, "server/inbox")
+        for name, content in (("ap-large.json", "x" * (1 << 21)), ("ap-broken.json", "{"), ("ap-new.json", "")):
+            with open(os.path.join(inbox, name), "w") as file:
+                file.write(content)
+            old = time.time() - (0 if name == "ap-new.json" else 100)
+            os.utime(os.path.join(inbox, name), (old, old))
+        self.assertStatus(self.owner.call("GET", "/v1/approvals"), 200)
+        self.assertEqual([name for name in ("ap-large.json", "ap-broken.json", "ap-new.json") if os.path.exists(os.path.join(inbox, name))],
+                         ["ap-new.json"])
 
     def test_a_workspace_with_the_servers_own_state_is_an_error_of_the_caller(self):
         for directory in (os.path.dirname(self.server.home), self.server.home, os.path.join(self.server.home, "audit")):

@@ -50,6 +50,17 @@ TEST_F(SessionSocket, AcceptsOnlyTheOwner) {
       "False\n");
 }
 
+/// A payload that could see the socket is such a caller: same user, other user namespace.
+TEST_F(SessionSocket, RefusesTheOwnersProgramsInAnotherUserNamespace) {
+  requireOrSkip(runProgram({"unshare", "-r", "true"}).exit_status == 0, "unshare cannot make a user namespace here");
+  Session session = create();
+  EXPECT_EQ(output(session, "echo lives"), "lives\n");  // its supervisor runs
+  const RunOutput out = runProgram({"unshare", "-r", caissonBinary(), "session", "exec", session.id(), "--", "true"});
+  EXPECT_EQ(out.exit_status, 125) << out.describe();
+  EXPECT_NE(out.err.find("in another user namespace"), std::string::npos) << out.describe();
+  EXPECT_EQ(output(session, "echo still"), "still\n");
+}
+
 TEST_F(SessionSocket, OutlivesGarbageAndSilentPeers) {
   requireOrSkip(hasProgram("python3"), "no python3 here");
   Session session = create();

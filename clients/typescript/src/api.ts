@@ -291,11 +291,11 @@ export interface CreateSandboxBody {
   environment?: Record<string, string> | undefined;
   /** An image of the server's store as root file system, for example debian:12. */
   image?: string | undefined;
-  /** Labels to find it by; at most 64. */
+  /** Labels to find it by: at most 64, names and values of at most 256 bytes. */
   labels?: Record<string, string> | undefined;
   /** Memory limit, for example 512M. */
   memory?: string | undefined;
-  /** A name for people. */
+  /** A name for people; at most 128 bytes. */
   name?: string | undefined;
   /** A policy document, instead of a profile. */
   policy?: Record<string, unknown> | undefined;
@@ -403,6 +403,8 @@ export interface ListFilesQuery {
 export interface ReadArchiveQuery {
   /** A directory; the workspace by default. */
   path?: string | undefined;
+  /** Seconds after which tar is killed; 3600 by default. */
+  command_timeout?: number | undefined;
 }
 
 export interface WriteArchiveQuery {
@@ -454,7 +456,7 @@ export interface WatchFilesQuery {
 }
 
 export interface ForkSandboxBody {
-  /** A name for people. */
+  /** A name for people; at most 128 bytes. */
   name?: string | undefined;
   /** As for a new sandbox. */
   sandbox_timeout?: number | undefined;

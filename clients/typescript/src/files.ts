@@ -61,8 +61,8 @@ export class Files {
   }
 
   /** Saves a directory of the sandbox as a local tar archive. Unpack it with care: the sandbox chose its names. */
-  async pack(path: string, target: string): Promise<number> {
-    return save(await this.client.send("readArchive", { path: this.sandbox, query: { path } }), target);
+  async pack(path: string, target: string, options: { command_timeout?: number } = {}): Promise<number> {
+    return save(await this.client.send("readArchive", { path: this.sandbox, query: { path, ...options } }), target);
   }
 
   async list(path = "."): Promise<FileInfo[]> {

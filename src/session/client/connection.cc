@@ -88,6 +88,9 @@ Result<std::optional<SupervisorConnection>> SupervisorConnection::open(const sys
   auto packet = connection.receive("connect", idOf(directory), Clock::now() + kRequestTimeout);
   if (!packet && isGone(packet.error())) return std::nullopt;  // it was just exiting
   if (!packet) return fail(packet.error());
+  if (packet->type == MessageType::failed) {
+    if (auto refusal = codec::decode<Error>(packet->value)) return fail(*std::move(refusal));
+  }
   const auto welcome = codec::decode<Welcome>(packet->value);
   if (any_version && !welcome) return connection;
   if (packet->type != MessageType::welcome || !welcome) {

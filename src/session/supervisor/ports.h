@@ -39,6 +39,7 @@ class PortSet {
         log_(std::move(log), metadata.id) {}
 
   [[nodiscard]] bool empty() const { return ports_.empty(); }
+  [[nodiscard]] std::size_t count() const { return ports_.size(); }
   /// Opens a port; host port 0 means any free one, and is set. Does nothing if the same inward port with this host port
   /// is open; an error if another port of this number and direction is.
   Result<void> open(PortOptions& options);

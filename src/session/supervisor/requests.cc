@@ -9,6 +9,9 @@
 namespace caisson::session {
 namespace {
 
+/// Each takes a port of the host, which all users share.
+constexpr std::size_t kMaxOpenPorts = 64;
+
 Error notRunning(const std::string& id) {
   return plainError(Stage::state, "session", id, "the session's sandbox is not running", "try again");
 }
@@ -93,6 +96,14 @@ void Supervisor::serveCloseInput(int socket, const CommandNumber& number) {
 
 void Supervisor::serveOpenPort(int socket, const PortOptions& options) {
   PortOptions port = options;
+  if (ports_.count() >= kMaxOpenPorts) {
+    return replyFailed(socket, Error{.stage = Stage::limits,
+                                     .call = "session expose",
+                                     .object = std::to_string(options.port),
+                                     .sys_errno = EUSERS,
+                                     .reason = "the session has " + std::to_string(kMaxOpenPorts) + " open ports",
+                                     .hint = "close one first (--close)"});
+  }
   if (auto opened = ports_.open(port); !opened) return replyFailed(socket, opened.error());
   reply(socket, MessageType::done, codec::encode(port));
 }

@@ -22,6 +22,7 @@
 #include "supervise/disk/kept_logs.h"
 #include "supervise/weaker_rungs.h"
 #include "sys/raw_syscall.h"
+#include "sys/unix_peer.h"
 
 namespace caisson::session {
 namespace {
@@ -30,12 +31,11 @@ constexpr int kBacklog = 128;
 constexpr std::size_t kMaxClients = 512;
 constexpr auto kLongestSleep = std::chrono::seconds(60);  // the timer's clock stops while the machine is suspended
 
-/// The peer must have our uid. A payload of the same uid cannot connect, because no sandbox sees CAISSON_HOME; under
-/// root a payload has another uid.
-bool mayConnect(int socket) {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == ::geteuid();
+Error inOtherNamespace(const std::string& id) {
+  return plainError(Stage::usage, "connect", id,
+                    "this program is in another user namespace than the session's supervisor (a sandbox, a container, "
+                    "`unshare`)",
+                    "use the session from the namespace in which it was started");
 }
 
 }  // namespace
@@ -150,7 +150,12 @@ void Supervisor::acceptClient() {
   for (;;) {
     sys::Fd socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
-    if (!mayConnect(socket.get()) || clients_.size() >= kMaxClients) continue;
+    const auto peer = sys::identifyPeer(socket.get());
+    if (peer && peer->isInOtherNamespace()) {
+      (void)sendPacket(socket.get(), MessageType::failed, codec::encode(inOtherNamespace(metadata_.id)), {}, false);
+    }
+    // No sandbox sees CAISSON_HOME; should one see it nevertheless, its payload is refused.
+    if (!peer || !peer->is_owner || clients_.size() >= kMaxClients) continue;
     const int number = socket.get();
     addClient(std::move(socket));
     reply(number, MessageType::welcome, codec::encode(welcome()));

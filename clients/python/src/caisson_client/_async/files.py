@@ -68,9 +68,10 @@ class AsyncFiles:
         """Unpacks a local tar archive into a directory of the sandbox."""
         await self._client.request("PUT", f"{self._path}/archive", query={"path": path}, body=_blocks(source))
 
-    async def pack(self, path: str, target: str | os.PathLike[str]) -> int:
+    async def pack(self, path: str, target: str | os.PathLike[str], *, command_timeout: float | None = None) -> int:
         """Saves a directory of the sandbox as a local tar archive. Unpack it with care: the sandbox chose its names."""
-        return await _save(await self._client.send("GET", f"{self._path}/archive", query={"path": path}), target)
+        query = {"path": path} if command_timeout is None else {"path": path, "command_timeout": str(command_timeout)}
+        return await _save(await self._client.send("GET", f"{self._path}/archive", query=query), target)
 
     async def list(self, path: str = ".") -> List[FileInfo]:
         found = await self._client.request("GET", self._path, query={"path": path})

@@ -69,9 +69,10 @@ class Files:
         """Unpacks a local tar archive into a directory of the sandbox."""
         self._client.request("PUT", f"{self._path}/archive", query={"path": path}, body=_blocks(source))
 
-    def pack(self, path: str, target: str | os.PathLike[str]) -> int:
+    def pack(self, path: str, target: str | os.PathLike[str], *, command_timeout: float | None = None) -> int:
         """Saves a directory of the sandbox as a local tar archive. Unpack it with care: the sandbox chose its names."""
-        return _save(self._client.send("GET", f"{self._path}/archive", query={"path": path}), target)
+        query = {"path": path} if command_timeout is None else {"path": path, "command_timeout": str(command_timeout)}
+        return _save(self._client.send("GET", f"{self._path}/archive", query=query), target)
 
     def list(self, path: str = ".") -> List[FileInfo]:
         found = self._client.request("GET", self._path, query={"path": path})
