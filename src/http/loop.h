@@ -28,11 +28,17 @@ struct Loop {
         limits(server_limits),
         quick(lanes.quick, lanes.queue),
         transfer(lanes.transfer, lanes.queue),
-        command(lanes.command, lanes.queue) {}
+        command(lanes.command, lanes.queue),
+        preview(lanes.preview, lanes.queue) {}
 
   Workers& workers(Lane lane) {
-    if (lane == Lane::quick) return quick;
-    return lane == Lane::transfer ? transfer : command;
+    switch (lane) {
+      case Lane::quick: return quick;
+      case Lane::transfer: return transfer;
+      case Lane::command: return command;
+      case Lane::preview: return preview;
+    }
+    return quick;
   }
 
   asio::io_context io{1};
@@ -44,7 +50,7 @@ struct Loop {
   bool stopping = false;
   std::string scratch = std::string(std::size_t{64} << 10U, '\0');  ///< for reads that are copied at once
   // Last: their destructors wait for tasks, which post to `io`.
-  Workers quick, transfer, command;
+  Workers quick, transfer, command, preview;
 };
 
 }  // namespace caisson::http

@@ -97,8 +97,9 @@ struct Response {
   bool close = false;  ///< close the connection afterwards
 };
 
-/// Which threads handle a request. Long ones wait for commands; they must not delay short ones.
-enum class Lane : std::uint8_t { quick, transfer, command };
+/// Which threads handle a request. Long ones wait for commands; they must not delay short ones. Previews need no token,
+/// so they must not delay anything else.
+enum class Lane : std::uint8_t { quick, transfer, command, preview };
 
 /// The decision about a request by its head alone.
 struct Admission {

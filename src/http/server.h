@@ -46,7 +46,7 @@ struct Limits {
 
 /// Threads and queued requests of each Lane.
 struct LaneOptions {
-  std::size_t quick = 16, transfer = 64, command = 256;
+  std::size_t quick = 16, transfer = 64, command = 256, preview = 16;
   std::size_t queue = 1024;
 };
 

@@ -165,16 +165,29 @@ bool App::takeTurn(const Principal& caller) {
   return true;
 }
 
+service::RequestRecord App::recordOf(const http::RequestHead& head, const Principal& caller, std::string_view operation,
+                                     std::string_view sandbox) {
+  // Cut: long ones would push older records out of the log, which has a size limit.
+  return {.caller = caller.name,
+          .caller_id = caller.id,
+          .peer = head.peer.address,
+          .method = head.method.substr(0, 16),
+          .path = std::string(head.target.path().substr(0, 200)),
+          .operation = std::string(operation),
+          .sandbox = std::string(sandbox.substr(0, 64))};
+}
+
+void App::noteRefusal(const http::RequestHead& head, const Principal& caller, std::string_view operation,
+                      std::string_view sandbox, const http::Response& response) {
+  service::RequestRecord record = recordOf(head, caller, operation, sandbox);
+  record.status = response.status;
+  record.reason = http::reasonPhrase(response.status);
+  trail_.refuse(std::move(record));
+}
+
 http::Admission App::refuse(const http::RequestHead& head, const Principal& caller, std::string_view operation,
                             http::Response response) {
-  trail_.refuse({.caller = caller.name,
-                 .caller_id = caller.id,
-                 .peer = head.peer.address,
-                 .method = head.method,
-                 .path = std::string(head.target.path().substr(0, 200)),
-                 .operation = std::string(operation),
-                 .status = response.status,
-                 .reason = std::string(http::reasonPhrase(response.status))});
+  noteRefusal(head, caller, operation, "", response);
   return {.refusal = std::move(response)};
 }
 
@@ -238,14 +251,9 @@ http::Response App::handle(http::Request& request) {
   Call call{
       .app = *this, .request = request, .route = *admitted.route, .caller = admitted.caller, .path = admitted.path};
   const bool in_sandbox = call.route.pattern.starts_with("/v1/sandboxes/{id}");
+  const std::string_view id = in_sandbox ? std::string_view(call.id()) : "";
   if (call.route.access != Access::open) {
-    auto recorded = trail_.record({.caller = call.caller.name,
-                                   .caller_id = call.caller.id,
-                                   .peer = request.head.peer.address,
-                                   .method = request.head.method,
-                                   .path = std::string(request.head.target.path()),
-                                   .operation = std::string(call.route.operation),
-                                   .sandbox = in_sandbox ? call.id().substr(0, 64) : ""});
+    auto recorded = trail_.record(recordOf(request.head, call.caller, call.route.operation, id));
     if (!recorded) return notRecorded(recorded.error());
   }
   http::Response response = perform(call);
@@ -255,17 +263,8 @@ http::Response App::handle(http::Request& request) {
     ++responses_[response.status];
   }
   const bool refused = response.status == 403 || response.status == 404 || response.status == 429;
-  if (refused && call.route.access != Access::open) {
-    trail_.refuse({.caller = call.caller.name,
-                   .caller_id = call.caller.id,
-                   .peer = request.head.peer.address,
-                   .method = request.head.method,
-                   .path = std::string(request.head.target.path()),
-                   .operation = std::string(call.route.operation),
-                   .sandbox = in_sandbox ? call.id().substr(0, 64) : "",
-                   .status = response.status,
-                   .reason = std::string(http::reasonPhrase(response.status))});
-  }
+  if (refused && call.route.access != Access::open)
+    noteRefusal(request.head, call.caller, call.route.operation, id, response);
   return response;
 }
 

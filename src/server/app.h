@@ -82,12 +82,16 @@ class App final : public http::Handler {
     service::Principal caller;
     std::vector<std::string> path;
     std::optional<PreviewName> preview;
-    std::shared_ptr<void> slot;  ///< of a thread; freed when the handler returns
+    std::shared_ptr<void> slot;  ///< of a thread, freed when the handler returns; of a preview, until it ends
   };
   Result<void> startPools();
   /// Whether the request names this server and comes from its own pages, if from a page at all. Else the refusal.
   std::optional<http::Response> checkSource(const http::RequestHead& head) const;
   std::optional<service::Principal> identify(const http::RequestHead& head);
+  static service::RequestRecord recordOf(const http::RequestHead& head, const service::Principal& caller,
+                                         std::string_view operation, std::string_view sandbox);
+  void noteRefusal(const http::RequestHead& head, const service::Principal& caller, std::string_view operation,
+                   std::string_view sandbox, const http::Response& response);
   http::Admission refuse(const http::RequestHead& head, const service::Principal& caller, std::string_view operation,
                          http::Response response);
   /// A token's requests per second. False: too many.
@@ -99,9 +103,11 @@ class App final : public http::Handler {
 
   /// Threads that one caller may occupy: others must get some, too.
   static constexpr std::size_t kTransfersPerCaller = 16, kCommandsPerCaller = 96;
+  /// Requests that are passed on to one sandbox at a time.
+  static constexpr std::size_t kPreviewsPerSandbox = 256;
 
   AppOptions options_;
-  service::Slots transfers_, commands_, lasting_[3];
+  service::Slots transfers_, commands_, previews_, lasting_[3];
   service::Events events_;
   service::ChangeWatcher watcher_;
   service::Trail trail_;

@@ -207,5 +207,55 @@ class BadInput(ApiTest):
             sock.close()
 
 
+class Previews(ApiTest):
+    """They need no token, so they must not push other records out of the audit log."""
+
+    def visit(self, host, count):
+        """Sends `count` requests on one connection."""
+        sock = self.server.raw(60)
+        request = f"GET /{'x' * 3000} HTTP/1.1\r\nHost: {host}.localhost\r\n"
+        sock.sendall((request + "\r\n").encode() * (count - 1) + (request + "Connection: close\r\n\r\n").encode())
+        reply = receive_all(sock)
+        sock.close()
+        return reply
+
+    def records(self, **query):
+        records = self.owner.call("GET", "/v1/audit", query={"limit": 10000, **query}).json["records"]
+        return [one for one in records if one["data"].get("operation") == "preview"]
+
+    def test_unknown_names_leave_no_record_of_each(self):
+        box = self.alice.create()
+        for host in ("1-cs-" + "0" * 32, f"8000-{box}", "1-x"):
+            reply = self.visit(host, 400)
+            self.assertEqual(reply.count(b"HTTP/1.1 404"), 400, reply[:500])
+        self.assertEqual([one for one in self.records() if one["event"] == "http_request"], [])
+        refused = api.wait_until(lambda: [one for one in self.records() if one["event"] == "http_refused"])
+        self.assertLessEqual(max(len(one["data"]["path"]) for one in refused), 200)
+
+    def test_visits_of_one_sandbox_are_counted(self):
+        box = self.alice.create()
+        port = self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/ports", {"port": 8000}), 201).json
+        self.assertIn(box, port["preview_url"])
+        count = 50
+        for _ in range(count):  # nothing listens there: 502
+            self.assertIn(b"HTTP/1.1 502", self.visit(f"8000-{box}", 1))
+        recorded = len(self.records(sandbox=box))
+        self.assertEqual(recorded, 20)
+        # A server that stops records what it counted.
+        self.server.stop()
+        self.server.start()
+        last = self.records(sandbox=box)[-1]["data"]
+        self.assertEqual(last["further"], count - recorded, last)
+
+    def test_long_paths_are_cut_in_records(self):
+        box = self.alice.create()
+        self.alice.call("GET", f"/v1/sandboxes/{box}/{'y' * 3000}")
+        self.alice.call("GET", f"/v1/sandboxes/{box}/commands/{'y' * 3000}")
+        records = self.owner.call("GET", "/v1/audit", query={"sandbox": box, "limit": 1000}).json["records"]
+        paths = [one["data"]["path"] for one in records if one["event"].startswith("http_")]
+        self.assertTrue(any("/commands/yyy" in one for one in paths), paths)
+        self.assertLessEqual(max(map(len, paths)), 200)
+
+
 if __name__ == "__main__":
     api.main()
