@@ -268,12 +268,13 @@ asio::awaitable<bool> Connection::serveRequest() {
   keep_alive_ = parser.keep_alive() && !http_1_0_ && !parser.upgrade();
   Admission admission = loop_.handler.admit(head);
   body_is_next_ = head.has_body;
-  if (admission.refusal) {
+  caller_ = std::move(admission.caller);
+  if (admission.response) {
     if (body_is_next_) {
-      co_await refuse(*std::move(admission.refusal));
+      co_await refuse(*std::move(admission.response));
       co_return false;
     }
-    co_return co_await respond(head, *admission.refusal);
+    co_return co_await respond(head, *admission.response);
   }
   if (head.content_length.value_or(0) > admission.body_limit) {
     co_await refuse(loop_.handler.failure(413, "the body is too large"));
@@ -318,17 +319,18 @@ asio::awaitable<bool> Connection::dispatch(Job& job, const JobPointer& shared, P
     body_end_ = !body_is_next_;
     body_failure_.clear();
   }
-  if (job.lane != Lane::quick) {
+  if (job.lane == Lane::transfer || job.lane == Lane::command) {
     job.cancel = sys::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     job.request.cancel_descriptor = job.cancel.get();
   }
-  const bool accepted = loop_.workers(job.lane).run([self = shared_from_this(), shared] {
+  const auto work = [self = shared_from_this(), shared] {
     shared->response = self->loop_.handler.handle(shared->request);
     asio::post(self->loop_.io, [self, shared] {
       shared->done = true;
       self->wake();
     });
-  });
+  };
+  const bool accepted = loop_.workers(job.lane).run(work, caller_);
   if (!accepted) {
     Response busy = loop_.handler.failure(503, "too many requests are being handled");
     busy.headers.emplace_back("Retry-After", "1");

@@ -95,6 +95,7 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   bool reading_ = false;
   bool ended_ = false;  ///< end of input, or an error
   std::string method_;  ///< of the request that is being served; empty: its head is not read yet
+  std::string caller_;  ///< of that request (Admission)
   bool keep_alive_ = true;
   bool http_1_0_ = false;
   bool body_is_next_ = false;  ///< a body is unread: the next bytes are not a request

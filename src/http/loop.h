@@ -26,14 +26,16 @@ struct Loop {
   Loop(Handler& server_handler, const Limits& server_limits, const LaneOptions& lanes)
       : handler(server_handler),
         limits(server_limits),
-        quick(lanes.quick, lanes.queue),
-        transfer(lanes.transfer, lanes.queue),
-        command(lanes.command, lanes.queue),
-        preview(lanes.preview, lanes.queue) {}
+        quick(lanes.quick),
+        control(lanes.control),
+        transfer(lanes.transfer),
+        command(lanes.command),
+        preview(lanes.preview) {}
 
   Workers& workers(Lane lane) {
     switch (lane) {
       case Lane::quick: return quick;
+      case Lane::control: return control;
       case Lane::transfer: return transfer;
       case Lane::command: return command;
       case Lane::preview: return preview;
@@ -50,7 +52,7 @@ struct Loop {
   bool stopping = false;
   std::string scratch = std::string(std::size_t{64} << 10U, '\0');  ///< for reads that are copied at once
   // Last: their destructors wait for tasks, which post to `io`.
-  Workers quick, transfer, command, preview;
+  Workers quick, control, transfer, command, preview;
 };
 
 }  // namespace caisson::http

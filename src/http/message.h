@@ -99,14 +99,23 @@ struct Response {
 
 /// Which threads handle a request. Long ones wait for commands; they must not delay short ones. Previews need no token,
 /// so they must not delay anything else.
-enum class Lane : std::uint8_t { quick, transfer, command, preview };
+enum class Lane : std::uint8_t {
+  quick,     ///< reads state; never waits for a sandbox
+  control,   ///< may start a sandbox or wait for its lock
+  transfer,  ///< waits for a body, or works for long
+  command,   ///< waits for a command
+  preview,
+};
 
 /// The decision about a request by its head alone.
 struct Admission {
-  std::optional<Response> refusal;  ///< sent without reading the body; the connection is closed if there is one
-  std::uint64_t body_limit = 0;     ///< more is answered with 413
-  bool stream_body = false;         ///< the handler reads the body with Request::readBody()
+  /// Sent without a thread and without reading the body: a refusal, or a response that needs no work. The connection is
+  /// closed if there is a body.
+  std::optional<Response> response;
+  std::uint64_t body_limit = 0;  ///< more is answered with 413
+  bool stream_body = false;      ///< the handler reads the body with Request::readBody()
   Lane lane = Lane::quick;
+  std::string caller;             ///< who shares threads with others (Workers); empty: without limits
   std::shared_ptr<void> context;  ///< handed on to the handler
 };
 

@@ -129,13 +129,14 @@ asio::awaitable<bool> Connection::sendSource(const std::shared_ptr<Source>& sour
   for (;;) {
     auto step = std::make_shared<Step>();
     notified->store(false);
-    const bool accepted = loop_.quick.run([self = shared_from_this(), source, step] {
+    const auto work = [self = shared_from_this(), source, step] {
       step->next = source->next(step->piece);
       asio::post(self->loop_.io, [self, step] {
         step->done = true;
         self->wake();
       });
-    });
+    };
+    const bool accepted = loop_.quick.run(work, caller_);
     if (!accepted) {  // busy: later
       co_await pause(Clock::now() + std::chrono::milliseconds(100));
       continue;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "http/message.h"
+#include "http/workers.h"
 
 namespace caisson::http {
 
@@ -46,8 +47,12 @@ struct Limits {
 
 /// Threads and queued requests of each Lane.
 struct LaneOptions {
-  std::size_t quick = 16, transfer = 64, command = 256, preview = 16;
-  std::size_t queue = 1024;
+  WorkerLimits quick{.threads = 32, .queue = 4096, .threads_per_caller = 8, .queue_per_caller = 1280, .reserved = 8};
+  WorkerLimits control{
+      .threads = 128, .queue = 1024, .threads_per_caller = 12, .queue_per_caller = 256, .reserved = 16};
+  WorkerLimits transfer{.threads = 64, .queue = 1024};
+  WorkerLimits command{.threads = 256, .queue = 1024};
+  WorkerLimits preview{.threads = 16, .queue = 1024, .threads_per_caller = 4, .queue_per_caller = 256};
 };
 
 struct ServerOptions {

@@ -188,7 +188,7 @@ void App::noteRefusal(const http::RequestHead& head, const Principal& caller, st
 http::Admission App::refuse(const http::RequestHead& head, const Principal& caller, std::string_view operation,
                             http::Response response) {
   noteRefusal(head, caller, operation, "", response);
-  return {.refusal = std::move(response)};
+  return {.response = std::move(response)};
 }
 
 http::Admission App::admit(const http::RequestHead& head) {
@@ -225,8 +225,14 @@ http::Admission App::admit(const http::RequestHead& head) {
   if (route.body == BodyKind::json && head.has_body &&
       (type == nullptr || !lowered(*type).starts_with("application/json")))
     return refuse(head, caller, route.operation, problem(415, "not_json", "the body must be application/json"));
+  if (route.immediate && !head.has_body) {
+    http::Request none;
+    Call call{.app = *this, .request = none, .route = route, .caller = caller, .path = {}};
+    return {.response = route.perform(call)};
+  }
   auto admitted = std::make_shared<Admitted>();
-  if (route.lane != http::Lane::quick && !caller.owner) {
+  const bool counted = route.lane == http::Lane::command || route.lane == http::Lane::transfer;
+  if (counted && !caller.owner) {
     const bool command = route.lane == http::Lane::command;
     admitted->slot =
         command ? commands_.take(caller.id, kCommandsPerCaller) : transfers_.take(caller.id, kTransfersPerCaller);
@@ -242,6 +248,9 @@ http::Admission App::admit(const http::RequestHead& head) {
   return {.body_limit = route.body == BodyKind::none ? 0 : route.body_limit,
           .stream_body = route.body == BodyKind::raw,
           .lane = route.lane,
+          .caller = caller.owner ? ""
+                    : known      ? caller.id
+                                 : "anonymous",
           .context = std::move(admitted)};
 }
 

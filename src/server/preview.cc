@@ -65,8 +65,12 @@ std::optional<http::Admission> App::admitPreview(const http::RequestHead& head) 
     return refuse(head, {}, "preview", problem(429, "too_many_requests", "too many requests to this sandbox's ports"));
   admitted->preview = *std::move(name);
   constexpr std::uint64_t kMaxBody = std::uint64_t{1} << 40U;
-  return http::Admission{
-      .body_limit = kMaxBody, .stream_body = true, .lane = http::Lane::preview, .context = std::move(admitted)};
+  const std::string sandbox = admitted->preview->sandbox;
+  return http::Admission{.body_limit = kMaxBody,
+                         .stream_body = true,
+                         .lane = http::Lane::preview,
+                         .caller = sandbox,
+                         .context = std::move(admitted)};
 }
 
 http::Response App::preview(http::Request& request, Admitted& admitted) {

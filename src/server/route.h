@@ -46,6 +46,7 @@ struct Route {
   std::string_view content_type = "application/json";
   http::Lane lane = http::Lane::quick;
   bool idempotent_key = false;  ///< takes Idempotency-Key
+  bool immediate = false;       ///< performed on the event loop: needs no work
   std::uint64_t body_limit = std::uint64_t{1} << 20U;
   http::Response (*perform)(Call& call) = nullptr;
 };

@@ -246,7 +246,7 @@ constexpr Route kSandboxRoutes[] = {
      .fields = kCreateFields,
      .status = 201,
      .result = "Sandbox",
-     .lane = http::Lane::transfer,
+     .lane = http::Lane::control,
      .idempotent_key = true,
      .perform = createSandbox},
     {.method = "GET",
@@ -271,7 +271,7 @@ constexpr Route kSandboxRoutes[] = {
      .summary = "Kill everything in the sandbox and remove its files",
      .access = Access::exec,
      .status = 204,
-     .lane = http::Lane::transfer,
+     .lane = http::Lane::control,
      .perform = destroySandbox},
     {.method = "POST",
      .pattern = "/v1/sandboxes/{id}/extend",
@@ -282,6 +282,7 @@ constexpr Route kSandboxRoutes[] = {
      .body = BodyKind::json,
      .fields = kExtendFields,
      .result = "Sandbox",
+     .lane = http::Lane::control,
      .perform = extendSandbox},
 };
 

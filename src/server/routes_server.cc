@@ -344,6 +344,7 @@ constexpr Route kServerRoutes[] = {
      .summary = "Whether the server runs",
      .access = Access::open,
      .result = "Status",
+     .immediate = true,
      .perform = getHealth},
     {.method = "GET",
      .pattern = "/readyz",

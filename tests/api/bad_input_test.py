@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Malformed, huge, slow, pipelined and abandoned requests. The server answers or closes, and keeps serving."""
 import concurrent.futures
+import fcntl
 import os
 import random
 import socket
@@ -255,6 +256,47 @@ class Previews(ApiTest):
         paths = [one["data"]["path"] for one in records if one["event"].startswith("http_")]
         self.assertTrue(any("/commands/yyy" in one for one in paths), paths)
         self.assertLessEqual(max(map(len, paths)), 200)
+
+
+class HeldLock(ApiTest):
+    def test_requests_that_wait_for_a_sandbox_delay_nobody_else(self):
+        box, other = self.alice.create(), self.bob.create()
+        # Whoever compares or commits many files holds this lock for long.
+        with open(os.path.join(self.server.home, "sessions", box, "lock")) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            waiting = []
+            for _ in range(40):
+                waiting.append(self.server.raw(60))
+                waiting[-1].sendall(f"POST /v1/sandboxes/{box}/extend HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.alice.token}\r\n"
+                                    "Content-Type: application/json\r\nContent-Length: 22\r\nConnection: close\r\n\r\n"
+                                    '{"sandbox_timeout":60}'.encode())
+            # Without an answer to these the test would time out, since the lock is still held.
+            self.assertStatus(api.Client(self.server, token="", unix=False).call("GET", "/healthz"), 200)
+            self.assertStatus(self.owner.call("GET", "/v1/sandboxes"), 200)
+            self.assertStatus(self.alice.call("GET", f"/v1/sandboxes/{box}"), 200)
+            self.assertStatus(self.bob.run(other, "true"), 200)
+            self.assertStatus(self.bob.put(other, "file", b"x"), 200)
+            self.assertEqual(self.bob.get(other, "file").body, b"x")
+            self.assertStatus(self.bob.call("DELETE", f"/v1/sandboxes/{self.bob.create()}"), 204)
+            reply = receive_all(waiting[0])
+            self.assertTrue(reply.startswith(b"HTTP/1.1 409") and b'"busy"' in reply, reply)
+        for sock in waiting[1:]:
+            self.assertIn(receive_all(sock)[:12], (b"HTTP/1.1 200", b"HTTP/1.1 409"))
+            sock.close()
+        self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/extend", {"sandbox_timeout": 60}), 200)
+
+    def test_an_expired_sandbox_in_use_delays_no_list(self):
+        box = self.alice.create(sandbox_timeout=1)
+        with open(os.path.join(self.server.home, "sessions", box, "lock")) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+
+            def expired():
+                found = [one for one in self.alice.call("GET", "/v1/sandboxes").json["sandboxes"] if one["id"] == box]
+                return not found or found[0]["state"] == "expired"
+
+            self.assertTrue(api.wait_until(expired))
+            self.assertStatus(self.bob.call("GET", "/v1/sandboxes"), 200)
+            self.assertStatus(self.bob.call("DELETE", f"/v1/sandboxes/{self.bob.create()}"), 204)
 
 
 if __name__ == "__main__":
