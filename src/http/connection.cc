@@ -40,13 +40,14 @@ struct Connection::Job {
 };
 
 Connection::Connection(Loop& loop, Socket socket, Peer peer, asio::ssl::context* tls)
-    : loop_(loop), socket_(std::move(socket)), peer_(std::move(peer)), event_(loop.io) {
+    : loop_(loop), socket_(std::move(socket)), peer_(std::move(peer)), number_(++loop.last_number), event_(loop.io) {
   if (tls != nullptr) {
     tls_ = std::make_unique<asio::ssl::stream<Socket&>>(socket_, *tls);
     tls_buffer_ = std::make_unique<char[]>(loop_.scratch.size() / 4);
   }
   loop_.connections.insert(this);
-  ++loop_.per_peer[peer_.address];
+  ++loop_.per_peer[peer_.group];
+  loop_.newcomers.emplace(number_, this);
   loop_.stats.open.store(loop_.connections.size());
 }
 
@@ -54,8 +55,14 @@ Connection::~Connection() = default;
 
 void Connection::unregister() {
   loop_.connections.erase(this);
-  if (--loop_.per_peer[peer_.address] == 0) loop_.per_peer.erase(peer_.address);
+  loop_.newcomers.erase(number_);
+  if (--loop_.per_peer[peer_.group] == 0) loop_.per_peer.erase(peer_.group);
   loop_.stats.open.store(loop_.connections.size());
+}
+
+void Connection::setKnown() {
+  known_ = true;
+  loop_.newcomers.erase(number_);
 }
 
 void Connection::abort() {
@@ -201,7 +208,8 @@ asio::awaitable<void> Connection::serve() {
 }
 
 asio::awaitable<std::string> Connection::receiveHead() {
-  TimePoint deadline = Clock::now() + (inbox_.empty() ? loop_.limits.idle_timeout : loop_.limits.head_timeout);
+  const bool may_idle = inbox_.empty() && known_;
+  TimePoint deadline = Clock::now() + (may_idle ? loop_.limits.idle_timeout : loop_.limits.head_timeout);
   std::size_t searched = 0;
   for (;;) {
     const std::size_t end = inbox_.find("\r\n\r\n", searched > 3 ? searched - 3 : 0);
@@ -269,6 +277,7 @@ asio::awaitable<bool> Connection::serveRequest() {
   Admission admission = loop_.handler.admit(head);
   body_is_next_ = head.has_body;
   caller_ = std::move(admission.caller);
+  if (admission.known && !known_) setKnown();
   if (admission.response) {
     if (body_is_next_) {
       co_await refuse(*std::move(admission.response));
@@ -301,7 +310,9 @@ asio::awaitable<bool> Connection::serveRequest() {
   }
   const bool handled = co_await dispatch(*job, job, parser);
   if (!handled) co_return false;
-  if (body_is_next_ && !std::holds_alternative<ProxyBody>(job->response.body)) {
+  const bool proxied = std::holds_alternative<ProxyBody>(job->response.body);
+  if (proxied && !known_) setKnown();  // who has the address of a preview was given it
+  if (body_is_next_ && !proxied) {
     co_await refuse(std::move(job->response));
     co_return false;
   }

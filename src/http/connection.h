@@ -26,6 +26,9 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   void stop() { wake(); }
   /// Closes the connection at once.
   void abort();
+  [[nodiscard]] const Peer& peer() const { return peer_; }
+  /// A request of a known caller came: the connection may be idle for longer, and is not closed to make room.
+  void setKnown();
 
   /// BodyReader: called by the worker of a request with a streamed body.
   Result<std::size_t> read(std::span<char> into) override;
@@ -89,6 +92,8 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   std::unique_ptr<asio::ssl::stream<Socket&>> tls_;
   std::unique_ptr<char[]> tls_buffer_;
   Peer peer_;
+  std::uint64_t number_;  ///< in Loop::newcomers
+  bool known_ = false;
   asio::steady_timer event_;
   bool woken_ = false;
   std::string inbox_;

@@ -48,7 +48,10 @@ struct Loop {
   Limits limits;
   ServerStats stats;
   std::set<Connection*> connections;
-  std::map<std::string, std::size_t> per_peer;
+  std::map<std::string, std::size_t> per_peer;  ///< by Peer::group
+  /// Connections without a request of a known caller yet, oldest first. They give way to new ones.
+  std::map<std::uint64_t, Connection*> newcomers;
+  std::uint64_t last_number = 0;
   bool stopping = false;
   std::string scratch = std::string(std::size_t{64} << 10U, '\0');  ///< for reads that are copied at once
   // Last: their destructors wait for tasks, which post to `io`.

@@ -26,6 +26,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 /// Who sent a request.
 struct Peer {
   std::string address;       ///< "127.0.0.1", "::1", or "unix"
+  std::string group;         ///< addresses that one peer can choose from: 127.0.0.0/8, or the /64 of an IPv6 address
   std::optional<uid_t> uid;  ///< of the process at the other end of a unix socket
   std::size_t listener = 0;  ///< index in ServerOptions::listeners
   bool tls = false;
@@ -115,6 +116,7 @@ struct Admission {
   std::uint64_t body_limit = 0;  ///< more is answered with 413
   bool stream_body = false;      ///< the handler reads the body with Request::readBody()
   Lane lane = Lane::quick;
+  bool known = false;             ///< who calls is known, so the connection may stay open without requests
   std::string caller;             ///< who shares threads with others (Workers); empty: without limits
   std::shared_ptr<void> context;  ///< handed on to the handler
 };

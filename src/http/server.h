@@ -38,8 +38,9 @@ struct Limits {
   std::size_t headers = 100;
   std::size_t connections = 16'384;  ///< lowered to what RLIMIT_NOFILE allows
   std::size_t connections_per_peer = 12'288;
+  std::size_t reserved = 256;  ///< connections that only this user gets, on a unix socket; not limited per peer
   std::chrono::milliseconds head_timeout{10'000};
-  std::chrono::milliseconds idle_timeout{75'000};
+  std::chrono::milliseconds idle_timeout{75'000};   ///< head_timeout until the first request of a known caller
   std::chrono::milliseconds body_timeout{30'000};   ///< without a byte of a body
   std::chrono::milliseconds write_timeout{30'000};  ///< for each piece of up to 256 KiB
   std::chrono::milliseconds stop_timeout{10'000};   ///< for requests that run while the server stops

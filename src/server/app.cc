@@ -228,7 +228,7 @@ http::Admission App::admit(const http::RequestHead& head) {
   if (route.immediate && !head.has_body) {
     http::Request none;
     Call call{.app = *this, .request = none, .route = route, .caller = caller, .path = {}};
-    return {.response = route.perform(call)};
+    return {.response = route.perform(call), .known = known.has_value()};
   }
   auto admitted = std::make_shared<Admitted>();
   const bool counted = route.lane == http::Lane::command || route.lane == http::Lane::transfer;
@@ -248,6 +248,7 @@ http::Admission App::admit(const http::RequestHead& head) {
   return {.body_limit = route.body == BodyKind::none ? 0 : route.body_limit,
           .stream_body = route.body == BodyKind::raw,
           .lane = route.lane,
+          .known = known.has_value(),
           .caller = caller.owner ? ""
                     : known      ? caller.id
                                  : "anonymous",

@@ -178,10 +178,17 @@ class BadInput(ApiTest):
 
     def test_slow_head_is_disconnected(self):
         # CONFORMS("R-HTTP-7")
-        sock = self.server.raw(30)
+        sock, idle, known = (self.server.raw(60) for _ in range(3))
+        known.sendall(self.request("GET", "/v1/whoami"))
+        self.assertIn(b"200 OK", known.recv(4096))
         sock.sendall(b"GET /v1/whoami HTTP/1.1\r\nHost: ")
         self.assertTrue(receive_all(sock).startswith(b"HTTP/1.1 408"))
-        sock.close()
+        # So is one without a request, unless its caller is known.
+        self.assertEqual(idle.recv(4096), b"")
+        known.sendall(self.request("GET", "/v1/whoami"))
+        self.assertIn(b"200 OK", known.recv(4096))
+        for one in (sock, idle, known):
+            one.close()
 
     def test_many_idle_connections_delay_nothing(self):
         idle = [self.server.raw() for _ in range(500)]

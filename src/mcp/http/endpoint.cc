@@ -60,7 +60,7 @@ http::Admission HttpEndpoint::admit(const http::RequestHead& head) {
   if (!token_.empty() && !known)
     return {.response = plainText(401, "the bearer token is missing or wrong; `caisson mcp` says where it is",
                                   {{"WWW-Authenticate", "Bearer realm=\"caisson\""}})};
-  return {.body_limit = kMaxBody, .lane = http::Lane::command};
+  return {.body_limit = kMaxBody, .lane = http::Lane::command, .known = true};
 }
 
 http::Response HttpEndpoint::failure(int status, std::string_view reason) { return plainText(status, reason); }
