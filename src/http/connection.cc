@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMaxInbox = std::size_t{256} << 10U;
 constexpr std::size_t kBodyWindow = std::size_t{256} << 10U;
 /// A body's deadline is extended by progress of this size, so that one of single bytes does not last for days.
-constexpr std::size_t kProgress = std::size_t{16} << 10U;
+constexpr std::size_t kProgress = std::size_t{256} << 10U;
 constexpr std::chrono::hours kForever{24 * 365};
 
 void signalDescriptor(const sys::Fd& descriptor) {

@@ -51,8 +51,8 @@ struct LaneOptions {
   WorkerLimits quick{.threads = 32, .queue = 4096, .threads_per_caller = 8, .queue_per_caller = 1280, .reserved = 8};
   WorkerLimits control{
       .threads = 128, .queue = 1024, .threads_per_caller = 12, .queue_per_caller = 256, .reserved = 16};
-  WorkerLimits transfer{.threads = 64, .queue = 1024};
-  WorkerLimits command{.threads = 256, .queue = 1024};
+  WorkerLimits transfer{.threads = 288, .queue = 1024, .queue_per_caller = 256, .reserved = 32};
+  WorkerLimits command{.threads = 288, .queue = 1024, .queue_per_caller = 256, .reserved = 32};
   WorkerLimits preview{.threads = 16, .queue = 1024, .threads_per_caller = 4, .queue_per_caller = 256};
 };
 

@@ -4,6 +4,7 @@ import concurrent.futures
 import fcntl
 import os
 import random
+import select
 import socket
 import time
 
@@ -304,6 +305,29 @@ class HeldLock(ApiTest):
             self.assertTrue(api.wait_until(expired))
             self.assertStatus(self.bob.call("GET", "/v1/sandboxes"), 200)
             self.assertStatus(self.bob.call("DELETE", f"/v1/sandboxes/{self.bob.create()}"), 204)
+
+
+class StalledUploads(ApiTest):
+    def test_uploads_of_some_tokens_delay_nobody_else(self):
+        stalled = []
+        for number in range(5):
+            token = self.server.client(f"slow{number}")
+            box = token.create()
+            for _ in range(16):
+                sock = self.server.raw(60)
+                sock.sendall(f"PUT /v1/sandboxes/{box}/files/content?path=x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token.token}\r\n"
+                             "Content-Length: 1000000\r\n\r\nx".encode())
+                stalled.append(sock)
+            # All of them are being handled.
+            self.assertTrue(api.wait_until(lambda: token.put(box, "y", b"x").status == 429))
+        for caller in (self.owner, self.alice):
+            box = caller.create()
+            self.assertStatus(caller.put(box, "file", b"x"), 200)
+            self.assertStatus(caller.call("DELETE", f"/v1/sandboxes/{box}"), 204)
+        # Not because the others were ended meanwhile.
+        self.assertEqual(select.select(stalled, [], [], 0)[0], [])
+        for sock in stalled:
+            sock.close()
 
 
 if __name__ == "__main__":
