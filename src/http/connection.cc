@@ -123,7 +123,7 @@ void Connection::received(BoostError code, std::string_view bytes) {
   wake();
 }
 
-asio::awaitable<bool> Connection::write(std::string_view bytes) {
+asio::awaitable<bool> Connection::write(std::string_view bytes, TimePoint end) {
   constexpr std::size_t kPiece = std::size_t{256} << 10U;
   while (!bytes.empty()) {
     const std::string_view piece = bytes.substr(0, kPiece);
@@ -145,7 +145,7 @@ asio::awaitable<bool> Connection::write(std::string_view bytes) {
     } else {
       asio::async_write(socket_, asio::buffer(*copy), finished);
     }
-    const TimePoint deadline = Clock::now() + loop_.limits.write_timeout;
+    const TimePoint deadline = std::min(end, Clock::now() + loop_.limits.write_timeout);
     while (!progress->done) {
       const bool woken = co_await pause(deadline);
       if (!woken) {
@@ -336,6 +336,7 @@ asio::awaitable<bool> Connection::dispatch(Job& job, const JobPointer& shared, P
   }
   const auto work = [self = shared_from_this(), shared] {
     shared->response = self->loop_.handler.handle(shared->request);
+    std::string().swap(shared->request.body);  // the response may take long to be sent
     asio::post(self->loop_.io, [self, shared] {
       shared->done = true;
       self->wake();

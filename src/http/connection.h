@@ -51,7 +51,8 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   void startRead();
   void received(BoostError code, std::string_view bytes);
   /// Sends everything; false if the peer is gone or too slow. `bytes` must stay valid until it returns.
-  asio::awaitable<bool> write(std::string_view bytes);
+  /// `end`: when everything must be sent.
+  asio::awaitable<bool> write(std::string_view bytes, TimePoint end = TimePoint::max());
   asio::awaitable<bool> waitWritable();
   asio::awaitable<bool> handshake();
 

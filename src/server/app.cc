@@ -242,6 +242,11 @@ http::Admission App::admit(const http::RequestHead& head) {
       return refuse(head, caller, route.operation, std::move(response));
     }
   }
+  if (!caller.owner) admitted->bytes = bytes_.hold(known ? caller.id : "anonymous");
+  const std::uint64_t body = !head.has_body ? 0 : head.content_length.value_or(route.body_limit);
+  if (admitted->bytes && route.body == BodyKind::json && body > kSmallBody && body <= route.body_limit &&
+      !admitted->bytes->add(2 * body))  // as text and as values
+    return refuse(head, caller, route.operation, tooManyBytes());
   admitted->route = &route;
   admitted->caller = caller;
   admitted->path = std::move(match.path);
@@ -258,8 +263,12 @@ http::Admission App::admit(const http::RequestHead& head) {
 http::Response App::handle(http::Request& request) {
   auto& admitted = *static_cast<Admitted*>(request.context.get());
   if (admitted.preview) return preview(request, admitted);
-  Call call{
-      .app = *this, .request = request, .route = *admitted.route, .caller = admitted.caller, .path = admitted.path};
+  Call call{.app = *this,
+            .request = request,
+            .route = *admitted.route,
+            .caller = admitted.caller,
+            .path = admitted.path,
+            .bytes = admitted.bytes};
   const bool in_sandbox = call.route.pattern.starts_with("/v1/sandboxes/{id}");
   const std::string_view id = in_sandbox ? std::string_view(call.id()) : "";
   if (call.route.access != Access::open) {
@@ -267,7 +276,14 @@ http::Response App::handle(http::Request& request) {
     if (!recorded) return notRecorded(recorded.error());
   }
   http::Response response = perform(call);
-  admitted.slot.reset();
+  countBody(call, response);
+  const auto* text = std::get_if<std::string>(&response.body);
+  // A large response is held in memory until the peer has read it, and so is what the request was given.
+  if (text == nullptr || text->size() <= kSmallBody) {
+    admitted.slot.reset();
+    call.bytes.reset();
+    admitted.bytes.reset();
+  }
   {
     const std::lock_guard lock(rate_mutex_);
     ++responses_[response.status];
@@ -276,6 +292,13 @@ http::Response App::handle(http::Request& request) {
   if (refused && call.route.access != Access::open)
     noteRefusal(request.head, call.caller, call.route.operation, id, response);
   return response;
+}
+
+void App::countBody(Call& call, http::Response& response) {
+  const auto* text = std::get_if<std::string>(&response.body);
+  if (text == nullptr || text->size() <= kSmallBody || !call.bytes || call.counted) return;
+  // A change was made: its response must not be lost.
+  if (!call.bytes->add(text->size()) && !changesState(call.request.head.method)) response = tooManyBytes();
 }
 
 http::Response App::perform(Call& call) {

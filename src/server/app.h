@@ -13,6 +13,7 @@
 #include "http/workers.h"
 #include "server/preview.h"
 #include "server/route.h"
+#include "service/byte_budget.h"
 #include "service/change_watcher.h"
 #include "service/events.h"
 #include "service/idempotency.h"
@@ -82,6 +83,7 @@ class App final : public http::Handler {
     service::Principal caller;
     std::vector<std::string> path;
     std::optional<PreviewName> preview;
+    std::shared_ptr<service::ByteBudget::Hold> bytes;  ///< of the request and its response
     std::shared_ptr<void> slot;  ///< of a thread, freed when the handler returns; of a preview, until it ends
   };
   Result<void> startPools();
@@ -98,6 +100,8 @@ class App final : public http::Handler {
   bool takeTurn(const service::Principal& caller);
   std::optional<http::Admission> admitPreview(const http::RequestHead& head);
   http::Response preview(http::Request& request, Admitted& admitted);
+  /// Counts a large response; replaces it by a refusal if the caller has too many.
+  static void countBody(Call& call, http::Response& response);
   http::Response perform(Call& call);
   http::Response performOnce(Call& call, const std::string& key);
 
@@ -107,6 +111,9 @@ class App final : public http::Handler {
   static constexpr std::size_t kPreviewsPerSandbox = 256;
 
   AppOptions options_;
+  static constexpr std::uint64_t kBytesPerCaller = std::uint64_t{128} << 20U, kBytesOfAll = std::uint64_t{1} << 30U;
+
+  service::ByteBudget bytes_{kBytesPerCaller, kBytesOfAll};
   service::Slots transfers_, commands_, previews_, lasting_[3];
   service::Events events_;
   service::ChangeWatcher watcher_;

@@ -119,10 +119,14 @@ http::Response listFiles(Call& call) {
   return onSandbox(call, [&](const SandboxPointer& sandbox) {
     const std::string path = call.query("path").empty() ? "." : call.query("path");
     const auto entries = call.app.sandboxes().with(*sandbox, [&](Session& session) { return session.listFiles(path); });
+    if (!entries && entries.error().sys_errno == EFBIG)
+      return problem(400, "too_many_entries", entries.error().reason, "list it with a command in the sandbox");
     if (!entries) return problemOf(entries.error());
-    Json list = Json::array();
-    for (const FileEntry& entry : *entries) list.push_back(describeFile(entry));
-    return jsonResponse(200, {{"files", std::move(list)}});
+    JsonList list("files");
+    bool truncated = false;
+    for (const FileEntry& entry : *entries)
+      if (truncated = !list.add(describeFile(entry)); truncated) break;
+    return list.finish(truncated ? R"("truncated":true)" : "");
   });
 }
 

@@ -2,6 +2,7 @@
 """Malformed, huge, slow, pipelined and abandoned requests. The server answers or closes, and keeps serving."""
 import concurrent.futures
 import fcntl
+import json
 import os
 import random
 import select
@@ -328,6 +329,51 @@ class StalledUploads(ApiTest):
         self.assertEqual(select.select(stalled, [], [], 0)[0], [])
         for sock in stalled:
             sock.close()
+
+
+class UnreadResponses(ApiTest):
+    def memory(self):
+        with open(f"/proc/{self.server.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    def test_memory_of_one_caller_is_bounded(self):
+        box = self.alice.create()
+        # In JSON each byte becomes six: 200 MB for one command.
+        script = r"head -c 16777216 /dev/zero | tr '\0' '\001'"
+        body = json.dumps({"command": f"{script}; {script} >&2", "output_limit": 16 << 20})
+        before = self.memory()
+        unread = []
+        for _ in range(3):
+            sock = socket.socket()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.settimeout(120)
+            sock.connect(("127.0.0.1", self.server.port))
+            sock.sendall(f"POST /v1/sandboxes/{box}/commands HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.alice.token}\r\n"
+                         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode())
+            self.assertEqual(sock.recv(15, socket.MSG_PEEK | socket.MSG_WAITALL), b"HTTP/1.1 200 OK")
+            unread.append(sock)
+        self.assertLess(self.memory() - before, 300 << 20)
+        self.assertStatus(self.bob.call("GET", "/v1/whoami"), 200)
+        reply = receive_all(unread[-1])
+        result = json.loads(reply[reply.index(b"\r\n\r\n"):])
+        self.assertTrue(result["truncated"]["stdout"], result["truncated"])
+        self.assertEqual(len(result["stdout"]) + result["truncated"]["stdout_dropped_bytes"], 16 << 20)
+        for sock in unread:
+            sock.close()
+        # The memory of responses that are gone is free again.
+        whole = lambda: not self.alice.run(box, script, output_limit=16 << 20).json["truncated"]["stdout"]
+        self.assertTrue(api.wait_until(whole))
+
+    def test_large_directories_are_cut_and_then_refused(self):
+        box = self.alice.create()
+        make = "import os; os.makedirs('d', exist_ok=True); [open(f'd/{i:0230}', 'w').close() for i in range(%d, %d)]"
+        listing = lambda: self.alice.call("GET", f"/v1/sandboxes/{box}/files", query={"path": "d"})
+        self.assertEqual(self.alice.run(box, ["python3", "-c", make % (0, 30_000)]).json["exit_code"], 0)
+        reply = self.assertStatus(listing(), 200)
+        self.assertTrue(reply.json["truncated"])
+        self.assertLess(len(reply.body), 9 << 20)
+        self.assertEqual(self.alice.run(box, ["python3", "-c", make % (30_000, 50_001)]).json["exit_code"], 0)
+        self.assertStatus(listing(), 400, "too_many_entries")
 
 
 if __name__ == "__main__":
