@@ -21,6 +21,11 @@ constexpr std::size_t kBodyWindow = std::size_t{256} << 10U;
 constexpr std::size_t kProgress = std::size_t{256} << 10U;
 constexpr std::chrono::hours kForever{24 * 365};
 
+std::string_view bodyFlaw(int status) {
+  if (status == 413) return "the body is too large";
+  return status == 408 ? "the body did not arrive in time" : "malformed body";
+}
+
 void signalDescriptor(const sys::Fd& descriptor) {
   const std::uint64_t one = 1;
   if (descriptor) static_cast<void>(::write(descriptor.get(), &one, sizeof one));
@@ -300,9 +305,7 @@ asio::awaitable<bool> Connection::serveRequest() {
   if (!job->stream_body) {
     const int status = co_await receiveBody(parser, admission.body_limit);
     if (status != 0) {
-      co_await refuse(loop_.handler.failure(status, status == 413   ? "the body is too large"
-                                                    : status == 408 ? "the body did not arrive in time"
-                                                                    : "malformed body"));
+      co_await refuse(loop_.handler.failure(status, bodyFlaw(status)));
       co_return false;
     }
     body_is_next_ = false;
@@ -310,9 +313,7 @@ asio::awaitable<bool> Connection::serveRequest() {
   }
   const bool handled = co_await dispatch(*job, job, parser);
   if (!handled) co_return false;
-  const bool proxied = std::holds_alternative<ProxyBody>(job->response.body);
-  if (proxied && !known_) setKnown();  // who has the address of a preview was given it
-  if (body_is_next_ && !proxied) {
+  if (body_is_next_ && !std::holds_alternative<ProxyBody>(job->response.body)) {
     co_await refuse(std::move(job->response));
     co_return false;
   }

@@ -44,6 +44,16 @@ struct RequestHead {
   [[nodiscard]] const std::string* header(std::string_view name) const;
 };
 
+/// Which threads handle a request. Long ones wait for commands; they must not delay short ones. Previews need no token,
+/// so they must not delay anything else.
+enum class Lane : std::uint8_t {
+  quick,     ///< reads state; never waits for a sandbox
+  control,   ///< may start a sandbox or wait for its lock
+  transfer,  ///< waits for a body, or works for long
+  command,   ///< waits for a command
+  preview,
+};
+
 /// A response body that is produced piece by piece. Called by one worker at a time, never while the peer's buffer is
 /// full or the source waits, so a slow reader occupies no thread.
 class Source {
@@ -64,6 +74,8 @@ class Source {
   Source& operator=(const Source&) = delete;
   /// Appends at most about 64 KiB to `piece`.
   virtual Next next(std::string& piece) = 0;
+  /// The threads that call next().
+  [[nodiscard]] virtual Lane lane() const { return Lane::quick; }
   /// Called once, before next(). `wake` may be called from any thread, also after the source was destroyed.
   virtual void onStart(std::function<void()> /*wake*/) {}
 };
@@ -96,16 +108,6 @@ struct Response {
   Headers headers;
   std::variant<std::string, FileBody, std::shared_ptr<Source>, SocketBody, ProxyBody> body;
   bool close = false;  ///< close the connection afterwards
-};
-
-/// Which threads handle a request. Long ones wait for commands; they must not delay short ones. Previews need no token,
-/// so they must not delay anything else.
-enum class Lane : std::uint8_t {
-  quick,     ///< reads state; never waits for a sandbox
-  control,   ///< may start a sandbox or wait for its lock
-  transfer,  ///< waits for a body, or works for long
-  command,   ///< waits for a command
-  preview,
 };
 
 /// The decision about a request by its head alone.

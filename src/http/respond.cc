@@ -86,6 +86,7 @@ asio::awaitable<bool> Connection::respond(const RequestHead& head, Response& res
     --loop_.stats.streams;
     co_return false;
   }
+  setKnown();  // the peer was given the address of a preview
   co_await proxy(head, std::get<ProxyBody>(response.body), *parser_);
   co_return false;
 }
@@ -146,7 +147,7 @@ asio::awaitable<bool> Connection::sendSource(const std::shared_ptr<Source>& sour
         self->wake();
       });
     };
-    const bool accepted = loop_.quick.run(work, caller_);
+    const bool accepted = loop_.workers(source->lane()).run(work, caller_);
     if (!accepted) {  // busy: later
       co_await pause(Clock::now() + std::chrono::milliseconds(100));
       continue;

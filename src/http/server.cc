@@ -34,7 +34,7 @@ std::size_t allowedConnections(std::size_t wanted) {
   return std::min(wanted, usable);
 }
 
-/// What counts as one peer: whoever has one of these addresses can use all of them.
+/// What counts as one peer: a user or host that has one of these addresses can use all of them.
 std::string groupOf(const sockaddr_storage& address, const std::string& text) {
   if (address.ss_family == AF_INET) {
     const auto& inet = *reinterpret_cast<const sockaddr_in*>(&address);

@@ -191,6 +191,25 @@ http::Admission App::refuse(const http::RequestHead& head, const Principal& call
   return {.response = std::move(response)};
 }
 
+std::optional<http::Response> App::takeShare(const http::RequestHead& head, const Route& route,
+                                             const std::string& sharer, Admitted& admitted) {
+  if (sharer.empty()) return std::nullopt;
+  const bool command = route.lane == http::Lane::command;
+  if (command || route.lane == http::Lane::transfer) {
+    admitted.slot = command ? commands_.take(sharer, kCommandsPerCaller) : transfers_.take(sharer, kTransfersPerCaller);
+    if (!admitted.slot) {
+      http::Response response = problem(429, "too_many_requests", "too many requests of this token are being handled");
+      response.headers.emplace_back("Retry-After", "1");
+      return response;
+    }
+  }
+  admitted.bytes = bytes_.hold(sharer);
+  const std::uint64_t body = !head.has_body ? 0 : head.content_length.value_or(route.body_limit);
+  if (route.body != BodyKind::json || body <= kSmallBody || body > route.body_limit) return std::nullopt;
+  if (!admitted.bytes->add(2 * body)) return tooManyBytes();  // as text and as values
+  return std::nullopt;
+}
+
 http::Admission App::admit(const http::RequestHead& head) {
   if (auto preview = admitPreview(head)) return *std::move(preview);
   const Principal anonymous;
@@ -231,22 +250,9 @@ http::Admission App::admit(const http::RequestHead& head) {
     return {.response = route.perform(call), .known = known.has_value()};
   }
   auto admitted = std::make_shared<Admitted>();
-  const bool counted = route.lane == http::Lane::command || route.lane == http::Lane::transfer;
-  if (counted && !caller.owner) {
-    const bool command = route.lane == http::Lane::command;
-    admitted->slot =
-        command ? commands_.take(caller.id, kCommandsPerCaller) : transfers_.take(caller.id, kTransfersPerCaller);
-    if (!admitted->slot) {
-      http::Response response = problem(429, "too_many_requests", "too many requests of this token are being handled");
-      response.headers.emplace_back("Retry-After", "1");
-      return refuse(head, caller, route.operation, std::move(response));
-    }
-  }
-  if (!caller.owner) admitted->bytes = bytes_.hold(known ? caller.id : "anonymous");
-  const std::uint64_t body = !head.has_body ? 0 : head.content_length.value_or(route.body_limit);
-  if (admitted->bytes && route.body == BodyKind::json && body > kSmallBody && body <= route.body_limit &&
-      !admitted->bytes->add(2 * body))  // as text and as values
-    return refuse(head, caller, route.operation, tooManyBytes());
+  const std::string sharer = caller.owner ? "" : known ? caller.id : "anonymous";
+  if (auto refusal = takeShare(head, route, sharer, *admitted))
+    return refuse(head, caller, route.operation, *std::move(refusal));
   admitted->route = &route;
   admitted->caller = caller;
   admitted->path = std::move(match.path);
@@ -254,9 +260,7 @@ http::Admission App::admit(const http::RequestHead& head) {
           .stream_body = route.body == BodyKind::raw,
           .lane = route.lane,
           .known = known.has_value(),
-          .caller = caller.owner ? ""
-                    : known      ? caller.id
-                                 : "anonymous",
+          .caller = sharer,
           .context = std::move(admitted)};
 }
 

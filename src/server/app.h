@@ -96,6 +96,9 @@ class App final : public http::Handler {
                    std::string_view sandbox, const http::Response& response);
   http::Admission refuse(const http::RequestHead& head, const service::Principal& caller, std::string_view operation,
                          http::Response response);
+  /// Takes a slot and memory for a request; `sharer`: whose, empty for the owner. Else the refusal.
+  std::optional<http::Response> takeShare(const http::RequestHead& head, const Route& route, const std::string& sharer,
+                                          Admitted& admitted);
   /// A token's requests per second. False: too many.
   bool takeTurn(const service::Principal& caller);
   std::optional<http::Admission> admitPreview(const http::RequestHead& head);

@@ -127,7 +127,7 @@ Result<sys::Fd> lockFileWithin(const sys::RootDir& directory, const char* name, 
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds kFirstPause{200}, kLongestPause{10'000};
   const auto deadline = Clock::now() + timeout;
-  // flock() itself has no deadline. Usually nobody holds the lock, and the first attempt succeeds.
+  // flock() itself has no deadline. Usually the lock is free, and the first attempt succeeds.
   for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
     auto lock = lockFile(directory, name, false);
     if (lock || lock.error().sys_errno != EWOULDBLOCK) return lock;
