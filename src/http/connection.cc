@@ -18,8 +18,13 @@ namespace {
 constexpr std::size_t kMaxInbox = std::size_t{256} << 10U;
 constexpr std::size_t kBodyWindow = std::size_t{256} << 10U;
 /// A body's deadline is extended by progress of this size, so that one of single bytes does not last for days.
-constexpr std::size_t kProgress = std::size_t{16} << 10U;
+constexpr std::size_t kProgress = std::size_t{256} << 10U;
 constexpr std::chrono::hours kForever{24 * 365};
+
+std::string_view bodyFlaw(int status) {
+  if (status == 413) return "the body is too large";
+  return status == 408 ? "the body did not arrive in time" : "malformed body";
+}
 
 void signalDescriptor(const sys::Fd& descriptor) {
   const std::uint64_t one = 1;
@@ -40,13 +45,14 @@ struct Connection::Job {
 };
 
 Connection::Connection(Loop& loop, Socket socket, Peer peer, asio::ssl::context* tls)
-    : loop_(loop), socket_(std::move(socket)), peer_(std::move(peer)), event_(loop.io) {
+    : loop_(loop), socket_(std::move(socket)), peer_(std::move(peer)), number_(++loop.last_number), event_(loop.io) {
   if (tls != nullptr) {
     tls_ = std::make_unique<asio::ssl::stream<Socket&>>(socket_, *tls);
     tls_buffer_ = std::make_unique<char[]>(loop_.scratch.size() / 4);
   }
   loop_.connections.insert(this);
-  ++loop_.per_peer[peer_.address];
+  ++loop_.per_peer[peer_.group];
+  loop_.newcomers.emplace(number_, this);
   loop_.stats.open.store(loop_.connections.size());
 }
 
@@ -54,8 +60,14 @@ Connection::~Connection() = default;
 
 void Connection::unregister() {
   loop_.connections.erase(this);
-  if (--loop_.per_peer[peer_.address] == 0) loop_.per_peer.erase(peer_.address);
+  loop_.newcomers.erase(number_);
+  if (--loop_.per_peer[peer_.group] == 0) loop_.per_peer.erase(peer_.group);
   loop_.stats.open.store(loop_.connections.size());
+}
+
+void Connection::setKnown() {
+  known_ = true;
+  loop_.newcomers.erase(number_);
 }
 
 void Connection::abort() {
@@ -116,7 +128,7 @@ void Connection::received(BoostError code, std::string_view bytes) {
   wake();
 }
 
-asio::awaitable<bool> Connection::write(std::string_view bytes) {
+asio::awaitable<bool> Connection::write(std::string_view bytes, TimePoint end) {
   constexpr std::size_t kPiece = std::size_t{256} << 10U;
   while (!bytes.empty()) {
     const std::string_view piece = bytes.substr(0, kPiece);
@@ -138,7 +150,7 @@ asio::awaitable<bool> Connection::write(std::string_view bytes) {
     } else {
       asio::async_write(socket_, asio::buffer(*copy), finished);
     }
-    const TimePoint deadline = Clock::now() + loop_.limits.write_timeout;
+    const TimePoint deadline = std::min(end, Clock::now() + loop_.limits.write_timeout);
     while (!progress->done) {
       const bool woken = co_await pause(deadline);
       if (!woken) {
@@ -201,7 +213,8 @@ asio::awaitable<void> Connection::serve() {
 }
 
 asio::awaitable<std::string> Connection::receiveHead() {
-  TimePoint deadline = Clock::now() + (inbox_.empty() ? loop_.limits.idle_timeout : loop_.limits.head_timeout);
+  const bool may_idle = inbox_.empty() && known_;
+  TimePoint deadline = Clock::now() + (may_idle ? loop_.limits.idle_timeout : loop_.limits.head_timeout);
   std::size_t searched = 0;
   for (;;) {
     const std::size_t end = inbox_.find("\r\n\r\n", searched > 3 ? searched - 3 : 0);
@@ -268,12 +281,14 @@ asio::awaitable<bool> Connection::serveRequest() {
   keep_alive_ = parser.keep_alive() && !http_1_0_ && !parser.upgrade();
   Admission admission = loop_.handler.admit(head);
   body_is_next_ = head.has_body;
-  if (admission.refusal) {
+  caller_ = std::move(admission.caller);
+  if (admission.known && !known_) setKnown();
+  if (admission.response) {
     if (body_is_next_) {
-      co_await refuse(*std::move(admission.refusal));
+      co_await refuse(*std::move(admission.response));
       co_return false;
     }
-    co_return co_await respond(head, *admission.refusal);
+    co_return co_await respond(head, *admission.response);
   }
   if (head.content_length.value_or(0) > admission.body_limit) {
     co_await refuse(loop_.handler.failure(413, "the body is too large"));
@@ -290,9 +305,7 @@ asio::awaitable<bool> Connection::serveRequest() {
   if (!job->stream_body) {
     const int status = co_await receiveBody(parser, admission.body_limit);
     if (status != 0) {
-      co_await refuse(loop_.handler.failure(status, status == 413   ? "the body is too large"
-                                                    : status == 408 ? "the body did not arrive in time"
-                                                                    : "malformed body"));
+      co_await refuse(loop_.handler.failure(status, bodyFlaw(status)));
       co_return false;
     }
     body_is_next_ = false;
@@ -318,17 +331,19 @@ asio::awaitable<bool> Connection::dispatch(Job& job, const JobPointer& shared, P
     body_end_ = !body_is_next_;
     body_failure_.clear();
   }
-  if (job.lane != Lane::quick) {
+  if (job.lane == Lane::transfer || job.lane == Lane::command) {
     job.cancel = sys::Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     job.request.cancel_descriptor = job.cancel.get();
   }
-  const bool accepted = loop_.workers(job.lane).run([self = shared_from_this(), shared] {
+  const auto work = [self = shared_from_this(), shared] {
     shared->response = self->loop_.handler.handle(shared->request);
+    std::string().swap(shared->request.body);  // the response may take long to be sent
     asio::post(self->loop_.io, [self, shared] {
       shared->done = true;
       self->wake();
     });
-  });
+  };
+  const bool accepted = loop_.workers(job.lane).run(work, caller_);
   if (!accepted) {
     Response busy = loop_.handler.failure(503, "too many requests are being handled");
     busy.headers.emplace_back("Retry-After", "1");

@@ -26,6 +26,9 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   void stop() { wake(); }
   /// Closes the connection at once.
   void abort();
+  [[nodiscard]] const Peer& peer() const { return peer_; }
+  /// A request of a known caller came: the connection may be idle for longer, and is not closed to make room.
+  void setKnown();
 
   /// BodyReader: called by the worker of a request with a streamed body.
   Result<std::size_t> read(std::span<char> into) override;
@@ -48,7 +51,8 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   void startRead();
   void received(BoostError code, std::string_view bytes);
   /// Sends everything; false if the peer is gone or too slow. `bytes` must stay valid until it returns.
-  asio::awaitable<bool> write(std::string_view bytes);
+  /// `end`: when everything must be sent.
+  asio::awaitable<bool> write(std::string_view bytes, TimePoint end = TimePoint::max());
   asio::awaitable<bool> waitWritable();
   asio::awaitable<bool> handshake();
 
@@ -89,12 +93,15 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   std::unique_ptr<asio::ssl::stream<Socket&>> tls_;
   std::unique_ptr<char[]> tls_buffer_;
   Peer peer_;
+  std::uint64_t number_;  ///< in Loop::newcomers
+  bool known_ = false;
   asio::steady_timer event_;
   bool woken_ = false;
   std::string inbox_;
   bool reading_ = false;
   bool ended_ = false;  ///< end of input, or an error
   std::string method_;  ///< of the request that is being served; empty: its head is not read yet
+  std::string caller_;  ///< of that request (Admission)
   bool keep_alive_ = true;
   bool http_1_0_ = false;
   bool body_is_next_ = false;  ///< a body is unread: the next bytes are not a request

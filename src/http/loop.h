@@ -26,13 +26,21 @@ struct Loop {
   Loop(Handler& server_handler, const Limits& server_limits, const LaneOptions& lanes)
       : handler(server_handler),
         limits(server_limits),
-        quick(lanes.quick, lanes.queue),
-        transfer(lanes.transfer, lanes.queue),
-        command(lanes.command, lanes.queue) {}
+        quick(lanes.quick),
+        control(lanes.control),
+        transfer(lanes.transfer),
+        command(lanes.command),
+        preview(lanes.preview) {}
 
   Workers& workers(Lane lane) {
-    if (lane == Lane::quick) return quick;
-    return lane == Lane::transfer ? transfer : command;
+    switch (lane) {
+      case Lane::quick: return quick;
+      case Lane::control: return control;
+      case Lane::transfer: return transfer;
+      case Lane::command: return command;
+      case Lane::preview: return preview;
+    }
+    return quick;
   }
 
   asio::io_context io{1};
@@ -40,11 +48,14 @@ struct Loop {
   Limits limits;
   ServerStats stats;
   std::set<Connection*> connections;
-  std::map<std::string, std::size_t> per_peer;
+  std::map<std::string, std::size_t> per_peer;  ///< by Peer::group
+  /// Connections without a request of a known caller yet, oldest first. They give way to new ones.
+  std::map<std::uint64_t, Connection*> newcomers;
+  std::uint64_t last_number = 0;
   bool stopping = false;
   std::string scratch = std::string(std::size_t{64} << 10U, '\0');  ///< for reads that are copied at once
   // Last: their destructors wait for tasks, which post to `io`.
-  Workers quick, transfer, command;
+  Workers quick, control, transfer, command, preview;
 };
 
 }  // namespace caisson::http

@@ -26,6 +26,7 @@ using Headers = std::vector<std::pair<std::string, std::string>>;
 /// Who sent a request.
 struct Peer {
   std::string address;       ///< "127.0.0.1", "::1", or "unix"
+  std::string group;         ///< addresses that one peer can choose from: 127.0.0.0/8, or the /64 of an IPv6 address
   std::optional<uid_t> uid;  ///< of the process at the other end of a unix socket
   bool is_owner = false;     ///< that process has our uid and is in our user namespace
   std::size_t listener = 0;  ///< index in ServerOptions::listeners
@@ -42,6 +43,16 @@ struct RequestHead {
   bool upgrades = false;  ///< a well-formed WebSocket handshake
   /// The first header of that name (in lower case), or null.
   [[nodiscard]] const std::string* header(std::string_view name) const;
+};
+
+/// Which threads handle a request. Long ones wait for commands; they must not delay short ones. Previews need no token,
+/// so they must not delay anything else.
+enum class Lane : std::uint8_t {
+  quick,     ///< reads state; never waits for a sandbox
+  control,   ///< may start a sandbox or wait for its lock
+  transfer,  ///< waits for a body, or works for long
+  command,   ///< waits for a command
+  preview,
 };
 
 /// A response body that is produced piece by piece. Called by one worker at a time, never while the peer's buffer is
@@ -64,6 +75,8 @@ class Source {
   Source& operator=(const Source&) = delete;
   /// Appends at most about 64 KiB to `piece`.
   virtual Next next(std::string& piece) = 0;
+  /// The threads that call next().
+  [[nodiscard]] virtual Lane lane() const { return Lane::quick; }
   /// Called once, before next(). `wake` may be called from any thread, also after the source was destroyed.
   virtual void onStart(std::function<void()> /*wake*/) {}
 };
@@ -100,15 +113,16 @@ struct Response {
   bool close = false;  ///< close the connection afterwards
 };
 
-/// Which threads handle a request. Long ones wait for commands; they must not delay short ones.
-enum class Lane : std::uint8_t { quick, transfer, command };
-
 /// The decision about a request by its head alone.
 struct Admission {
-  std::optional<Response> refusal;  ///< sent without reading the body; the connection is closed if there is one
-  std::uint64_t body_limit = 0;     ///< more is answered with 413
-  bool stream_body = false;         ///< the handler reads the body with Request::readBody()
+  /// Sent without a thread and without reading the body: a refusal, or a response that needs no work. The connection is
+  /// closed if there is a body.
+  std::optional<Response> response;
+  std::uint64_t body_limit = 0;  ///< more is answered with 413
+  bool stream_body = false;      ///< the handler reads the body with Request::readBody()
   Lane lane = Lane::quick;
+  bool known = false;             ///< who calls is known, so the connection may stay open without requests
+  std::string caller;             ///< who shares threads with others (Workers); empty: without limits
   std::shared_ptr<void> context;  ///< handed on to the handler
 };
 

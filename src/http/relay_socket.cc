@@ -161,13 +161,14 @@ asio::awaitable<void> Connection::endRelay(SocketBody& body) {
   if (body.on_end) {
     auto result = std::make_shared<std::pair<bool, std::string>>(false, "");
     const auto on_end = body.on_end;
-    const bool accepted = loop_.transfer.run([self = shared_from_this(), result, on_end] {
+    const auto work = [self = shared_from_this(), result, on_end] {
       result->second = on_end();
       asio::post(self->loop_.io, [self, result] {
         result->first = true;
         self->wake();
       });
-    });
+    };
+    const bool accepted = loop_.control.run(work, caller_);
     while (accepted && !result->first) co_await pause(Clock::now() + std::chrono::hours(1));
     if (!ended_ && !result->second.empty()) {
       const std::string last = makeFrame(FrameType::text, result->second);

@@ -11,6 +11,9 @@
 namespace caisson::http {
 namespace {
 
+/// Bytes per second at which a peer must read a response that is held in memory.
+constexpr std::size_t kLeastRate = std::size_t{64} << 10U;
+
 std::string httpDate() {
   const std::time_t now = std::time(nullptr);
   std::tm parts{};
@@ -49,8 +52,15 @@ asio::awaitable<bool> Connection::respond(const RequestHead& head, Response& res
   if (auto* text = std::get_if<std::string>(&response.body)) {
     const bool bodiless = response.status == 204 || response.status == 304;
     std::string bytes = headText(response, bodiless ? std::nullopt : std::optional(text->size()), false);
-    if (!head_only && !bodiless) bytes += *text;
-    const bool sent = co_await write(bytes);
+    constexpr std::size_t kSmall = std::size_t{64} << 10U;
+    const bool apart = text->size() > kSmall;  // not a second copy of a large one
+    if (!head_only && !bodiless && !apart) bytes += *text;
+    bool sent = co_await write(bytes);
+    if (sent && !head_only && !bodiless && apart) {
+      // It is held in memory until it is sent, so a slow reader has less time than for a file.
+      const TimePoint end = Clock::now() + loop_.limits.write_timeout + std::chrono::seconds(text->size() / kLeastRate);
+      sent = co_await write(*text, end);
+    }
     co_return sent&& keep_alive_;
   }
   if (auto* file = std::get_if<FileBody>(&response.body)) {
@@ -76,6 +86,7 @@ asio::awaitable<bool> Connection::respond(const RequestHead& head, Response& res
     --loop_.stats.streams;
     co_return false;
   }
+  setKnown();  // the peer was given the address of a preview
   co_await proxy(head, std::get<ProxyBody>(response.body), *parser_);
   co_return false;
 }
@@ -129,13 +140,14 @@ asio::awaitable<bool> Connection::sendSource(const std::shared_ptr<Source>& sour
   for (;;) {
     auto step = std::make_shared<Step>();
     notified->store(false);
-    const bool accepted = loop_.quick.run([self = shared_from_this(), source, step] {
+    const auto work = [self = shared_from_this(), source, step] {
       step->next = source->next(step->piece);
       asio::post(self->loop_.io, [self, step] {
         step->done = true;
         self->wake();
       });
-    });
+    };
+    const bool accepted = loop_.workers(source->lane()).run(work, caller_);
     if (!accepted) {  // busy: later
       co_await pause(Clock::now() + std::chrono::milliseconds(100));
       continue;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <arpa/inet.h>
 
@@ -35,6 +36,23 @@ std::size_t allowedConnections(std::size_t wanted) {
   return std::min(wanted, usable);
 }
 
+/// What counts as one peer: a user or host that has one of these addresses can use all of them.
+std::string groupOf(const sockaddr_storage& address, const std::string& text) {
+  if (address.ss_family == AF_INET) {
+    const auto& inet = *reinterpret_cast<const sockaddr_in*>(&address);
+    return ntohl(inet.sin_addr.s_addr) >> 24U == IN_LOOPBACKNET ? "loopback" : text;
+  }
+  if (address.ss_family != AF_INET6) return text;
+  in6_addr inet = reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr;
+  if (IN6_IS_ADDR_LOOPBACK(&inet) || (IN6_IS_ADDR_V4MAPPED(&inet) && inet.s6_addr[12] == IN_LOOPBACKNET))
+    return "loopback";
+  if (IN6_IS_ADDR_V4MAPPED(&inet)) return text;
+  std::fill(inet.s6_addr + 8, inet.s6_addr + 16, std::uint8_t{0});
+  char network[INET6_ADDRSTRLEN] = "";
+  ::inet_ntop(AF_INET6, &inet, network, sizeof network);
+  return network;
+}
+
 Peer describePeer(int socket, const sockaddr_storage& address, std::size_t listener) {
   Peer peer{.listener = listener};
   char text[INET6_ADDRSTRLEN] = "";
@@ -50,6 +68,7 @@ Peer describePeer(int socket, const sockaddr_storage& address, std::size_t liste
     }
     peer.address = "unix";
   }
+  peer.group = groupOf(address, peer.address);
   return peer;
 }
 
@@ -59,12 +78,16 @@ struct Server::State {
   State(ServerOptions server_options, Handler& handler)
       : options(std::move(server_options)), loop(handler, options.limits, options.lanes) {
     loop.limits.connections = allowedConnections(loop.limits.connections);
-    loop.limits.connections_per_peer = std::min(loop.limits.connections_per_peer, loop.limits.connections);
+    loop.limits.reserved = std::min(loop.limits.reserved, loop.limits.connections / 4);
+    loop.limits.connections_per_peer =
+        std::min(loop.limits.connections_per_peer, loop.limits.connections - loop.limits.reserved);
   }
 
   /// Accepts on one listener until it is closed.
   asio::awaitable<void> accept(std::size_t index);
   void open(int socket, const sockaddr_storage& address, std::size_t index);
+  /// Whether there is room for a connection of this peer. Closes the oldest one without a known caller if necessary.
+  bool makeRoom(const Peer& peer, bool own);
   asio::awaitable<void> stopWhenReadable(int until);
 
   ServerOptions options;
@@ -101,13 +124,29 @@ asio::awaitable<void> Server::State::accept(std::size_t index) {
   }
 }
 
+bool Server::State::makeRoom(const Peer& peer, bool own) {
+  const Limits& limits = loop.limits;
+  const auto same = loop.per_peer.find(peer.group);
+  const std::size_t from_peer = same == loop.per_peer.end() ? 0 : same->second;
+  const bool peer_full = !own && from_peer >= limits.connections_per_peer;
+  const bool full = loop.connections.size() >= limits.connections - (own ? 0 : limits.reserved);
+  if (!peer_full && !full) return true;
+  const auto oldest = std::find_if(loop.newcomers.begin(), loop.newcomers.end(), [&](const auto& newcomer) {
+    return !peer_full || newcomer.second->peer().group == peer.group;
+  });
+  if (oldest == loop.newcomers.end()) return false;
+  Connection* const connection = oldest->second;
+  loop.newcomers.erase(oldest);
+  connection->abort();
+  return true;
+}
+
 void Server::State::open(int descriptor, const sockaddr_storage& address, std::size_t index) {
   sys::Fd owned(descriptor);
   Peer peer = describePeer(descriptor, address, index);
   ++loop.stats.accepted;
-  const auto same = loop.per_peer.find(peer.address);
-  const std::size_t from_peer = same == loop.per_peer.end() ? 0 : same->second;
-  if (loop.connections.size() >= loop.limits.connections || from_peer >= loop.limits.connections_per_peer) {
+  const bool own = peer.uid == ::geteuid();
+  if (!makeRoom(peer, own)) {
     ++loop.stats.refused;
     static constexpr std::string_view kBusy =
         "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n";
@@ -126,6 +165,7 @@ void Server::State::open(int descriptor, const sockaddr_storage& address, std::s
   socket.non_blocking(true, code);
   peer.tls = tls[index] != nullptr;
   auto connection = std::make_shared<Connection>(loop, std::move(socket), std::move(peer), tls[index].get());
+  if (own) connection->setKnown();
   asio::co_spawn(loop.io, [connection] { return connection->serve(); }, asio::detached);
 }
 

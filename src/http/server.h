@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "http/message.h"
+#include "http/workers.h"
 
 namespace caisson::http {
 
@@ -38,8 +39,9 @@ struct Limits {
   std::size_t headers = 100;
   std::size_t connections = 16'384;  ///< lowered to what RLIMIT_NOFILE allows
   std::size_t connections_per_peer = 12'288;
+  std::size_t reserved = 256;  ///< connections that only this user gets, on a unix socket; not limited per peer
   std::chrono::milliseconds head_timeout{10'000};
-  std::chrono::milliseconds idle_timeout{75'000};
+  std::chrono::milliseconds idle_timeout{75'000};   ///< head_timeout until the first request of a known caller
   std::chrono::milliseconds body_timeout{30'000};   ///< without a byte of a body
   std::chrono::milliseconds write_timeout{30'000};  ///< for each piece of up to 256 KiB
   std::chrono::milliseconds stop_timeout{10'000};   ///< for requests that run while the server stops
@@ -47,8 +49,12 @@ struct Limits {
 
 /// Threads and queued requests of each Lane.
 struct LaneOptions {
-  std::size_t quick = 16, transfer = 64, command = 256;
-  std::size_t queue = 1024;
+  WorkerLimits quick{.threads = 32, .queue = 4096, .threads_per_caller = 8, .queue_per_caller = 1280, .reserved = 8};
+  WorkerLimits control{
+      .threads = 128, .queue = 1024, .threads_per_caller = 12, .queue_per_caller = 256, .reserved = 16};
+  WorkerLimits transfer{.threads = 288, .queue = 1024, .queue_per_caller = 256, .reserved = 32};
+  WorkerLimits command{.threads = 288, .queue = 1024, .queue_per_caller = 256, .reserved = 32};
+  WorkerLimits preview{.threads = 16, .queue = 1024, .threads_per_caller = 4, .queue_per_caller = 256};
 };
 
 struct ServerOptions {

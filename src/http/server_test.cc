@@ -43,7 +43,7 @@ class TestHandler final : public Handler {
  public:
   Admission admit(const RequestHead& head) override {
     Admission admission{.body_limit = 1000};
-    if (head.target.text == "/refused") admission.refusal = failure(403, "refused");
+    if (head.target.text == "/refused") admission.response = failure(403, "refused");
     if (head.target.text == "/upload") {
       admission.stream_body = true;
       admission.body_limit = 10'000'000;

@@ -189,17 +189,49 @@ bool App::takeTurn(const Principal& caller) {
   return true;
 }
 
+service::RequestRecord App::recordOf(const http::RequestHead& head, const Principal& caller, std::string_view operation,
+                                     std::string_view sandbox) {
+  // Cut: long ones would push older records out of the log, which has a size limit.
+  return {.caller = caller.name,
+          .caller_id = caller.id,
+          .peer = head.peer.address,
+          .method = head.method.substr(0, 16),
+          .path = std::string(head.target.path().substr(0, 200)),
+          .operation = std::string(operation),
+          .sandbox = std::string(sandbox.substr(0, 64))};
+}
+
+void App::noteRefusal(const http::RequestHead& head, const Principal& caller, std::string_view operation,
+                      std::string_view sandbox, const http::Response& response) {
+  service::RequestRecord record = recordOf(head, caller, operation, sandbox);
+  record.status = response.status;
+  record.reason = http::reasonPhrase(response.status);
+  trail_.refuse(std::move(record));
+}
+
 http::Admission App::refuse(const http::RequestHead& head, const Principal& caller, std::string_view operation,
                             http::Response response) {
-  trail_.refuse({.caller = caller.name,
-                 .caller_id = caller.id,
-                 .peer = head.peer.address,
-                 .method = head.method,
-                 .path = std::string(head.target.path().substr(0, 200)),
-                 .operation = std::string(operation),
-                 .status = response.status,
-                 .reason = std::string(http::reasonPhrase(response.status))});
-  return {.refusal = std::move(response)};
+  noteRefusal(head, caller, operation, "", response);
+  return {.response = std::move(response)};
+}
+
+std::optional<http::Response> App::takeShare(const http::RequestHead& head, const Route& route,
+                                             const std::string& sharer, Admitted& admitted) {
+  if (sharer.empty()) return std::nullopt;
+  const bool command = route.lane == http::Lane::command;
+  if (command || route.lane == http::Lane::transfer) {
+    admitted.slot = command ? commands_.take(sharer, kCommandsPerCaller) : transfers_.take(sharer, kTransfersPerCaller);
+    if (!admitted.slot) {
+      http::Response response = problem(429, "too_many_requests", "too many requests of this token are being handled");
+      response.headers.emplace_back("Retry-After", "1");
+      return response;
+    }
+  }
+  admitted.bytes = bytes_.hold(sharer);
+  const std::uint64_t body = !head.has_body ? 0 : head.content_length.value_or(route.body_limit);
+  if (route.body != BodyKind::json || body <= kSmallBody || body > route.body_limit) return std::nullopt;
+  if (!admitted.bytes->add(2 * body)) return tooManyBytes();  // as text and as values
+  return std::nullopt;
 }
 
 http::Admission App::admit(const http::RequestHead& head) {
@@ -234,62 +266,66 @@ http::Admission App::admit(const http::RequestHead& head) {
   if (route.body == BodyKind::json && head.has_body &&
       (type == nullptr || !lowered(*type).starts_with("application/json")))
     return refuse(head, caller, route.operation, problem(415, "not_json", "the body must be application/json"));
-  auto admitted = std::make_shared<Admitted>();
-  if (route.lane != http::Lane::quick && !caller.owner) {
-    const bool command = route.lane == http::Lane::command;
-    admitted->slot =
-        command ? commands_.take(caller.id, kCommandsPerCaller) : transfers_.take(caller.id, kTransfersPerCaller);
-    if (!admitted->slot) {
-      http::Response response = problem(429, "too_many_requests", "too many requests of this token are being handled");
-      response.headers.emplace_back("Retry-After", "1");
-      return refuse(head, caller, route.operation, std::move(response));
-    }
+  if (route.immediate && !head.has_body) {
+    http::Request none;
+    Call call{.app = *this, .request = none, .route = route, .caller = caller, .path = {}};
+    return {.response = route.perform(call), .known = known.has_value()};
   }
+  auto admitted = std::make_shared<Admitted>();
+  const std::string sharer = caller.owner ? "" : known ? caller.id : "anonymous";
+  if (auto refusal = takeShare(head, route, sharer, *admitted))
+    return refuse(head, caller, route.operation, *std::move(refusal));
   admitted->route = &route;
   admitted->caller = caller;
   admitted->path = std::move(match.path);
   return {.body_limit = route.body == BodyKind::none ? 0 : route.body_limit,
           .stream_body = route.body == BodyKind::raw,
           .lane = route.lane,
+          .known = known.has_value(),
+          .caller = sharer,
           .context = std::move(admitted)};
 }
 
 http::Response App::handle(http::Request& request) {
   auto& admitted = *static_cast<Admitted*>(request.context.get());
   if (admitted.preview) return preview(request, admitted);
-  Call call{
-      .app = *this, .request = request, .route = *admitted.route, .caller = admitted.caller, .path = admitted.path};
+  Call call{.app = *this,
+            .request = request,
+            .route = *admitted.route,
+            .caller = admitted.caller,
+            .path = admitted.path,
+            .bytes = admitted.bytes};
   const bool in_sandbox = call.route.pattern.starts_with("/v1/sandboxes/{id}");
+  const std::string_view id = in_sandbox ? std::string_view(call.id()) : "";
   if (call.route.access != Access::open) {
-    auto recorded = trail_.record({.caller = call.caller.name,
-                                   .caller_id = call.caller.id,
-                                   .peer = request.head.peer.address,
-                                   .method = request.head.method,
-                                   .path = std::string(request.head.target.path()),
-                                   .operation = std::string(call.route.operation),
-                                   .sandbox = in_sandbox ? call.id().substr(0, 64) : ""});
+    auto recorded = trail_.record(recordOf(request.head, call.caller, call.route.operation, id));
     if (!recorded) return notRecorded(recorded.error());
   }
   http::Response response = perform(call);
+  countBody(call, response);
   if (call.route.access != Access::open) endWithToken(*this, call.caller, response);
-  admitted.slot.reset();
+  const auto* text = std::get_if<std::string>(&response.body);
+  // A large response is held in memory until the peer has read it, and so is what the request was given.
+  if (text == nullptr || text->size() <= kSmallBody) {
+    admitted.slot.reset();
+    call.bytes.reset();
+    admitted.bytes.reset();
+  }
   {
     const std::lock_guard lock(rate_mutex_);
     ++responses_[response.status];
   }
   const bool refused = response.status == 403 || response.status == 404 || response.status == 429;
-  if (refused && call.route.access != Access::open) {
-    trail_.refuse({.caller = call.caller.name,
-                   .caller_id = call.caller.id,
-                   .peer = request.head.peer.address,
-                   .method = request.head.method,
-                   .path = std::string(request.head.target.path()),
-                   .operation = std::string(call.route.operation),
-                   .sandbox = in_sandbox ? call.id().substr(0, 64) : "",
-                   .status = response.status,
-                   .reason = std::string(http::reasonPhrase(response.status))});
-  }
+  if (refused && call.route.access != Access::open)
+    noteRefusal(request.head, call.caller, call.route.operation, id, response);
   return response;
+}
+
+void App::countBody(Call& call, http::Response& response) {
+  const auto* text = std::get_if<std::string>(&response.body);
+  if (text == nullptr || text->size() <= kSmallBody || !call.bytes || call.counted) return;
+  // A change was made: its response must not be lost.
+  if (!call.bytes->add(text->size()) && !changesState(call.request.head.method)) response = tooManyBytes();
 }
 
 http::Response App::perform(Call& call) {

@@ -13,6 +13,7 @@
 #include "http/workers.h"
 #include "server/preview.h"
 #include "server/route.h"
+#include "service/byte_budget.h"
 #include "service/change_watcher.h"
 #include "service/events.h"
 #include "service/idempotency.h"
@@ -84,7 +85,8 @@ class App final : public http::Handler {
     service::Principal caller;
     std::vector<std::string> path;
     std::optional<PreviewName> preview;
-    std::shared_ptr<void> slot;  ///< of a thread; freed when the handler returns
+    std::shared_ptr<service::ByteBudget::Hold> bytes;  ///< of the request and its response
+    std::shared_ptr<void> slot;  ///< of a thread, freed when the handler returns; of a preview, until it ends
   };
   Result<void> startPools();
   /// Removes stored responses about sandboxes that ended, now and later.
@@ -92,20 +94,34 @@ class App final : public http::Handler {
   /// Whether the request names this server and comes from its own pages, if from a page at all. Else the refusal.
   std::optional<http::Response> checkSource(const http::RequestHead& head) const;
   std::optional<service::Principal> identify(const http::RequestHead& head);
+  static service::RequestRecord recordOf(const http::RequestHead& head, const service::Principal& caller,
+                                         std::string_view operation, std::string_view sandbox);
+  void noteRefusal(const http::RequestHead& head, const service::Principal& caller, std::string_view operation,
+                   std::string_view sandbox, const http::Response& response);
   http::Admission refuse(const http::RequestHead& head, const service::Principal& caller, std::string_view operation,
                          http::Response response);
+  /// Takes a slot and memory for a request; `sharer`: whose, empty for the owner. Else the refusal.
+  std::optional<http::Response> takeShare(const http::RequestHead& head, const Route& route, const std::string& sharer,
+                                          Admitted& admitted);
   /// A token's requests per second. False: too many.
   bool takeTurn(const service::Principal& caller);
   std::optional<http::Admission> admitPreview(const http::RequestHead& head);
   http::Response preview(http::Request& request, Admitted& admitted);
+  /// Counts a large response; replaces it by a refusal if the caller has too many.
+  static void countBody(Call& call, http::Response& response);
   http::Response perform(Call& call);
   http::Response performOnce(Call& call, const std::string& key);
 
   /// Threads that one caller may occupy: others must get some, too.
   static constexpr std::size_t kTransfersPerCaller = 16, kCommandsPerCaller = 96;
+  /// Requests that are passed on to one sandbox at a time.
+  static constexpr std::size_t kPreviewsPerSandbox = 256;
 
   AppOptions options_;
-  service::Slots transfers_, commands_, lasting_[3];
+  static constexpr std::uint64_t kBytesPerCaller = std::uint64_t{128} << 20U, kBytesOfAll = std::uint64_t{1} << 30U;
+
+  service::ByteBudget bytes_{kBytesPerCaller, kBytesOfAll};
+  service::Slots transfers_, commands_, previews_, lasting_[3];
   service::Events events_;
   service::ChangeWatcher watcher_;
   service::Trail trail_;

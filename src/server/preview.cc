@@ -60,29 +60,39 @@ std::optional<http::Admission> App::admitPreview(const http::RequestHead& head) 
   if (!name && !separate) return std::nullopt;
   if (!name) return refuse(head, {}, "preview", problem(404, "not_found", "previews are at PORT-ID.HOST"));
   auto admitted = std::make_shared<Admitted>();
+  admitted->slot = previews_.take(name->sandbox, kPreviewsPerSandbox);
+  if (!admitted->slot)
+    return refuse(head, {}, "preview", problem(429, "too_many_requests", "too many requests to this sandbox's ports"));
   admitted->preview = *std::move(name);
   constexpr std::uint64_t kMaxBody = std::uint64_t{1} << 40U;
-  return http::Admission{
-      .body_limit = kMaxBody, .stream_body = true, .lane = http::Lane::transfer, .context = std::move(admitted)};
+  const std::string sandbox = admitted->preview->sandbox;
+  return http::Admission{.body_limit = kMaxBody,
+                         .stream_body = true,
+                         .lane = http::Lane::preview,
+                         .caller = sandbox,
+                         .context = std::move(admitted)};
 }
 
 http::Response App::preview(http::Request& request, Admitted& admitted) {
   const PreviewName& name = *admitted.preview;
-  auto recorded = trail_.record({.caller = "preview",
-                                 .peer = request.head.peer.address,
-                                 .method = request.head.method,
-                                 .path = std::string(request.head.target.path().substr(0, 200)),
-                                 .operation = "preview",
-                                 .sandbox = name.sandbox.substr(0, 64)});
-  if (!recorded) return notRecorded(recorded.error());
+  const service::Principal visitor{.name = "preview"};
+  const auto missing = [&](http::Response response) {
+    noteRefusal(request.head, visitor, "preview", name.sandbox, response);
+    return response;
+  };
+  // Before anything is recorded: anyone can send names of sandboxes that do not exist.
   const service::Principal owner{.id = "owner", .name = "preview", .owner = true};
   auto sandbox = sandboxes_->find(owner, name.sandbox);
-  if (!sandbox) return problem(404, "not_found", "no such preview");
+  if (!sandbox) return missing(problem(404, "not_found", "no such preview"));
   const auto ports = sandboxes_->with(**sandbox, [](Session& session) { return session.openPorts(); });
-  if (!ports) return problemOf(ports.error());
-  for (const OpenPort& open : *ports)
-    if (open.port == name.port && !open.inward) return {.body = makePreview(request.head, open.host_port)};
-  return problem(404, "not_found", "this port is not published", "POST /v1/sandboxes/ID/ports");
+  if (!ports) return missing(problemOf(ports.error()));
+  const auto open = std::find_if(ports->begin(), ports->end(),
+                                 [&](const OpenPort& one) { return one.port == name.port && !one.inward; });
+  if (open == ports->end())
+    return missing(problem(404, "not_found", "this port is not published", "POST /v1/sandboxes/ID/ports"));
+  auto recorded = trail_.recordVisit(recordOf(request.head, visitor, "preview", name.sandbox));
+  if (!recorded) return notRecorded(recorded.error());
+  return {.body = makePreview(request.head, open->host_port)};
 }
 
 }  // namespace caisson::server

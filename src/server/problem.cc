@@ -73,6 +73,14 @@ http::Response tooMany() {
   return problem(429, "too_many_streams", "too many streams, terminals or archives of this caller", "close some");
 }
 
+http::Response tooManyBytes() {
+  http::Response response =
+      problem(429, "too_many_bytes", "large requests and responses of this token use too much memory",
+              "read the responses, then try again");
+  response.headers.emplace_back("Retry-After", "1");
+  return response;
+}
+
 http::Response notRecorded(const Error& error) {
   const bool full = error.sys_errno == ENOSPC || error.sys_errno == EDQUOT;
   if (full) return problem(507, "disk_full", "the audit log cannot be written: no space", "free space in CAISSON_HOME");

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "base/text.h"
 
@@ -150,12 +151,31 @@ bool Call::queryFlag(std::string_view name, bool otherwise) const {
   return value.empty() ? otherwise : value == "true";
 }
 
-http::Response jsonResponse(int status, const Json& value) {
-  http::Response response{.status = status, .body = writeJson(value) + "\n"};
+namespace {
+
+http::Response jsonText(int status, std::string text) {
+  http::Response response{.status = status, .body = std::move(text)};
   response.headers.emplace_back("Content-Type", "application/json");
   response.headers.emplace_back("Cache-Control", "no-store");
   response.headers.emplace_back("X-Content-Type-Options", "nosniff");
   return response;
+}
+
+}  // namespace
+
+http::Response jsonResponse(int status, const Json& value) { return jsonText(status, writeJson(value) + "\n"); }
+
+bool JsonList::addText(std::string_view json) {
+  if (text_.size() + json.size() > kMost) return false;
+  if (!std::exchange(first_, false)) text_ += ',';
+  text_ += json;
+  return true;
+}
+
+http::Response JsonList::finish(std::string_view others) {
+  text_ += ']';
+  if (!others.empty()) text_.append(",").append(others);
+  return jsonText(200, std::move(text_) + "}\n");
 }
 
 }  // namespace caisson::server

@@ -9,6 +9,7 @@
 
 #include "base/json_document.h"
 #include "http/message.h"
+#include "service/byte_budget.h"
 #include "service/principal.h"
 
 namespace caisson::server {
@@ -29,6 +30,8 @@ struct Field {
 
 /// Who may use a route. `open`: everybody. `owner`: the server's user, on the unix socket.
 enum class Access : std::uint8_t { open, read, exec, admin, owner };
+/// Bodies up to this size are not counted (ByteBudget).
+inline constexpr std::uint64_t kSmallBody = std::uint64_t{64} << 10U;
 enum class BodyKind : std::uint8_t { none, json, raw };
 
 struct Call;
@@ -46,6 +49,7 @@ struct Route {
   std::string_view content_type = "application/json";
   http::Lane lane = http::Lane::quick;
   bool idempotent_key = false;  ///< takes Idempotency-Key
+  bool immediate = false;       ///< performed on the event loop: needs no work
   std::uint64_t body_limit = std::uint64_t{1} << 20U;
   http::Response (*perform)(Call& call) = nullptr;
 };
@@ -58,7 +62,10 @@ struct Call {
   service::Principal caller;
   std::vector<std::string> path;  ///< the values of {...}
   Json body = Json::object();
-  std::string key;  ///< for create: the session's name, chosen before, so that a crash loses nothing
+  /// Memory that the request may use beyond small amounts (kSmallBody); null: no limit.
+  std::shared_ptr<service::ByteBudget::Hold> bytes = {};
+  bool counted = false;  ///< `bytes` includes the response
+  std::string key = {};  ///< for create: the session's name, chosen before, so that a crash loses nothing
 
   [[nodiscard]] const std::string& id() const { return path[0]; }
   [[nodiscard]] bool has(std::string_view name) const { return body.contains(name); }
@@ -93,6 +100,22 @@ std::string findQueryFlaw(const Route& route, const http::Target& target);
 
 http::Response jsonResponse(int status, const Json& value);
 
+/// A response with one list, written at once: a document of values would use several times the memory.
+class JsonList {
+ public:
+  explicit JsonList(std::string_view member) : text_("{\"" + std::string(member) + "\":[") {}
+  /// False if the response is as large as it may be; the value is left out.
+  bool add(const Json& value) { return addText(writeJson(value)); }
+  bool addText(std::string_view json);
+  /// `others`: further members, as JSON.
+  http::Response finish(std::string_view others = {});
+
+ private:
+  static constexpr std::size_t kMost = std::size_t{8} << 20U;
+  std::string text_;
+  bool first_ = true;
+};
+
 /// RFC 9457. `action`: what to do about it, the member `try`.
 http::Response problem(int status, std::string_view code, std::string_view reason, std::string_view action = {});
 http::Response problemOf(const Error& error);
@@ -100,6 +123,8 @@ http::Response problemOf(const Error& error);
 http::Response notRecorded(const Error& error);
 /// 429: the caller has too many streams, terminals or archives at a time.
 http::Response tooMany();
+/// 429: large requests and responses of the caller use too much memory.
+http::Response tooManyBytes();
 
 /// The OpenAPI 3.1 document.
 std::string openApi();

@@ -1,4 +1,5 @@
 // Commands: run, stream, background, reattach, input, signals, terminals.
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -108,10 +109,79 @@ void publishEnd(Call& call, const service::Sandbox& sandbox, const RunResult& re
                    {{"outcome", name(result.outcome)}, {"exit_code", result.exit_code}, {"limit", name(result.limit)}});
 }
 
+/// The output of a command, as far as the caller's memory allows.
+class CapturedOutput {
+ public:
+  CapturedOutput(ExecRequest& request, service::ByteBudget::Hold& bytes) : bytes_(bytes) {
+    request.out = request.err = StreamMode::discard;
+    request.on_output = [this](OutputStreamKind stream, std::string_view piece) {
+      append(stream == OutputStreamKind::out ? out_ : err_, piece);
+    };
+  }
+  CapturedOutput(const CapturedOutput&) = delete;
+  CapturedOutput& operator=(const CapturedOutput&) = delete;
+
+  void moveTo(RunResult& result) {
+    move(out_, result.out);
+    move(err_, result.err);
+  }
+
+ private:
+  struct Part {
+    std::string data;
+    std::uint64_t counted = kSmallBody, dropped = 0;
+  };
+
+  void append(Part& part, std::string_view piece) {
+    constexpr std::uint64_t kStep = std::uint64_t{1} << 20U;
+    if (part.dropped == 0 && part.data.size() + piece.size() > part.counted) {
+      const std::uint64_t more = std::max<std::uint64_t>(kStep, part.data.size() + piece.size() - part.counted);
+      if (bytes_.add(more)) part.counted += more;
+    }
+    const std::size_t fits =
+        part.dropped > 0 ? 0 : std::min<std::size_t>(piece.size(), part.counted - part.data.size());
+    part.data.append(piece.substr(0, fits));
+    part.dropped += piece.size() - fits;
+  }
+
+  /// The size in the response: escaped, or in base64.
+  static std::uint64_t sizeInJson(std::string_view data) {
+    std::uint64_t size = 0, high = 0;
+    for (const char c : data) {
+      const auto byte = static_cast<unsigned char>(c);
+      high += byte >= 0x80 ? 1 : 0;
+      size += byte < 0x20 || byte == 0x7f ? 6 : byte == '"' || byte == '\\' ? 2 : 1;
+    }
+    return high > 0 ? std::max<std::uint64_t>(size, data.size() * 4 / 3 + 4) : size;
+  }
+
+  void move(Part& part, Stream& stream) {
+    // The response contains the output a second time, in up to six times the size.
+    for (;;) {
+      const std::uint64_t size = sizeInJson(part.data);
+      if (size <= part.counted) break;
+      if (bytes_.add(size - part.counted)) break;
+      const std::size_t half = part.data.size() / 2;
+      part.dropped += part.data.size() - half;
+      part.data.resize(half);
+    }
+    stream.data = std::move(part.data);
+    stream.dropped += part.dropped;
+    stream.truncated = stream.truncated || part.dropped > 0;
+  }
+
+  service::ByteBudget::Hold& bytes_;
+  Part out_, err_;
+};
+
 http::Response runAndWait(Call& call, const SandboxPointer& sandbox, ExecRequest request) {
   request.cancel_descriptor = call.request.cancel_descriptor;
-  const auto result = call.app.sandboxes().with(*sandbox, [&](Session& session) { return session.exec(request); });
+  std::optional<CapturedOutput> output;
+  if (call.bytes) output.emplace(request, *call.bytes);
+  auto result = call.app.sandboxes().with(*sandbox, [&](Session& session) { return session.exec(request); });
   if (!result) return problemOf(result.error());
+  if (output) output->moveTo(*result);
+  call.counted = true;
   publishEnd(call, *sandbox, *result);
   http::Response response{.body = renderResult(*result) + "\n"};
   response.headers = {{"Content-Type", "application/json"}, {"Cache-Control", "no-store"}};
@@ -311,7 +381,7 @@ constexpr Route kCommandRoutes[] = {
      .summary = "Kill a command and everything it started",
      .access = Access::exec,
      .status = 204,
-     .lane = http::Lane::transfer,
+     .lane = http::Lane::control,
      .perform = stopCommand},
     {.method = "GET",
      .pattern = "/v1/sandboxes/{id}/commands/{command}/output",
@@ -342,6 +412,7 @@ constexpr Route kCommandRoutes[] = {
      .body = BodyKind::json,
      .fields = kSignalFields,
      .status = 204,
+     .lane = http::Lane::control,
      .perform = sendSignal},
     {.method = "GET",
      .pattern = "/v1/sandboxes/{id}/pty",

@@ -127,10 +127,14 @@ http::Response listFiles(Call& call) {
   return onSandbox(call, [&](const SandboxPointer& sandbox) {
     const std::string path = call.query("path").empty() ? "." : call.query("path");
     const auto entries = call.app.sandboxes().with(*sandbox, [&](Session& session) { return session.listFiles(path); });
+    if (!entries && entries.error().sys_errno == EFBIG)
+      return problem(400, "too_many_entries", entries.error().reason, "list it with a command in the sandbox");
     if (!entries) return problemOf(entries.error());
-    Json list = Json::array();
-    for (const FileEntry& entry : *entries) list.push_back(describeFile(entry));
-    return jsonResponse(200, {{"files", std::move(list)}});
+    JsonList list("files");
+    bool truncated = false;
+    for (const FileEntry& entry : *entries)
+      if (truncated = !list.add(describeFile(entry)); truncated) break;
+    return list.finish(truncated ? R"("truncated":true)" : "");
   });
 }
 
@@ -286,7 +290,7 @@ http::Response readArchive(Call& call) {
     const std::string path = call.query("path").empty() ? "." : call.query("path");
     // Through the session first: the same answer for a path that leads out, and none for tar to fail on later.
     const auto entries = call.app.sandboxes().with(*sandbox, [&](Session& session) { return session.listFiles(path); });
-    if (!entries) return problemOf(entries.error());
+    if (!entries && entries.error().sys_errno != EFBIG) return problemOf(entries.error());
     auto slot = call.app.takeSlot(call.caller, App::Lasting::costly);
     if (!slot) return tooMany();
     auto queue = std::make_shared<PipedSource::Queue>();
@@ -375,6 +379,7 @@ constexpr Route kFileRoutes[] = {
      .summary = "List a directory",
      .query = kListFilesQuery,
      .result = "FileList",
+     .lane = http::Lane::control,
      .perform = listFiles},
     {.method = "GET",
      .pattern = "/v1/sandboxes/{id}/files/content",
@@ -383,6 +388,7 @@ constexpr Route kFileRoutes[] = {
      .summary = "Read a file, or a range of it",
      .query = kPathQuery,
      .content_type = "application/octet-stream",
+     .lane = http::Lane::control,
      .perform = readContent},
     {.method = "PUT",
      .pattern = "/v1/sandboxes/{id}/files/content",
@@ -413,6 +419,7 @@ constexpr Route kFileRoutes[] = {
      .summary = "Type, size, mode and time of a file",
      .query = kPathQuery,
      .result = "File",
+     .lane = http::Lane::control,
      .perform = statFile},
     {.method = "POST",
      .pattern = "/v1/sandboxes/{id}/files/move",
@@ -423,6 +430,7 @@ constexpr Route kFileRoutes[] = {
      .body = BodyKind::json,
      .fields = kMoveFields,
      .status = 204,
+     .lane = http::Lane::control,
      .perform = moveFile},
     {.method = "POST",
      .pattern = "/v1/sandboxes/{id}/files/mkdir",
@@ -433,6 +441,7 @@ constexpr Route kFileRoutes[] = {
      .body = BodyKind::json,
      .fields = kMkdirFields,
      .status = 204,
+     .lane = http::Lane::control,
      .perform = makeDirectory},
     {.method = "GET",
      .pattern = "/v1/sandboxes/{id}/files/watch",

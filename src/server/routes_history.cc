@@ -99,14 +99,13 @@ http::Response forkSandbox(Call& call) {
 http::Response getDiff(Call& call) {
   return onHistory(call, [&](service::Sandbox& sandbox) {
     const std::uint64_t limit = call.queryNumber("limit", 1000);
-    constexpr std::size_t kMaxPatch = std::size_t{16} << 20U;
-    Json list = Json::array();
-    std::size_t bytes = 0;
+    JsonList list("changes");
+    std::uint64_t count = 0;
     bool more = false;
     const DiffOptions options{.checkpoint = call.query("checkpoint"), .patch = call.queryFlag("patch", false)};
     const auto visited = call.app.sandboxes().with(sandbox, [&](Session& session) {
       return session.diffFiles(options, [&](const FileDiff& diff) {
-        more = list.size() >= limit || bytes > kMaxPatch;
+        more = count >= limit;
         if (more) return false;
         Json one{{"path", diff.path},
                  {"kind", name(diff.kind)},
@@ -118,13 +117,13 @@ http::Response getDiff(Call& call) {
         if (diff.renamed()) one["old_path"] = diff.old_path;
         if (options.patch) one["patch"] = diff.patch;
         if (!diff.omitted.empty()) one["omitted"] = diff.omitted;
-        bytes += diff.patch.size();
-        list.push_back(std::move(one));
-        return true;
+        ++count;
+        more = !list.add(one);
+        return !more;
       });
     });
     if (!visited) return problemOf(visited.error());
-    return jsonResponse(200, {{"changes", std::move(list)}, {"truncated", more}});
+    return list.finish(more ? R"("truncated":true)" : R"("truncated":false)");
   });
 }
 

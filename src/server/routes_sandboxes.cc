@@ -252,7 +252,7 @@ constexpr Route kSandboxRoutes[] = {
      .fields = kCreateFields,
      .status = 201,
      .result = "Sandbox",
-     .lane = http::Lane::transfer,
+     .lane = http::Lane::control,
      .idempotent_key = true,
      .perform = createSandbox},
     {.method = "GET",
@@ -277,7 +277,7 @@ constexpr Route kSandboxRoutes[] = {
      .summary = "Kill everything in the sandbox and remove its files",
      .access = Access::exec,
      .status = 204,
-     .lane = http::Lane::transfer,
+     .lane = http::Lane::control,
      .perform = destroySandbox},
     {.method = "POST",
      .pattern = "/v1/sandboxes/{id}/extend",
@@ -288,6 +288,7 @@ constexpr Route kSandboxRoutes[] = {
      .body = BodyKind::json,
      .fields = kExtendFields,
      .result = "Sandbox",
+     .lane = http::Lane::control,
      .perform = extendSandbox},
 };
 

@@ -36,7 +36,7 @@ constexpr Field kAuditQuery[] = {
     {.name = "after", .type = FieldType::integer, .description = "Only records after this number."},
     {.name = "limit",
      .type = FieldType::integer,
-     .description = "The newest so many; 100 by default.",
+     .description = "The newest so many, with at most 4 MiB of data; 100 by default.",
      .least = 1,
      .most = 10'000},
 };
@@ -117,28 +117,34 @@ http::Response queryAudit(Call& call) {
   if (!reader) return problemOf(reader.error());
   const std::uint64_t limit = call.queryNumber("limit", 100), after = call.queryNumber("after", 0);
   const std::string sandbox = call.query("sandbox"), event = call.query("event");
+  constexpr std::size_t kMaxRecords = std::size_t{4} << 20U;
   std::deque<audit::Entry> found;
+  std::size_t bytes = 0;
   std::map<std::string, bool> known;
   const auto read = reader->read([&](audit::Entry&& entry, std::string_view) {
     if (entry.seq <= after || (!sandbox.empty() && entry.sandbox != sandbox) ||
         (!event.empty() && entry.event != event))
       return;
     if (!maySee(call, entry.sandbox, known)) return;
+    bytes += entry.data.size();
     found.push_back(std::move(entry));
-    if (found.size() > limit) found.pop_front();
+    while (found.size() > limit || (bytes > kMaxRecords && found.size() > 1)) {
+      bytes -= found.front().data.size();
+      found.pop_front();
+    }
   });
   if (!read) return problemOf(read.error());
-  Json list = Json::array();
+  JsonList list("records");
   for (const audit::Entry& entry : found) {
     auto data = parseJson(entry.data);
-    list.push_back({{"seq", entry.seq},
-                    {"time", entry.time},
-                    {"event", entry.event},
-                    {"severity", audit::name(entry.severity)},
-                    {"sandbox_id", entry.sandbox},
-                    {"data", data ? *std::move(data) : Json::object()}});
+    list.add({{"seq", entry.seq},
+              {"time", entry.time},
+              {"event", entry.event},
+              {"severity", audit::name(entry.severity)},
+              {"sandbox_id", entry.sandbox},
+              {"data", data ? *std::move(data) : Json::object()}});
   }
-  return jsonResponse(200, {{"records", std::move(list)}});
+  return list.finish();
 }
 
 http::Response streamAudit(Call& call) {
@@ -344,6 +350,7 @@ constexpr Route kServerRoutes[] = {
      .summary = "Whether the server runs",
      .access = Access::open,
      .result = "Status",
+     .immediate = true,
      .perform = getHealth},
     {.method = "GET",
      .pattern = "/readyz",

@@ -1,6 +1,7 @@
 #include "server/streams.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <map>
 
@@ -224,6 +225,7 @@ class WatchSource final : public http::Source {
     slow_.pause(piece);
     return {State::wait, watched ? kLookAgain : milliseconds(500)};
   }
+  [[nodiscard]] http::Lane lane() const override { return http::Lane::control; }  // it may start the sandbox
 
  private:
   static constexpr std::size_t kMaxEntries = 20'000;
@@ -239,7 +241,7 @@ class WatchSource final : public http::Source {
   Result<void> list(Session& session, const std::string& path, std::map<std::string, FileEntry>& into, int depth) {
     auto entries = session.listFiles(path, [this](int directory) { watch(directory); });
     if (!entries) {
-      if (depth == 0) return std::unexpected(entries.error());
+      if (depth == 0 || entries.error().sys_errno == EFBIG) return std::unexpected(entries.error());
       return {};  // removed meanwhile
     }
     for (FileEntry& entry : *entries) {

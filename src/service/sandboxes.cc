@@ -5,6 +5,7 @@
 #include <ctime>
 
 #include "service/tokens.h"
+#include "session/store/store.h"
 #include "sys/state_home.h"
 
 namespace caisson::service {
@@ -90,13 +91,16 @@ void Sandbox::forgetHandles() {
 std::string Sandboxes::newKey() { return std::string(kKeyPrefix) + randomName(24); }
 
 Result<std::unique_ptr<Sandboxes>> Sandboxes::open(std::string program, Events& events) {
-  auto store = SessionStore::open(std::move(program));
-  if (!store) return std::unexpected(store.error());
+  // A thread must not wait for a session for as long as another request likes; its client can try again.
+  constexpr std::chrono::seconds kLockTimeout{10};
+  auto paths = session::SessionPaths::open(std::move(program));
+  if (!paths) return std::unexpected(paths.error());
+  SessionStore store(std::make_shared<session::Store>(*std::move(paths), kLockTimeout));
   auto directory = sys::openStateDirectory("server/sandboxes");
   if (!directory) return std::unexpected(directory.error());
   auto records = sys::RootDir::adopt(std::move(*directory), {});
   if (!records) return std::unexpected(records.error());
-  return std::unique_ptr<Sandboxes>(new Sandboxes(*std::move(store), *std::move(records), events));
+  return std::unique_ptr<Sandboxes>(new Sandboxes(std::move(store), *std::move(records), events));
 }
 
 Sandboxes::Sandboxes(SessionStore store, sys::RootDir records, Events& events)

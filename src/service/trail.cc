@@ -1,8 +1,7 @@
 #include "service/trail.h"
 
-#include <chrono>
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace caisson::service {
 namespace {
@@ -17,6 +16,7 @@ audit::Event eventOf(const RequestRecord& request) {
   audit::Fields fields;
   fields.text("caller", request.caller).text("caller_id", request.caller_id).text("peer", request.peer);
   fields.text("method", request.method).text("path", request.path).text("operation", request.operation);
+  if (request.further > 0) fields.number("further", request.further);
   if (request.status == 0) return {audit::EventType::http_request, audit::Severity::info, request.sandbox, fields};
   fields.number("status", request.status).text("reason", request.reason);
   return {audit::EventType::http_refused, audit::Severity::warn, request.sandbox, fields};
@@ -48,6 +48,35 @@ Result<void> Trail::record(const RequestRecord& request) {
   return appended;
 }
 
+Result<void> Trail::recordVisit(const RequestRecord& request) {
+  {
+    const std::lock_guard lock(mutex_);
+    auto [place, is_new] = visits_.try_emplace(request.sandbox);
+    Visits& visits = place->second;
+    if (is_new) visits.until = Clock::now() + kVisitWindow;
+    const auto peer = visits.recorded.find(request.peer);
+    if (visits.total >= kVisits || (peer != visits.recorded.end() && peer->second >= kVisitsOfPeer)) {
+      ++visits.further;
+      return {};
+    }
+    ++visits.recorded[request.peer];
+    ++visits.total;
+    changed_.notify_all();
+  }
+  return record(request);
+}
+
+void Trail::endVisits(bool all, std::vector<RequestRecord>& batch) {
+  const auto now = Clock::now();
+  std::erase_if(visits_, [&](const auto& entry) {
+    const auto& [sandbox, visits] = entry;
+    if (!all && now < visits.until) return false;
+    if (visits.further > 0)
+      batch.push_back({.caller = "preview", .operation = "preview", .sandbox = sandbox, .further = visits.further});
+    return true;
+  });
+}
+
 void Trail::refuse(RequestRecord request) {
   const std::lock_guard lock(mutex_);
   if (refusals_.size() < kMaxQueued) {
@@ -70,7 +99,11 @@ void Trail::handOver() {
 void Trail::work() {
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [this] { return ending_ || owes_sync_ || !refusals_.empty() || dropped_ > 0; });
+    const auto due = [this] { return ending_ || owes_sync_ || !refusals_.empty() || dropped_ > 0; };
+    if (visits_.empty()) changed_.wait(lock, [&] { return due() || !visits_.empty(); });
+    auto next = Clock::now() + kVisitWindow;
+    for (const auto& [sandbox, visits] : visits_) next = std::min(next, visits.until);
+    changed_.wait_until(lock, next, due);
     // Not in record(): starting the process that syncs takes as long as a short command.
     if (!ending_) changed_.wait_for(lock, kSyncAfter, [this] { return ending_; });
     std::vector<RequestRecord> batch;
@@ -78,6 +111,7 @@ void Trail::work() {
       batch.push_back(std::move(refusals_.front()));
       refusals_.pop_front();
     }
+    endVisits(ending_, batch);
     const std::uint64_t dropped = refusals_.empty() ? std::exchange(dropped_, 0) : 0;
     const bool last = ending_;
     lock.unlock();

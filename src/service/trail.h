@@ -1,12 +1,15 @@
 // Requests in the audit log: each is recorded with the caller's name before it is carried out.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "audit/log.h"
 #include "base/error.h"
@@ -19,8 +22,9 @@ struct RequestRecord {
   std::string method, path;
   std::string operation;  ///< of the route
   std::string sandbox;
-  int status = 0;      ///< of a refusal
-  std::string reason;  ///< of a refusal
+  int status = 0;             ///< of a refusal
+  std::string reason;         ///< of a refusal
+  std::uint64_t further = 0;  ///< so many other requests that are not recorded one by one
 };
 
 class Trail {
@@ -32,12 +36,27 @@ class Trail {
 
   /// Writes a record and waits for it. On an error the request must not be carried out.
   Result<void> record(const RequestRecord& request);
+  /// record() for requests that need no token. Of those to one sandbox only kVisitsOfPeer of each peer, and kVisits in
+  /// all, are recorded in each kVisitWindow; the others are counted, and the count is recorded at the end.
+  Result<void> recordVisit(const RequestRecord& request);
+  static constexpr std::size_t kVisitsOfPeer = 20, kVisits = 100;
+  static constexpr std::chrono::seconds kVisitWindow{60};
   /// Records a refusal without waiting. A flood is summarised: refusals that do not fit into the queue are counted, and
   /// the count is recorded.
   void refuse(RequestRecord request);
 
  private:
+  using Clock = std::chrono::steady_clock;
+  /// Recent visits of one sandbox.
+  struct Visits {
+    Clock::time_point until;
+    std::map<std::string, std::size_t> recorded;  ///< by peer
+    std::size_t total = 0;                        ///< of `recorded`
+    std::uint64_t further = 0;
+  };
   void work();
+  /// Removes the windows that have ended, or all; adds the records of their counts to `batch`.
+  void endVisits(bool all, std::vector<RequestRecord>& batch);
   /// Starts the sync of what was written.
   void handOver();
 
@@ -47,7 +66,8 @@ class Trail {
   std::condition_variable changed_;
   std::deque<RequestRecord> refusals_;
   std::uint64_t dropped_ = 0;
-  bool owes_sync_ = false;  ///< records were written that may not be on the disk
+  std::map<std::string, Visits> visits_;  ///< by sandbox
+  bool owes_sync_ = false;                ///< records were written that may not be on the disk
   bool ending_ = false;
   std::thread writer_;
 };

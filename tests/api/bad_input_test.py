@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """Malformed, huge, slow, pipelined and abandoned requests. The server answers or closes, and keeps serving."""
 import concurrent.futures
+import fcntl
+import json
 import os
 import random
+import select
 import socket
 import time
 
@@ -177,10 +180,17 @@ class BadInput(ApiTest):
 
     def test_slow_head_is_disconnected(self):
         # CONFORMS("R-HTTP-7")
-        sock = self.server.raw(30)
+        sock, idle, known = (self.server.raw(60) for _ in range(3))
+        known.sendall(self.request("GET", "/v1/whoami"))
+        self.assertIn(b"200 OK", known.recv(4096))
         sock.sendall(b"GET /v1/whoami HTTP/1.1\r\nHost: ")
         self.assertTrue(receive_all(sock).startswith(b"HTTP/1.1 408"))
-        sock.close()
+        # So is one without a request, unless its caller is known.
+        self.assertEqual(idle.recv(4096), b"")
+        known.sendall(self.request("GET", "/v1/whoami"))
+        self.assertIn(b"200 OK", known.recv(4096))
+        for one in (sock, idle, known):
+            one.close()
 
     def test_many_idle_connections_delay_nothing(self):
         idle = [self.server.raw() for _ in range(500)]
@@ -221,6 +231,165 @@ class Records(ApiTest):
         self.server.kill()
         self.server.start()
         self.assertEqual([one["id"] for one in self.alice.call("GET", "/v1/sandboxes").json["sandboxes"]], [box])
+
+
+class Previews(ApiTest):
+    """They need no token, so they must not push other records out of the audit log."""
+
+    def visit(self, host, count):
+        """Sends `count` requests on one connection."""
+        sock = self.server.raw(60)
+        request = f"GET /{'x' * 3000} HTTP/1.1\r\nHost: {host}.localhost\r\n"
+        sock.sendall((request + "\r\n").encode() * (count - 1) + (request + "Connection: close\r\n\r\n").encode())
+        reply = receive_all(sock)
+        sock.close()
+        return reply
+
+    def records(self, **query):
+        records = self.owner.call("GET", "/v1/audit", query={"limit": 10000, **query}).json["records"]
+        return [one for one in records if one["data"].get("operation") == "preview"]
+
+    def test_unknown_names_leave_no_record_of_each(self):
+        box = self.alice.create()
+        for host in ("1-cs-" + "0" * 32, f"8000-{box}", "1-x"):
+            reply = self.visit(host, 400)
+            self.assertEqual(reply.count(b"HTTP/1.1 404"), 400, reply[:500])
+        self.assertEqual([one for one in self.records() if one["event"] == "http_request"], [])
+        refused = api.wait_until(lambda: [one for one in self.records() if one["event"] == "http_refused"])
+        self.assertLessEqual(max(len(one["data"]["path"]) for one in refused), 200)
+
+    def test_visits_of_one_sandbox_are_counted(self):
+        box = self.alice.create()
+        port = self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/ports", {"port": 8000}), 201).json
+        self.assertIn(box, port["preview_url"])
+        count = 50
+        for _ in range(count):  # nothing listens there: 502
+            self.assertIn(b"HTTP/1.1 502", self.visit(f"8000-{box}", 1))
+        recorded = len(self.records(sandbox=box))
+        self.assertEqual(recorded, 20)
+        # A server that stops records what it counted.
+        self.server.stop()
+        self.server.start()
+        last = self.records(sandbox=box)[-1]["data"]
+        self.assertEqual(last["further"], count - recorded, last)
+
+    def test_long_paths_are_cut_in_records(self):
+        box = self.alice.create()
+        self.alice.call("GET", f"/v1/sandboxes/{box}/{'y' * 3000}")
+        self.alice.call("GET", f"/v1/sandboxes/{box}/commands/{'y' * 3000}")
+        records = self.owner.call("GET", "/v1/audit", query={"sandbox": box, "limit": 1000}).json["records"]
+        paths = [one["data"]["path"] for one in records if one["event"].startswith("http_")]
+        self.assertTrue(any("/commands/yyy" in one for one in paths), paths)
+        self.assertLessEqual(max(map(len, paths)), 200)
+
+
+class HeldLock(ApiTest):
+    def test_requests_that_wait_for_a_sandbox_delay_nobody_else(self):
+        box, other = self.alice.create(), self.bob.create()
+        # Whoever compares or commits many files holds this lock for long.
+        with open(os.path.join(self.server.home, "sessions", box, "lock")) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            waiting = []
+            for _ in range(40):
+                waiting.append(self.server.raw(60))
+                waiting[-1].sendall(f"POST /v1/sandboxes/{box}/extend HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.alice.token}\r\n"
+                                    "Content-Type: application/json\r\nContent-Length: 22\r\nConnection: close\r\n\r\n"
+                                    '{"sandbox_timeout":60}'.encode())
+            # Without an answer to these the test would time out, since the lock is still held.
+            self.assertStatus(api.Client(self.server, token="", unix=False).call("GET", "/healthz"), 200)
+            self.assertStatus(self.owner.call("GET", "/v1/sandboxes"), 200)
+            self.assertStatus(self.alice.call("GET", f"/v1/sandboxes/{box}"), 200)
+            self.assertStatus(self.bob.run(other, "true"), 200)
+            self.assertStatus(self.bob.put(other, "file", b"x"), 200)
+            self.assertEqual(self.bob.get(other, "file").body, b"x")
+            self.assertStatus(self.bob.call("DELETE", f"/v1/sandboxes/{self.bob.create()}"), 204)
+            reply = receive_all(waiting[0])
+            self.assertTrue(reply.startswith(b"HTTP/1.1 409") and b'"busy"' in reply, reply)
+        for sock in waiting[1:]:
+            self.assertIn(receive_all(sock)[:12], (b"HTTP/1.1 200", b"HTTP/1.1 409"))
+            sock.close()
+        self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/extend", {"sandbox_timeout": 60}), 200)
+
+    def test_an_expired_sandbox_in_use_delays_no_list(self):
+        box = self.alice.create(sandbox_timeout=1)
+        with open(os.path.join(self.server.home, "sessions", box, "lock")) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+
+            def expired():
+                found = [one for one in self.alice.call("GET", "/v1/sandboxes").json["sandboxes"] if one["id"] == box]
+                return not found or found[0]["state"] == "expired"
+
+            self.assertTrue(api.wait_until(expired))
+            self.assertStatus(self.bob.call("GET", "/v1/sandboxes"), 200)
+            self.assertStatus(self.bob.call("DELETE", f"/v1/sandboxes/{self.bob.create()}"), 204)
+
+
+class StalledUploads(ApiTest):
+    def test_uploads_of_some_tokens_delay_nobody_else(self):
+        stalled = []
+        for number in range(5):
+            token = self.server.client(f"slow{number}")
+            box = token.create()
+            for _ in range(16):
+                sock = self.server.raw(60)
+                sock.sendall(f"PUT /v1/sandboxes/{box}/files/content?path=x HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token.token}\r\n"
+                             "Content-Length: 1000000\r\n\r\nx".encode())
+                stalled.append(sock)
+            # All of them are being handled.
+            self.assertTrue(api.wait_until(lambda: token.put(box, "y", b"x").status == 429))
+        for caller in (self.owner, self.alice):
+            box = caller.create()
+            self.assertStatus(caller.put(box, "file", b"x"), 200)
+            self.assertStatus(caller.call("DELETE", f"/v1/sandboxes/{box}"), 204)
+        # Not because the others were ended meanwhile.
+        self.assertEqual(select.select(stalled, [], [], 0)[0], [])
+        for sock in stalled:
+            sock.close()
+
+
+class UnreadResponses(ApiTest):
+    def memory(self):
+        with open(f"/proc/{self.server.process.pid}/statm") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+
+    def test_memory_of_one_caller_is_bounded(self):
+        box = self.alice.create()
+        # In JSON each byte becomes six: 200 MB for one command.
+        script = r"head -c 16777216 /dev/zero | tr '\0' '\001'"
+        body = json.dumps({"command": f"{script}; {script} >&2", "output_limit": 16 << 20})
+        before = self.memory()
+        unread = []
+        for _ in range(3):
+            sock = socket.socket()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.settimeout(120)
+            sock.connect(("127.0.0.1", self.server.port))
+            sock.sendall(f"POST /v1/sandboxes/{box}/commands HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.alice.token}\r\n"
+                         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode())
+            self.assertEqual(sock.recv(15, socket.MSG_PEEK | socket.MSG_WAITALL), b"HTTP/1.1 200 OK")
+            unread.append(sock)
+        self.assertLess(self.memory() - before, 300 << 20)
+        self.assertStatus(self.bob.call("GET", "/v1/whoami"), 200)
+        reply = receive_all(unread[-1])
+        result = json.loads(reply[reply.index(b"\r\n\r\n"):])
+        self.assertTrue(result["truncated"]["stdout"], result["truncated"])
+        self.assertEqual(len(result["stdout"]) + result["truncated"]["stdout_dropped_bytes"], 16 << 20)
+        for sock in unread:
+            sock.close()
+        # The memory of responses that are gone is free again.
+        whole = lambda: not self.alice.run(box, script, output_limit=16 << 20).json["truncated"]["stdout"]
+        self.assertTrue(api.wait_until(whole))
+
+    def test_large_directories_are_cut_and_then_refused(self):
+        box = self.alice.create()
+        make = "import os; os.makedirs('d', exist_ok=True); [open(f'd/{i:0230}', 'w').close() for i in range(%d, %d)]"
+        listing = lambda: self.alice.call("GET", f"/v1/sandboxes/{box}/files", query={"path": "d"})
+        self.assertEqual(self.alice.run(box, ["python3", "-c", make % (0, 30_000)]).json["exit_code"], 0)
+        reply = self.assertStatus(listing(), 200)
+        self.assertTrue(reply.json["truncated"])
+        self.assertLess(len(reply.body), 9 << 20)
+        self.assertEqual(self.alice.run(box, ["python3", "-c", make % (30_000, 50_001)]).json["exit_code"], 0)
+        self.assertStatus(listing(), 400, "too_many_entries")
 
 
 if __name__ == "__main__":

@@ -344,5 +344,40 @@ class Stop(Scratch):
         stream.connection.close()
 
 
+class ManyConnections(unittest.TestCase):
+    def test_idle_connections_of_others_lock_nobody_out(self):
+        with tempfile.TemporaryDirectory() as directory:
+            # So few descriptors that the server serves 512 connections.
+            program = os.path.join(directory, "few")
+            with open(program, "w") as file:
+                file.write(f'#!/bin/sh\nulimit -n 1024\nexec {os.path.abspath(api.CAISSON)} "$@"\n')
+            os.chmod(program, 0o755)
+            server = api.Server(program=program)
+            try:
+                alice = server.client("alice")
+                kept = socket.create_connection(("127.0.0.1", server.port), timeout=60)
+                request = f"GET /v1/whoami HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {alice.token}\r\n\r\n".encode()
+                kept.sendall(request)
+                self.assertIn(b"200 OK", kept.recv(4096))
+                idle = []
+                for number in range(700):
+                    sock = socket.socket()
+                    sock.bind((f"127.0.1.{1 + number % 50}", 0))  # not another peer
+                    sock.settimeout(60)
+                    sock.connect(("127.0.0.1", server.port))
+                    idle.append(sock)
+                self.assertEqual(server.owner().call("GET", "/v1/whoami").status, 200)
+                self.assertEqual(alice.call("GET", "/v1/whoami").status, 200)
+                kept.sendall(request)  # nor is a connection in use closed for them
+                self.assertIn(b"200 OK", kept.recv(4096))
+                metrics = server.owner().call("GET", "/metrics").body.decode()
+                open_now = int(next(one for one in metrics.splitlines() if one.startswith("caisson_http_connections ")).split()[1])
+                self.assertLess(open_now, 450)
+                for sock in (*idle, kept):
+                    sock.close()
+            finally:
+                server.close()
+
+
 if __name__ == "__main__":
     api.main()

@@ -105,6 +105,7 @@ export interface File {
 
 export interface FileList {
   files: File[];
+  truncated?: boolean;
 }
 
 export interface FileWritten {

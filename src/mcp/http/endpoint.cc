@@ -53,14 +53,14 @@ http::Admission HttpEndpoint::admit(const http::RequestHead& head) {
   const auto origin = origin_text == nullptr ? std::nullopt : http::parseOrigin(*origin_text);
   if (!host || !http::isLoopback(*host) ||
       (origin_text != nullptr && (!origin || !http::isLoopback(origin->authority))))
-    return {.refusal = plainText(403, "only requests to and from this machine are served (Host, Origin)")};
+    return {.response = plainText(403, "only requests to and from this machine are served (Host, Origin)")};
   constexpr std::string_view kScheme = "Bearer ";
   const std::string given = headerOr(head, "authorization");
   const bool known = given.starts_with(kScheme) && sameSecret(std::string_view(given).substr(kScheme.size()), token_);
   if (!token_.empty() && !known)
-    return {.refusal = plainText(401, "the bearer token is missing or wrong; `caisson mcp` says where it is",
-                                 {{"WWW-Authenticate", "Bearer realm=\"caisson\""}})};
-  return {.body_limit = kMaxBody, .lane = http::Lane::command};
+    return {.response = plainText(401, "the bearer token is missing or wrong; `caisson mcp` says where it is",
+                                  {{"WWW-Authenticate", "Bearer realm=\"caisson\""}})};
+  return {.body_limit = kMaxBody, .lane = http::Lane::command, .known = true};
 }
 
 http::Response HttpEndpoint::failure(int status, std::string_view reason) { return plainText(status, reason); }

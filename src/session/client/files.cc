@@ -26,7 +26,8 @@ using sys::FileType;
 using sys::RootDir;
 
 constexpr mode_t kNewFileMode = 0644;
-constexpr mode_t kSafeBits = 0777;  // never setuid, setgid or sticky
+constexpr std::size_t kMaxListed = 50'000;  // entries of a directory, which are held in memory
+constexpr mode_t kSafeBits = 0777;          // never setuid, setgid or sticky
 
 Result<FilePiece> readPiece(const RootDir& root, std::string_view path, std::uint64_t offset, std::uint64_t max_bytes) {
   auto file = root.openFile(path, {.flags = O_RDONLY});
@@ -117,7 +118,7 @@ Result<std::vector<FileEntry>> listDirectory(const RootDir& root, std::string_vi
   auto directory = path.empty() || path == "." ? root.enter("") : root.enter(path);
   if (!directory) return fail(directory.error());
   if (opened) opened(directory->descriptor());
-  auto entries = directory->list("");
+  auto entries = directory->list("", kMaxListed);
   if (!entries) return fail(entries.error());
   std::vector<FileEntry> result;
   result.reserve(entries->size());

@@ -69,7 +69,7 @@ Error expired(const std::string& id) {
 }  // namespace
 
 Result<sys::Fd> SessionContext::lock() {
-  auto lock = lockFile(directory_, kLockFile, true);
+  auto lock = lockFileWithin(directory_, kLockFile, store_->lockTimeout());
   if (!isCurrent(store_->paths(), id(), directory_)) {
     return fail(plainError(Stage::state, "session", id(), "the session was destroyed",
                            "`caisson session list` shows the sessions of this user"));

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 
 #include "host/state_disk.h"
 #include "sys/descriptor_path.h"
@@ -120,6 +121,22 @@ Result<sys::Fd> lockFile(const sys::RootDir& directory, const char* name, bool w
                          "the file system of CAISSON_HOME must have flock locks; set CAISSON_HOME to a local disk"));
   }
   return lock;
+}
+
+Result<sys::Fd> lockFileWithin(const sys::RootDir& directory, const char* name, std::chrono::milliseconds timeout) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds kFirstPause{200}, kLongestPause{10'000};
+  const auto deadline = Clock::now() + timeout;
+  // flock() itself has no deadline. Usually the lock is free, and the first attempt succeeds.
+  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    auto lock = lockFile(directory, name, false);
+    if (lock || lock.error().sys_errno != EWOULDBLOCK) return lock;
+    if (Clock::now() >= deadline) break;
+    std::this_thread::sleep_for(pause);
+  }
+  Error error = sysError(Stage::state, "lock", "session", EBUSY, "try again when that has ended");
+  error.reason = "another operation on the session is still going on";
+  return fail(std::move(error));
 }
 
 }  // namespace caisson::session

@@ -27,6 +27,7 @@
 // process blocks nothing.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -78,5 +79,7 @@ class SessionPaths {
 /// Takes an exclusive lock on a file of a session's directory, which the result holds; creates the file if needed. With
 /// `wait` false, EWOULDBLOCK if another process holds it.
 Result<sys::Fd> lockFile(const sys::RootDir& directory, const char* name, bool wait);
+/// The same, but EBUSY if another process still holds it after `timeout`.
+Result<sys::Fd> lockFileWithin(const sys::RootDir& directory, const char* name, std::chrono::milliseconds timeout);
 
 }  // namespace caisson::session

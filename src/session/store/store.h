@@ -1,6 +1,7 @@
 // All sessions of a user, behind the public SessionStore.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <set>
 
@@ -14,10 +15,15 @@ namespace caisson::session {
 
 class Store {
  public:
-  explicit Store(SessionPaths paths)
-      : paths_(std::move(paths)), cache_(std::make_unique<MetadataCache>()), later_(std::make_unique<LaterQueue>()) {}
+  explicit Store(SessionPaths paths, std::chrono::milliseconds lock_timeout = std::chrono::minutes(10))
+      : paths_(std::move(paths)),
+        lock_timeout_(lock_timeout),
+        cache_(std::make_unique<MetadataCache>()),
+        later_(std::make_unique<LaterQueue>()) {}
 
   [[nodiscard]] const SessionPaths& paths() const { return paths_; }
+  /// How long an operation waits for the lock of a session; then EBUSY.
+  [[nodiscard]] std::chrono::milliseconds lockTimeout() const { return lock_timeout_; }
   /// The current metadata of a session.
   [[nodiscard]] Result<Metadata> readMetadata(const sys::RootDir& session) const { return cache_->read(session); }
   /// Replaces the metadata after setTtl(); call makeDurable() soon. Returns what RootDir::exchangeFile() returns.
@@ -103,6 +109,7 @@ class Store {
   void dropUnusedLayersLocked(const std::string& family);
 
   SessionPaths paths_;
+  std::chrono::milliseconds lock_timeout_;
   std::unique_ptr<MetadataCache> cache_;
   std::unique_ptr<WriteRooms> rooms_ = std::make_unique<WriteRooms>();
   std::unique_ptr<LaterQueue> later_;  ///< last: its thread uses the others

@@ -96,8 +96,9 @@ Result<std::vector<std::string>> Store::clean(bool all) {
       if (!all && !orphan && !expired && !abandoned) continue;
       if (auto destroyed = destroy(entry.name, !all && !orphan)) {
         removed.push_back(entry.name);
-      } else if (const auto left = cache_->read(*directory);
-                 !first && paths_.sessions().enter(entry.name) && (all || (left && left->secondsLeft(now) <= 0))) {
+      } else if (const auto left = cache_->read(*directory); !first && destroyed.error().sys_errno != EBUSY &&
+                                                             paths_.sessions().enter(entry.name) &&
+                                                             (all || (left && left->secondsLeft(now) <= 0))) {
         first = destroyed.error();
       }
     } else if (entry.name.starts_with(kNew) || entry.name.starts_with(kGone)) {

@@ -19,7 +19,8 @@ Result<void> Store::destroy(const std::string& id) { return destroy(id, false); 
 Result<void> Store::destroy(const std::string& id, bool only_expired) {
   auto directory = paths_.sessions().enter(id);
   if (!directory) return fail(directory.error().sys_errno == ENOENT ? noSuchSession("destroy", id) : directory.error());
-  auto lock = lockFile(*directory, kLockFile, true);
+  // An expired session in use is left for the next clean-up: other users of the store must not wait for it.
+  auto lock = lockFileWithin(*directory, kLockFile, only_expired ? std::chrono::milliseconds(0) : lockTimeout());
   if (!lock) return fail(lock.error());
   if (!isCurrent(paths_, id, *directory)) return fail(noSuchSession("destroy", id));
   if (only_expired) {
