@@ -9,10 +9,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <thread>
 
 #include "host/state_disk.h"
 #include "sys/descriptor_path.h"
+#include "sys/file_lock.h"
 #include "sys/state_home.h"
 
 namespace caisson::session {
@@ -124,16 +124,11 @@ Result<sys::Fd> lockFile(const sys::RootDir& directory, const char* name, bool w
 }
 
 Result<sys::Fd> lockFileWithin(const sys::RootDir& directory, const char* name, std::chrono::milliseconds timeout) {
-  using Clock = std::chrono::steady_clock;
-  constexpr std::chrono::microseconds kFirstPause{200}, kLongestPause{10'000};
-  const auto deadline = Clock::now() + timeout;
-  // flock() itself has no deadline. Usually the lock is free, and the first attempt succeeds.
-  for (auto pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
-    auto lock = lockFile(directory, name, false);
-    if (lock || lock.error().sys_errno != EWOULDBLOCK) return lock;
-    if (Clock::now() >= deadline) break;
-    std::this_thread::sleep_for(pause);
-  }
+  auto file = directory.openFile(name, {.flags = O_RDWR | O_CREAT, .mode = 0600});
+  if (!file) return file;
+  const auto locked = sys::lockFile(file->get(), sys::LockKind::exclusive, timeout, name);
+  if (locked) return file;
+  if (const int problem = locked.error().sys_errno; problem != 0 && problem != EWOULDBLOCK) return fail(locked.error());
   Error error = sysError(Stage::state, "lock", "session", EBUSY, "try again when that has ended");
   error.reason = "another operation on the session is still going on";
   return fail(std::move(error));
