@@ -44,7 +44,7 @@ std::uint32_t bigEndian(const std::uint8_t* bytes) {
          static_cast<std::uint32_t>(bytes[2]) << 8U | bytes[3];
 }
 
-int hexDigit(char letter) {
+int lowerHexDigit(char letter) {
   if (letter >= '0' && letter <= '9') return letter - '0';
   if (letter >= 'a' && letter <= 'f') return letter - 'a' + 10;
   return -1;
@@ -208,8 +208,8 @@ std::string hex(const Digest& digest) {
 bool readHex(std::string_view text, Digest& digest) {
   if (text.size() != 2 * digest.size()) return false;
   for (std::size_t at = 0; at < digest.size(); ++at) {
-    const int high = hexDigit(text[2 * at]);
-    const int low = hexDigit(text[2 * at + 1]);
+    const int high = lowerHexDigit(text[2 * at]);
+    const int low = lowerHexDigit(text[2 * at + 1]);
     if (high < 0 || low < 0) return false;
     digest[at] = static_cast<std::uint8_t>(high << 4 | low);
   }

@@ -5,7 +5,7 @@
 namespace caisson::mcp {
 namespace {
 
-const Json kTools = Json::parse(
+const Json kOneTool = Json::parse(
     R"([{"name":"t","inputSchema":{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}}])");
 
 Message callOf(std::string_view params) {
@@ -15,14 +15,14 @@ Message callOf(std::string_view params) {
 
 bool agrees(std::vector<std::pair<std::string, std::string>> headers, std::string_view params) {
   headers.emplace_back("mcp-method", "tools/call");
-  return !checkHeaders({.method = "POST", .headers = std::move(headers)}, callOf(params), kTools);
+  return !checkHeaders({.method = "POST", .headers = std::move(headers)}, callOf(params), kOneTool);
 }
 
 TEST(McpHttpHeaders, MustSayWhatTheBodySays) {
   EXPECT_TRUE(agrees({{"mcp-name", "t"}}, R"({"name":"t"})"));
   EXPECT_FALSE(agrees({{"mcp-name", "T"}}, R"({"name":"t"})"));
   EXPECT_FALSE(agrees({}, R"({"name":"t"})"));
-  EXPECT_FALSE(checkHeaders({}, callOf(R"({"name":"t"})"), kTools) == std::nullopt);
+  EXPECT_FALSE(checkHeaders({}, callOf(R"({"name":"t"})"), kOneTool) == std::nullopt);
   constexpr std::string_view kVersioned =
       R"({"name":"t","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}})";
   EXPECT_TRUE(agrees({{"mcp-name", "t"}, {"mcp-protocol-version", "2026-07-28"}}, kVersioned));

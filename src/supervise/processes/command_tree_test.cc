@@ -55,7 +55,7 @@ class CommandTreeTest : public testing::Test {
     }
     return false;
   }
-  static bool isZombie(pid_t pid) { return readFile(pid, "status").find("State:\tZ") != std::string::npos; }
+  static bool isZombie(pid_t pid) { return supervise::readFile(pid, "status").find("State:\tZ") != std::string::npos; }
   pid_t init = -1, root = -1;
 };
 

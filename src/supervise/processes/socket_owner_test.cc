@@ -91,7 +91,7 @@ TEST(SocketOwner, OnlyTheCommandWhoseProcessHoldsItHasIt) {
   const sys::Fd accepted(::accept(listener.get(), reinterpret_cast<sockaddr*>(&peer), &size));
   const egress::HostPort from = at("127.0.0.1:" + std::to_string(ntohs(peer.sin_port)));
   const egress::HostPort to = at("127.0.0.1:" + std::to_string(ntohs(here.sin_port)));
-  const auto inside = [](pid_t pid) { return innermostNumberIn(readFile(pid, "status")); };
+  const auto inside = [](pid_t pid) { return innermostNumberIn(supervise::readFile(pid, "status")); };
   // This process plays pid 1 of the sandbox: it is the parent of both commands.
   EXPECT_TRUE(commandHolds(::getpid(), inside(child), from, to));
   EXPECT_FALSE(commandHolds(::getpid(), inside(idle), from, to));
