@@ -135,7 +135,12 @@ async function check(made) {
                                              "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==" });
   const streams = Object.values(operation.responses).some((one) => one.content?.["text/event-stream"]) ||
                   String(made.body?.data ?? "").includes('"stream"');
-  const reply = await send(made.method, route + (query ? `?${query}` : ""), { headers, body, streams });
+  // An archive whose time limit ends tar breaks off, so that it does not look whole.
+  const may_break_off = made.operation === "readArchive" && Number(made.query.command_timeout) < 60;
+  const reply = await send(made.method, route + (query ? `?${query}` : ""), { headers, body, streams }).catch((error) => {
+    if (!may_break_off || error.message !== "aborted") throw error;
+  });
+  if (!reply) return;
   const about = `${made.method} ${route}?${query}: ${reply.status} ${reply.text.slice(0, 500)}`;
   const code = reply.status >= 500 ? ` ${reply.text.slice(0, 200)}` : "";
   const key = `${made.operation} ${reply.status}${code}`;
