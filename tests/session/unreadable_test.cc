@@ -48,8 +48,8 @@ class UnreadableSession : public testing::Test {
     EXPECT_TRUE(hasStore(id));
     return id;
   }
-  void makeOlder(const std::string& id, std::time_t seconds) const {
-    const timespec time{std::time(nullptr) - seconds, 0};
+  void makeOlder(const std::string& id, std::time_t age) const {
+    const timespec time{std::time(nullptr) - age, 0};
     const timespec times[2] = {time, time};
     ASSERT_EQ(::utimensat(AT_FDCWD, sessionFile(id, "").c_str(), times, 0), 0);
   }
