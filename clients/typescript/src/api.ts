@@ -105,7 +105,7 @@ export interface File {
 
 export interface FileList {
   files: File[];
-  truncated?: boolean;
+  truncated?: boolean | undefined;
 }
 
 export interface FileWritten {
@@ -252,7 +252,7 @@ export interface QueryAuditQuery {
   event?: string | undefined;
   /** Only records after this number. */
   after?: number | undefined;
-  /** The newest so many; 100 by default. */
+  /** The newest so many, with at most 4 MiB of data; 100 by default. */
   limit?: number | undefined;
 }
 

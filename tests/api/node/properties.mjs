@@ -136,7 +136,7 @@ async function check(made) {
   const streams = Object.values(operation.responses).some((one) => one.content?.["text/event-stream"]) ||
                   String(made.body?.data ?? "").includes('"stream"');
   // An archive whose time limit ends tar breaks off, so that it does not look whole.
-  const may_break_off = made.operation === "readArchive" && Number(made.query.command_timeout) < 60;
+  const may_break_off = made.operation === "readArchive" && Number(textOf(made.query.command_timeout)) < 60;
   const reply = await send(made.method, route + (query ? `?${query}` : ""), { headers, body, streams }).catch((error) => {
     if (!may_break_off || error.message !== "aborted") throw error;
   });
