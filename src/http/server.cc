@@ -145,7 +145,7 @@ void Server::State::open(int descriptor, const sockaddr_storage& address, std::s
   sys::Fd owned(descriptor);
   Peer peer = describePeer(descriptor, address, index);
   ++loop.stats.accepted;
-  const bool own = peer.uid == ::geteuid();
+  const bool own = peer.is_owner;
   if (!makeRoom(peer, own)) {
     ++loop.stats.refused;
     static constexpr std::string_view kBusy =
