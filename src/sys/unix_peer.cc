@@ -4,10 +4,10 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <string>
 
 #include "sys/fd.h"
@@ -34,14 +34,22 @@ bool isRunning(const Fd& process) {
   return ::poll(&wait, 1, 0) == 0;
 }
 
-/// stat() of the user namespace of a process. Returns an errno, 0 after success.
-int findNamespace(const Fd& process, pid_t pid, struct stat& found) {
-  const Fd opened(::ioctl(process.get(), kPidfdGetUserNamespace, 0));  // Linux 6.11; also without a pid in our /proc
-  if (opened) return ::fstat(opened.get(), &found) == 0 ? 0 : errno;
-  if (errno == EACCES || errno == ESRCH) return errno;
-  char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
-  return ::stat(path, &found) == 0 ? 0 : errno;
+/// The user namespace of a process, as the kernel names it: "user:[4026531837]". Empty with errno after an error. Reads
+/// the link and does not follow it: AppArmor refuses that to programs with a profile.
+std::string namespaceOf(const char* process) {
+  char link[64];
+  const std::string path = std::string("/proc/") + process + "/ns/user";
+  const ssize_t size = ::readlink(path.c_str(), link, sizeof(link));
+  return {link, size > 0 ? static_cast<std::size_t>(size) : 0};
+}
+
+/// The same for a peer. One without a pid in our /proc is asked for by its descriptor (Linux 6.11).
+std::string namespaceOfPeer(const Fd& process, pid_t pid) {
+  if (pid > 0) return namespaceOf(std::to_string(pid).c_str());
+  const Fd opened(::ioctl(process.get(), kPidfdGetUserNamespace, 0));
+  struct stat found{};
+  if (!opened || ::fstat(opened.get(), &found) != 0) return {};
+  return "user:[" + std::to_string(found.st_ino) + "]";
 }
 
 /// The line "NSpid:" of a process: one number for each pid namespace below that of /proc.
@@ -64,16 +72,16 @@ bool hasOurMap(pid_t pid) {
 }
 
 bool isInOurNamespace(int socket, pid_t pid) {
-  struct stat ours{}, theirs{};
-  if (::stat("/proc/self/ns/user", &ours) != 0) {
+  const std::string ours = namespaceOf("self");
+  if (ours.empty()) {
     // A kernel without user namespaces: there is no other one.
-    return errno == ENOENT && ::stat("/proc/self/stat", &ours) == 0;
+    return errno == ENOENT && ::access("/proc/self/stat", F_OK) == 0;
   }
   const Fd process = pinPeer(socket, pid);
   if (!process) return false;
-  const int error = findNamespace(process, pid, theirs);
-  const bool same = error == 0 ? theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev
-                               : error == EACCES && pid > 0 && hasOurMap(pid);
+  errno = 0;
+  const std::string theirs = namespaceOfPeer(process, pid);
+  const bool same = theirs.empty() ? errno == EACCES && pid > 0 && hasOurMap(pid) : theirs == ours;
   return same && isRunning(process);  // last: what was read by its pid is of this process only while it runs
 }
 
