@@ -6,7 +6,7 @@ set -eu
 sh "$root/scripts/install_dependencies.sh" build
 sh "$root/scripts/install_dependencies.sh" --optional test api
 if ! command -v npm >/dev/null 2>&1; then sh "$root/scripts/install_dependencies.sh" mcp; fi
-sh "$root/scripts/build.sh" --tests release caisson-server caisson-server-moved-clock
+sh "$root/scripts/build.sh" --tests release caisson-server caisson-server-moved-clock caisson-image
 export CAISSON_BIN="$root/build/caisson" CAISSON_ROUNDS="${CAISSON_ROUNDS:-30}"
 export CAISSON_API_NODE="$root/build/api"
 mkdir -p "$CAISSON_API_NODE"
@@ -27,13 +27,13 @@ run_suite() {
   "$@" || status=$?
   [ "$status" = 0 ] || [ "$status" = 77 ] || exit "$status"
 }
-for suite in ${*:-routes tenants bad_input crash listeners disk_full state_files clock properties browser systemd load}; do
+for suite in ${*:-sandboxes commands files server_routes images tenants bad_input crash listeners disk_full state_files clock properties browser systemd load}; do
   run_suite "$suite" python3 "$root/tests/api/${suite}_test.py"
 done
 [ $# = 0 ] || exit 0
 # Root hides mistakes: the same as an ordinary user, where one can reach the clone.
 if [ "$(id -u)" = 0 ] && id tester >/dev/null 2>&1 && runuser -u tester -- test -x "$CAISSON_BIN"; then
-  for suite in routes tenants crash disk_full state_files clock; do
+  for suite in sandboxes commands files server_routes tenants crash disk_full state_files clock; do
     run_suite "$suite, as an ordinary user" runuser -u tester -- env CAISSON_BIN="$CAISSON_BIN" CAISSON_ROUNDS=4 \
       python3 "$root/tests/api/${suite}_test.py"
   done

@@ -1,0 +1,175 @@
+#!/usr/bin/env python3
+"""Files of a sandbox: single ones, archives, watches."""
+import http.client
+import io
+import os
+import tarfile
+import time
+
+import api
+from api import ApiTest, events
+
+
+class Files(ApiTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.box = cls.alice.create(name="files")
+        cls.at = f"/v1/sandboxes/{cls.box}/files"
+
+    def test_written_read_moved_listed_and_removed(self):
+        # CONFORMS("R-HTTP-1", "R-HTTP-6")
+        data = os.urandom(3_000_000)
+        self.assertEqual(self.assertStatus(self.alice.put(self.box, "a/b.bin", data, mode="600"), 200).json["size"], len(data))
+        reply = self.alice.get(self.box, "/workspace/a/b.bin")
+        self.assertEqual(reply.body, data)
+        self.assertIn("attachment", reply.headers["Content-Disposition"])
+        self.assertEqual(reply.headers["X-Content-Type-Options"], "nosniff")
+        self.assertIn("sandbox", reply.headers["Content-Security-Policy"])
+        stat = self.alice.call("GET", self.at + "/stat", query={"path": "a/b.bin"}).json
+        self.assertEqual((stat["size"], stat["mode"] & 0o777, stat["type"]), (len(data), 0o600, "regular file"))
+        self.assertStatus(self.alice.call("POST", self.at + "/mkdir", {"path": "x/y"}), 204)
+        self.assertStatus(self.alice.call("POST", self.at + "/move", {"from": "a/b.bin", "to": "x/y/c"}), 204)
+        self.assertStatus(self.alice.get(self.box, "a/b.bin"), 404)
+        names = [one["name"] for one in self.alice.call("GET", self.at, query={"path": "x/y"}).json["files"]]
+        self.assertEqual(names, ["c"])
+        self.assertStatus(self.alice.call("DELETE", self.at + "/content", query={"path": "x"}), 409)
+        self.assertStatus(self.alice.call("DELETE", self.at + "/content", query={"path": "x", "recursive": "true"}), 204)
+        self.assertStatus(self.alice.call("DELETE", self.at + "/content", query={"path": "x"}), 404)
+
+    def test_ranges(self):
+        self.alice.put(self.box, "range", b"0123456789")
+        reply = self.alice.get(self.box, "range", headers={"Range": "bytes=2-4"})
+        self.assertEqual((reply.status, reply.body, reply.headers["Content-Range"]), (206, b"234", "bytes 2-4/10"))
+        self.assertEqual(self.alice.get(self.box, "range", headers={"Range": "bytes=-2"}).body, b"89")
+        self.assertStatus(self.alice.get(self.box, "range", headers={"Range": "bytes=10-"}), 416)
+        head = self.alice.call("HEAD", self.at + "/content", query={"path": "range"})
+        self.assertEqual((head.headers["Content-Length"], head.body), ("10", b""))
+
+    def test_archives_both_ways(self):
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            for name in ("one.txt", "sub/two.txt"):
+                info = tarfile.TarInfo(name)
+                info.size = 5
+                archive.addfile(info, io.BytesIO(b"hello"))
+        self.assertStatus(self.alice.call("PUT", self.at + "/archive", packed.getvalue(), query={"path": "tree"}), 204)
+        reply = self.assertStatus(self.alice.call("GET", self.at + "/archive", query={"path": "tree"}), 200)
+        with tarfile.open(fileobj=io.BytesIO(reply.body)) as archive:
+            self.assertIn("./sub/two.txt", archive.getnames())
+        self.assertStatus(self.alice.call("PUT", self.at + "/archive", b"not an archive" * 100), 400, "archive")
+
+    def test_archive_leaves_out_an_unreadable_file(self):
+        self.alice.run(self.box, "mkdir -p part; echo hello >part/open; echo x >part/closed; chmod 000 part/closed")
+        reply = self.assertStatus(self.alice.call("GET", self.at + "/archive", query={"path": "part"}), 200)
+        with tarfile.open(fileobj=io.BytesIO(reply.body)) as archive:
+            self.assertEqual(archive.extractfile("./open").read(), b"hello\n")
+            self.assertNotIn("./closed", archive.getnames())
+
+    def test_archive_that_cannot_begin_is_an_error(self):
+        box = self.alice.create(policy={"process": {"blocked_executables": ["tar"]}})
+        reply = self.alice.call("GET", f"/v1/sandboxes/{box}/files/archive")
+        self.assertStatus(reply, 400, "archive")
+        self.assertIn("tar", reply.json["reason"])
+
+    def test_archive_whose_packer_is_killed_breaks_off(self):
+        self.alice.run(self.box, "mkdir -p large; truncate -s 2G large/file")
+        response = self.alice.open("GET", self.at + "/archive", query={"path": "large"})
+        response.read(1)
+        killed = self.alice.run(
+            self.box, 'for one in /proc/[0-9]*; do [ "$(cat $one/comm)" = tar ] && kill -9 "${one#/proc/}" && echo killed; done; true')
+        self.assertEqual(killed.json["stdout"], "killed\n")
+        with self.assertRaises(http.client.IncompleteRead):
+            while response.read(1 << 20):
+                pass
+        response.connection.close()
+        self.alice.run(self.box, "rm -r large")
+
+    def stopped_archive(self, **query):
+        """An archive whose tar was stopped, with everything read that it wrote before."""
+        self.alice.run(self.box, "mkdir -p stopped; truncate -s 2G stopped/file")
+        response = self.alice.open("GET", self.at + "/archive", query={"path": "stopped", **query})
+        response.read(1)
+        self.alice.run(self.box, 'for one in /proc/[0-9]*; do [ "$(cat $one/comm)" = tar ] && kill -STOP "${one#/proc/}"; done; true')
+        response.connection.sock.settimeout(1)
+        return response
+
+    def tar_runs(self):
+        return "tar\n" in self.alice.run(self.box, "cat /proc/[0-9]*/comm 2>/dev/null; true").json["stdout"]
+
+    def test_stopped_archive_ends_with_its_client(self):
+        # CONFORMS("R-HTTP-2")
+        response = self.stopped_archive()
+        with self.assertRaises(TimeoutError):
+            while response.read(1 << 20):
+                pass
+        self.assertTrue(self.tar_runs())
+        response.close()
+        response.connection.close()
+        self.assertTrue(api.wait_until(lambda: not self.tar_runs()))
+
+    def test_stopped_archive_has_a_time_limit(self):
+        response = self.stopped_archive(command_timeout=4)
+        response.connection.sock.settimeout(30)
+        with self.assertRaises(http.client.IncompleteRead):
+            while response.read(1 << 20):
+                pass
+        response.connection.close()
+        self.assertTrue(api.wait_until(lambda: not self.tar_runs()))
+
+    def test_paths_that_lead_out_are_refused_in_every_route(self):
+        # CONFORMS("R-HTTP-7")
+        self.alice.run(self.box, "ln -sfn / root; ln -sfn /etc/passwd passwd; ln -sfn ../../../../etc up; mkfifo pipe")
+        for path in ("../x", "../../etc/passwd", "/etc/passwd", "/etc", "a/../../etc/passwd", "/workspace/../etc/passwd", "/proc/self/root"):
+            for method, route, body in (
+                    ("GET", "/content", None), ("PUT", "/content", b"x"), ("DELETE", "/content", None), ("GET", "/stat", None),
+                    ("GET", "", None), ("GET", "/archive", None), ("PUT", "/archive", b"x")):
+                reply = self.alice.call(method, self.at + route, body, query={"path": path})
+                self.assertIn(reply.status, (400, 403, 404), f"{method} {route} {path}: {reply}")
+            for body in ({"from": path, "to": "y"}, {"from": "passwd", "to": path}):
+                self.assertIn(self.alice.call("POST", self.at + "/move", body).status, (400, 403, 404), path)
+            self.assertIn(self.alice.call("POST", self.at + "/mkdir", {"path": path + "/d"}).status, (400, 403, 404), path)
+        for path in ("root/etc/passwd", "passwd", "up/passwd", "root/etc/hostname", "pipe"):
+            self.assertIn(self.alice.get(self.box, path).status, (400, 403, 404), path)
+        self.alice.put(self.box, "root/tmp/canary", b"x")
+        self.assertFalse(os.path.exists("/tmp/canary"))
+
+    def test_watch_reports_changes(self):
+        response = self.alice.open("GET", self.at + "/watch", query={"path": "."})
+        stream = events(response)
+        self.assertEqual(next(stream)[0], "ready")
+        self.alice.put(self.box, "seen.txt", b"x")
+        for kind, _, data in stream:
+            if data.get("path", "").endswith("seen.txt"):
+                self.assertEqual(kind, "created")
+                break
+        response.connection.close()
+
+    def test_watch_is_woken_by_programs_inside(self):
+        self.alice.run(self.box, "mkdir -p woken/deep")
+        response = self.alice.open("GET", self.at + "/watch", query={"path": "woken"})
+        stream = events(response)
+        self.assertFalse(next(stream)[2]["polling"])
+        times = []
+        for number in range(6):  # without watches the tree is compared every two seconds
+            begin = time.monotonic()
+            self.alice.run(self.box, f"echo x > woken/deep/f{number}")
+            while not next(stream)[2]["path"].endswith(f"f{number}"):
+                pass
+            times.append(time.monotonic() - begin)
+        self.assertLess(max(times), 1.8, times)
+        response.connection.close()
+
+    def test_watch_of_many_directories_polls(self):
+        self.alice.run(self.box, "mkdir many && cd many && seq 1100 | xargs mkdir")
+        response = self.alice.open("GET", self.at + "/watch", query={"path": "many"})
+        stream = events(response)
+        self.assertTrue(next(stream)[2]["polling"])
+        self.alice.run(self.box, "echo x > many/1099/f")
+        self.assertTrue(any(data["path"].endswith("1099/f") for _, _, data in stream))
+        response.connection.close()
+        self.alice.run(self.box, "rm -r many")
+
+
+if __name__ == "__main__":
+    api.main()
