@@ -16,7 +16,10 @@ Result<void> lockFile(int file, LockKind kind, std::chrono::milliseconds timeout
   const auto deadline = steady_clock::now() + timeout;
   for (microseconds pause(20);; pause = std::min(2 * pause, microseconds(2000))) {
     if (::flock(file, operation) == 0) return {};
-    if (errno != EWOULDBLOCK && errno != EINTR) return fail(sysError(Stage::state, "flock", path, errno));
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      return fail(sysError(Stage::state, "flock", path, errno,
+                           "the file system of CAISSON_HOME must have flock locks; set CAISSON_HOME to a local disk"));
+    }
     if (timeout.count() == 0) return fail(sysError(Stage::state, "flock", path, EWOULDBLOCK));
     if (steady_clock::now() > deadline) {
       return fail(plainError(Stage::state, "flock", path, "another process holds it and did not release it in time",

@@ -107,7 +107,15 @@ void SessionPaths::removeEmptyMemoryStores() const {
   if (!why_in_memory_.empty()) ::rmdir(stores_.knownAs().c_str());
 }
 
-Result<sys::Fd> SessionPaths::lockAll() const { return lockFile(sessions_, ".lock", true); }
+Result<sys::Fd> SessionPaths::lockAll() const {
+  constexpr const char* kName = ".lock";
+  auto file = sessions_.openFile(kName, {.flags = O_RDWR | O_CREAT, .mode = 0600});
+  if (!file) return file;
+  const std::string path = sessions_.knownAs() + "/" + kName;
+  if (auto locked = sys::lockFile(file->get(), sys::LockKind::exclusive, sys::kLockTimeout, path); !locked)
+    return fail(locked.error());
+  return file;
+}
 
 Result<sys::Fd> lockFile(const sys::RootDir& directory, const char* name, bool wait) {
   auto lock = directory.openFile(name, {.flags = O_RDWR | O_CREAT, .mode = 0600});

@@ -62,7 +62,8 @@ class SessionPaths {
   [[nodiscard]] const std::string& home() const { return home_; }
   [[nodiscard]] const std::string& program() const { return program_; }
 
-  /// Waits for the lock that is held while sessions are created, named or removed; the result holds it.
+  /// Takes the lock that is held while sessions are created, named or removed; the result holds it. Fails if another
+  /// process does not release it in time.
   [[nodiscard]] Result<sys::Fd> lockAll() const;
 
  private:

@@ -12,6 +12,7 @@
 
 #include "supervise/disk/foreign_files.h"
 #include "sys/descriptor_path.h"
+#include "sys/file_lock.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 
@@ -122,7 +123,8 @@ Result<CacheDirectory> tryOpen(const plan::MountTmpfs& step) {
     if (cache->rename(kData, kOldData, false)) (void)cache->remove(kSize);
   }
   // Waits only for another caisson that renames a directory.
-  if (::flock(lock->get(), LOCK_SH) != 0) return fail(sysError(Stage::state, "flock", name, errno));
+  if (auto locked = sys::lockFile(lock->get(), sys::LockKind::shared, sys::kLockTimeout, cache->knownAs()); !locked)
+    return fail(locked.error());
   struct stat locked{};
   const auto now = caches->stat(name);
   if (::fstat(lock->get(), &locked) != 0 || !now || now->inode != locked.st_ino)

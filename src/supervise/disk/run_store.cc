@@ -14,6 +14,7 @@
 
 #include "supervise/disk/foreign_files.h"
 #include "sys/descriptor_path.h"
+#include "sys/file_lock.h"
 #include "sys/state_home.h"
 
 namespace caisson::supervise {
@@ -37,7 +38,8 @@ Result<Runs> lockRuns(Result<RootDir> root) {
   if (!root) return fail(root.error());
   Fd making = openStore(*root, ".");
   if (!making) return fail(sysError(Stage::state, "open", root->knownAs(), errno));
-  if (::flock(making.get(), LOCK_EX) != 0) return fail(sysError(Stage::state, "flock", root->knownAs(), errno));
+  if (auto locked = sys::lockFile(making.get(), sys::LockKind::exclusive, sys::kLockTimeout, root->knownAs()); !locked)
+    return fail(locked.error());
   return Runs{std::move(*root), std::move(making)};
 }
 
