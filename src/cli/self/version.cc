@@ -62,7 +62,8 @@ constinit const Verb kVersion{
     .path = "version",
     .summary = "Print the version, how it was built, and the licences of its parts",
     .description =
-        "The version, the commit, the compiler and the kind of build. `caisson --version` prints the first line only.",
+        "Prints the version, the commit, the compiler and the kind of build. `caisson --version` prints the first line "
+        "only.",
     .examples = "caisson version --json\ncaisson version --licenses | less",
     .topic = Topic::machine,
     .syntax = {.groups = kGroups},
