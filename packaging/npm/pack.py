@@ -31,7 +31,7 @@ def main_package() -> None:
 
 
 def platform_package(architecture: str) -> None:
-    text = f"The program of the package `caisson` for Linux on {architecture}. Install `caisson`.\n"
+    text = f"The program of the package `caisson` for Linux on {architecture}. Install `caisson`, which uses it.\n"
     package({"name": f"caisson-linux-{architecture}", **COMMON, "description": text.strip(), "os": ["linux"],
              "cpu": [architecture], "preferUnplugged": True},
             [*installed(), entry("LICENSE", ROOT / "LICENSE"), Entry("README.md", text.encode())])
