@@ -25,7 +25,7 @@ std::string directoryOf(std::string path) {
 std::string program(const std::string& caisson) {
   const std::string own = directoryOf(egress::programPath(caisson));
   for (const std::string& path :
-       {own + "/" + kName, own + "/../libexec/caisson/" + kName, std::string(CAISSON_INSTALLED_BROKER)}) {
+       {own + "/../libexec/caisson/" + kName, own + "/" + kName, std::string(CAISSON_INSTALLED_BROKER)}) {
     if (path[0] == '/' && ::access(path.c_str(), X_OK) == 0) return path;
   }
   return {};

@@ -10,8 +10,8 @@
 
 namespace caisson::broker {
 
-/// The path of the broker's program: beside `caisson` (egress::programPath), in ../libexec/caisson from there, or its
-/// installation path. Empty: not installed.
+/// The path of the broker's program: in ../libexec/caisson from `caisson` (egress::programPath), beside it, or its
+/// installation path. libexec is first: `caisson self verify` knows every file there. Empty: not installed.
 std::string program(const std::string& caisson);
 
 struct Started {

@@ -341,7 +341,7 @@ static DoctorItem brokerItem(const std::string& program) {
   const std::string path = broker::program(program);
   if (!path.empty()) return {"credential-broker", ItemState::pass, path, {}};
   return {"credential-broker", ItemState::degraded, "caisson-broker is not installed: network.credentials are refused",
-          "Install caisson-broker beside caisson; building it needs OpenSSL 3 (libssl-dev)."};
+          "Install caisson-broker in libexec/caisson or beside caisson; building it needs OpenSSL 3 (libssl-dev)."};
 }
 
 /// "without hostname (kept: EPERM)": what a started sandbox lacks.

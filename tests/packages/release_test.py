@@ -247,6 +247,10 @@ def self_verify_finds_added_programs(install):
     planted.chmod(0o755)
     done = install.caisson("serve", "--socket", "relative/path")
     expect(done.returncode != 0 and "planted" not in done.stdout, f"a program beside caisson was started: {done}")
+    shutil.copy(planted, install.prefix / "bin/caisson-broker")
+    items = json.loads(install.caisson("doctor", "--json").stdout)["items"]
+    broker = next(item for item in items if item["name"] == "credential-broker")
+    expect("/libexec/caisson/" in broker["found"], f"{broker}")
     shutil.copy(planted, install.prefix / "libexec/caisson/caisson-other")
     status, report = install.verify("--key", KEY)
     expect(status == 1 and report["added"] == ["libexec/caisson/caisson-other"], f"{report}")
