@@ -266,6 +266,8 @@ Obstacles readObstacles() {
     if (found.apparmor_label.empty()) found.apparmor_label = readKernelFile("/proc/self/attr/current");
     found.program = launcherPath();
     found.apparmor_profile_file = profileFile(found.program);
+    struct stat link{};
+    found.apparmor_profile_disabled = ::lstat("/etc/apparmor.d/disable/caisson", &link) == 0;
   }
   const std::string status = readKernelFile("/proc/self/status");
   for (const std::string_view line : split(status, '\n')) {

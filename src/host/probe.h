@@ -70,7 +70,8 @@ struct Obstacles {
   std::string apparmor_label;                                         ///< our own, "" without AppArmor
   std::string
       apparmor_profile_file;  ///< caisson's profile: the installed one or the packaged one, "" if neither is there
-  std::string program;        ///< the path of `caisson`, also in a program that it starts
+  bool apparmor_profile_disabled = false;     ///< the installed one, by a link in /etc/apparmor.d/disable
+  std::string program;                        ///< the path of `caisson`, also in a program that it starts
   std::vector<std::string> security_modules;  ///< active ones; empty if not readable
   std::optional<int> seccomp_mode;            ///< our own: 2 means that a filter is installed
   bool no_new_privileges = false;

@@ -55,11 +55,13 @@ ProfileAdvice loadProfile(const Obstacles& obstacles) {
   }
   const std::string hint = "; `caisson doctor` explains more";
   if (obstacles.apparmor_profile_file == kInstalledProfile) {
+    const bool disabled = obstacles.apparmor_profile_disabled;  // apparmor_parser would skip it
+    const std::string enable = disabled ? "sudo rm /etc/apparmor.d/disable/caisson" : "";
     return {
-        "caisson's AppArmor profile, which opens user namespaces for caisson alone, is installed but not in force. "
-        "Load it (it needs AppArmor 4):\n$ " +
-            load,
-        load + hint};
+        std::string("caisson's AppArmor profile, which opens user namespaces for caisson alone, is installed but ") +
+            (disabled ? "disabled. Enable and load it" : "not in force. Load it") + " (it needs AppArmor 4):\n$ " +
+            (disabled ? enable + "\n$ " : "") + load,
+        (disabled ? enable + " && " : "") + load + hint};
   }
   const std::string install =
       "sudo install -m 644 " + obstacles.apparmor_profile_file + " " + std::string(kInstalledProfile);

@@ -61,6 +61,16 @@ TEST(UserNamespaceRefusal, OfUbuntusSysctlLoadsTheInstalledProfile) {
   EXPECT_TRUE(refusalContains(refusal.remedy, "sysctl -w kernel.apparmor_restrict_unprivileged_userns=0"));
 }
 
+TEST(UserNamespaceRefusal, OfAppArmorEnablesADisabledProfile) {
+  Obstacles obstacles = onUbuntu();
+  obstacles.apparmor_profile_file = "/etc/apparmor.d/caisson";
+  obstacles.apparmor_profile_disabled = true;
+  const UserNamespaceRefusal refusal = explained(obstacles, EACCES);
+  EXPECT_TRUE(refusalContains(refusal.remedy, "installed but disabled"));
+  EXPECT_TRUE(refusalContains(refusal.remedy, "$ sudo rm /etc/apparmor.d/disable/caisson\n$ sudo apparmor_parser -r "));
+  EXPECT_TRUE(refusal.hint.starts_with("sudo rm /etc/apparmor.d/disable/caisson && sudo apparmor_parser -r "));
+}
+
 TEST(UserNamespaceRefusal, OfAppArmorInstallsThePackagedProfile) {
   Obstacles obstacles = onUbuntu();
   obstacles.apparmor_profile_file = "/usr/share/caisson/apparmor/caisson";

@@ -222,6 +222,19 @@ def remedy_of_a_run_with_the_installed_profile():
     expect_healthy(RESTRICTED)
 
 
+def remedy_of_a_disabled_profile():
+    remove_profiles()
+    shutil.copy(JOB / "profile", INSTALLED)
+    disabled = INSTALLED.parent / "disable" / INSTALLED.name
+    disabled.parent.mkdir(exist_ok=True)
+    disabled.symlink_to(INSTALLED)
+    try:
+        carry_out(expect_diagnosis(RESTRICTED, "refused by AppArmor", "installed but disabled", f"$ sudo rm {disabled}"))
+        expect_healthy(RESTRICTED)
+    finally:
+        disabled.unlink(missing_ok=True)
+
+
 def package_loads_the_profile():
     remove_profiles()
     shutil.copy(JOB / "profile", INSTALLED)
@@ -415,7 +428,8 @@ def the_sysctl_of_ubuntu_is_diagnosed():
 
 
 CHECKS = (kernel_restricts_by_profile, remedy_without_any_profile_file, remedy_for_a_program_elsewhere,
-          remedy_with_the_packaged_profile, remedy_of_a_run_with_the_installed_profile, package_loads_the_profile, sessions_work,
+          remedy_with_the_packaged_profile, remedy_of_a_run_with_the_installed_profile,
+          remedy_of_a_disabled_profile, package_loads_the_profile, sessions_work,
           mcp_works, serve_works, images_work, programs_started_directly_work, namespaces_without_capabilities_are_explained,
           a_profile_that_keeps_caisson_is_named, stacked_profiles_are_named, a_policy_names_the_profile_of_the_payload,
           sysctl_remedies_work, the_sysctl_of_ubuntu_is_diagnosed)
