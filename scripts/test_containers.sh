@@ -6,7 +6,7 @@ set -eu
 . "$(dirname -- "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || die "container engines are started by root: sudo make test-containers"
 dir=$root/build
-sh "$root/scripts/build.sh" release caisson caisson-mcp caisson-broker
+sh "$root/scripts/build.sh" release caisson caisson-mcp caisson-broker caisson-server
 CAISSON_LOG_FILE=$dir/build.log sh "$root/scripts/install_dependencies.sh" containers
 user=caisson-tester
 if ! id -u "$user" >/dev/null 2>&1; then useradd -m -s /bin/sh "$user"; fi
