@@ -106,9 +106,12 @@ TEST(PathnameSocket, OfTheHostCannotBeReachedAtLevelProcess) {
 /// Services keep sockets below /srv, /opt and /var/lib, which no policy shows.
 TEST(PathnameSocket, OfAServiceCannotBeReachedAtLevelProcess) {
   if (!runsAsRoot()) GTEST_SKIP() << "only root can place a socket there";
-  for (const std::string parent : {"/opt", "/var/lib"}) {
+  int tried = 0;
+  for (const std::string parent : {"/opt", "/srv", "/var/lib"}) {
     std::string directory = parent + "/caisson-test-XXXXXX";
-    ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+    if (::access(parent.c_str(), F_OK) != 0) continue;  // a small system may lack one
+    ASSERT_NE(::mkdtemp(directory.data()), nullptr) << parent;
+    ++tried;
     ::chmod(directory.c_str(), 0755);
     {
       const Listener listener(directory + "/service.sock");
@@ -119,6 +122,7 @@ TEST(PathnameSocket, OfAServiceCannotBeReachedAtLevelProcess) {
     ::unlink((directory + "/service.sock").c_str());
     ::rmdir(directory.c_str());
   }
+  EXPECT_GT(tried, 0) << "this system has none of these directories";
 }
 
 TEST(SystemVMemory, OfTheHostCannotBeAttached) {
