@@ -31,6 +31,7 @@ for ((round = 1; round <= rounds; ++round)); do
   rm -f "$disk"
   truncate -s 512M "$disk"
   mke2fs -q -t ext4 "$disk"
+  : >"$acknowledged" # the loop below may read it before the machine's shell has opened it
   bash "$VM_SOURCE/run.sh" -a "$arch" -k "$kernel" -d "$work/job" -D "$disk" -t 400 'bash /job/crash_write.sh' \
     >"$acknowledged" 2>"$work/log" &
   machine=$!
