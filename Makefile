@@ -110,7 +110,8 @@ test-projects: ## real projects (Vite, Next.js, Python, Rust, Go, CMake, Maven) 
 	@sh scripts/test_projects.sh $(NAMES)
 
 test-stress: ## audited runs and writers killed at any moment, some thousands of them; long histories of sessions
-	@sh scripts/build.sh --tests release && cd build && export CAISSON_STRESS=$${CAISSON_STRESS:-20} CAISSON_TEST_SECONDS=1800 && \
+	@sh scripts/build.sh --tests release && cd build && \
+	  export CAISSON_BIN="$$PWD/caisson" CAISSON_STRESS=$${CAISSON_STRESS:-20} CAISSON_TEST_SECONDS=1800 && \
 	  tests/functional/functional_audit --gtest_filter='*Killing*' && tests/unit_tests --gtest_filter='*Killed*' && \
 	  CAISSON_STRESS=$$((CAISSON_STRESS / 2 + 1)) tests/session/session_promises --gtest_filter='*Model*'
 
