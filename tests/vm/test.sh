@@ -43,6 +43,7 @@ stage() {
   local arch=$1 build=$source_root/build into=$results/.stage-$arch targets=(caisson payload "${programs[@]}") target
   if [ -d "$into" ]; then return; fi
   if [ "$suite" = security ]; then targets+=(caisson-weakened); fi
+  if [ "$suite" = sessions ]; then targets+=(caisson-mcp); fi
   if [ "$suite" = rungs ]; then targets+=(caisson-weakened without); fi
   if [ -n "${CAISSON_VM_PROGRAMS:-}" ]; then # built elsewhere
     mkdir -p "$into/bin"
