@@ -36,7 +36,7 @@ TEST(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
   const std::uint64_t values[] = {0,     1,          2,          040,    0100,   01000, 04000,
                                   06777, 0x10000000, 0x7e020080, 0x5412, 0x541c, ~0ULL};
   for (const std::string profile : {"bash", "strict", "cargo"}) {
-    const Policy& policy = *policy::builtin(profile);
+    const Policy policy = *policy::builtin(profile);
     const Filter plain = programFor(policy, {1, 2});
     const Filter shown = observed(policy, {1, 2});
     std::size_t differences = 0;

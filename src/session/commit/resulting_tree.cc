@@ -60,7 +60,8 @@ std::string ResultingTree::whyHeld(const std::string& path, std::string_view tar
   if (target.starts_with('/')) return kLeadsOut;
   const std::vector<std::string_view> own = policy::splitParts(target, '/');
   std::vector<std::string> at;
-  for (const std::string_view part : policy::splitParts(directoryOf(path), '/')) at.emplace_back(part);
+  const std::string directory = directoryOf(path);  // the parts are views of it
+  for (const std::string_view part : policy::splitParts(directory, '/')) at.emplace_back(part);
   std::deque<std::string> rest(own.begin(), own.end());
   for (int links = 0; !rest.empty();) {
     const std::string part = std::move(rest.front());
