@@ -181,7 +181,7 @@ TEST(Doctor, GivesNoCommandForACgroupThatTheEngineMountsReadOnly) {
   probes.cgroup = goodHost().cgroup;
   probes.cgroup.hierarchies[0].make_child = {EROFS};
   probes.cgroup.hierarchies[0].procs_writable = false;
-  const std::string& remedy = item(judge(probes), "cgroup").remedy;
+  const std::string remedy = item(judge(probes), "cgroup").remedy;
   EXPECT_FALSE(has(remedy, "sudo")) << remedy;
   EXPECT_TRUE(has(remedy, "docker run --memory")) << remedy;
 }
