@@ -8,7 +8,7 @@ export SECONDS_EACH ?= 20
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
 
-test: ## build and run every suite; the last line says how many passed, failed and were skipped
+test: ## build and run the standard suites; the last line says how many passed, failed and were skipped
 	@sh scripts/test.sh release
 
 test-vm: ## the limits on other kernels in emulated machines, as one table (ROWS="6.1,amd64,root,own" for some)

@@ -2,7 +2,8 @@
 """check_layers.py [ROOT]: a folder of src/ includes only itself, folders before it, and public headers.
 
 The order is read from src/CMakeLists.txt, so the build and this check can't disagree. Public headers
-(include/caisson/) include only each other and the standard library: they are all that a user gets.
+(include/caisson/) include only each other and the standard library: they are all that a user gets. The table of
+subfolders in docs/architecture.md lists exactly those of src/.
 """
 import pathlib
 import re
@@ -59,10 +60,37 @@ def check_public_headers(root):
                 yield f"{path.relative_to(root)}:{number}: a public header needs only the standard library, not {name}"
 
 
+def check_subfolder_table(root):
+    """Rows `| `folder`, ... | `subfolder`: text; `subfolder` |` of docs/architecture.md; a folder without a row is flat."""
+    listed, in_table = {}, False
+    for line in (root / "docs/architecture.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if cells == ["folder", "subfolders"]:
+            in_table = True
+        elif not line.startswith("|"):
+            in_table = False
+        elif in_table and len(cells) == 2:
+            for folder in re.findall(r"`(\w+)`", cells[0]):
+                if folder in listed:
+                    yield f"docs/architecture.md: `{folder}` has two rows in the table of subfolders"
+                listed[folder] = set(re.findall(r"(?:^|; )`(\w+)`", cells[1]))
+    if not listed:
+        yield "docs/architecture.md has no table of subfolders"
+    for folder in sorted(path for path in (root / "src").iterdir() if path.is_dir()):
+        present = {path.name for path in folder.iterdir() if path.is_dir()}
+        table = listed.pop(folder.name, set())
+        for name in sorted(present - table):
+            yield f"docs/architecture.md: the table of subfolders lacks `{name}` of src/{folder.name}"
+        for name in sorted(table - present):
+            yield f"docs/architecture.md: src/{folder.name}/{name} does not exist"
+    for folder in sorted(listed):
+        yield f"docs/architecture.md: src/{folder} does not exist"
+
+
 def main():
     root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).resolve().parent.parent)
     order = layer_order(root)
-    problems = list(check_layer_files(root, order)) + list(check_public_headers(root))
+    problems = [*check_layer_files(root, order), *check_public_headers(root), *check_subfolder_table(root)]
     for problem in problems:
         print(problem, file=sys.stderr)
     if not problems:

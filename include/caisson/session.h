@@ -277,11 +277,12 @@ struct CommitRequest {
 
 /// One change of a commit.
 struct ManifestEntry : Change {
-  std::uint32_t mode = 0;          ///< permission bits; 0 for links and deletions
-  std::string sha256;              ///< of a regular file's content, 64 hexadecimal digits
-  std::string target;              ///< of a link
-  bool held_unless_named = false;  ///< it is only committed because the request names it
-  bool merged = false;             ///< the content is a merge of the session's and the real file's
+  std::uint32_t mode = 0;           ///< permission bits; 0 for links and deletions
+  std::string sha256;               ///< of a regular file's content, 64 hexadecimal digits
+  std::string target;               ///< of a link
+  bool held_unless_named = false;   ///< it is only committed because the request names it
+  bool merged = false;              ///< the content is a merge of the session's and the real file's
+  bool replaces_directory = false;  ///< a file or link in the place of a real directory, which goes with all it holds
 };
 
 struct NotCommitted {

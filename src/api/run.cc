@@ -21,7 +21,7 @@
 #include "supervise/run_record.h"
 #include "supervise/sandbox_id.h"
 #include "supervise/streams/handed_streams.h"
-#include "supervise/supervisor.h"
+#include "supervise/supervise.h"
 #include "supervise/workspace/changes.h"
 
 namespace caisson {

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kFile = "approvals.json";
 constexpr std::uint64_t kMaxBytes = 1 << 20;
-constexpr std::size_t kMost = 1000;
+constexpr std::size_t kMaxApprovals = 1000;
 constexpr std::int64_t kFormatVersion = 1;
 /// How long a used approval can be given back.
 constexpr std::int64_t kGiveBackSeconds = 60;
@@ -44,6 +44,7 @@ Result<Approval> fromNode(const policy::Node& node) {
   approval.what = textOf(node, "what");
   approval.session = textOf(node, "session");
   approval.by = textOf(node, "by");
+  approval.place = textOf(node, "place");
   approval.given = numberOf(node, "given");
   approval.expires = numberOf(node, "expires");
   const std::string scope = textOf(node, "scope");
@@ -54,7 +55,7 @@ Result<Approval> fromNode(const policy::Node& node) {
     known = true;
   }
   if (!known || approval.id.empty() || !checkWhat(approval.what))
-    return fail(damaged("an approval in it makes no sense"));
+    return fail(damaged("damaged: an entry has invalid fields"));
   return approval;
 }
 
@@ -63,6 +64,7 @@ audit::Fields fieldsOf(const Approval& approval) {
   fields.text("id", approval.id).text("what", approval.what).text("scope", name(approval.scope));
   fields.text("session", approval.session).number("given", approval.given).number("expires", approval.expires);
   fields.text("by", approval.by);
+  if (!approval.place.empty()) fields.text("place", approval.place);
   return fields;
 }
 
@@ -189,7 +191,7 @@ Result<Approval> Store::grant(Approval approval, std::int64_t now) {
   if ((approval.scope == Scope::session) == approval.session.empty()) {
     return fail(plainError(Stage::usage, "approve", approval.what, "a session is named exactly when the scope is one"));
   }
-  const std::int64_t most = now + (approval.scope == Scope::timed ? kLongest : kLongestUnused);
+  const std::int64_t most = now + (approval.scope == Scope::timed ? kMaxValidSeconds : kMaxUnused);
   if (approval.scope != Scope::timed && approval.expires == 0) approval.expires = most;
   if (approval.expires <= now || approval.expires > most) {
     return fail(plainError(Stage::usage, "approve", approval.what, "the time is over already, or longer than a year"));
@@ -202,7 +204,7 @@ Result<Approval> Store::grant(Approval approval, std::int64_t now) {
   if (!held) return fail(held.error());
   auto content = read(now);
   if (!content) return fail(content.error());
-  if (content->approvals.size() >= kMost) {
+  if (content->approvals.size() >= kMaxApprovals) {
     return fail(plainError(Stage::state, "approve", approval.what, "a thousand approvals are in force already",
                            "revoke some: caisson approvals list"));
   }

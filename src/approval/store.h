@@ -36,6 +36,7 @@ struct Approval {
   std::int64_t given = 0;    ///< seconds since 1970; set by grant()
   std::int64_t expires = 0;  ///< seconds since 1970; 0: grant() sets it, but a timed one must name its end
   std::string by;            ///< where the owner answered: "terminal", "elicitation", "console"
+  std::string place;         ///< of a project's policy: the digest of the file's path; empty in older records
 };
 
 /// What useAll() looks for.
@@ -45,9 +46,9 @@ struct Claim {
 };
 
 /// Maximum age at which an approval for once, or for a session, can be redeemed.
-inline constexpr std::int64_t kLongestUnused = 24L * 3600;
+inline constexpr std::int64_t kMaxUnused = 24L * 3600;
 /// Maximum time that a timed approval may be given for.
-inline constexpr std::int64_t kLongest = 365L * 24 * 3600;
+inline constexpr std::int64_t kMaxValidSeconds = 365L * 24 * 3600;
 
 /// Records in the audit log an answer that applies to one run and is not stored. On error the answer must not be used.
 /// `by` as in Approval.

@@ -117,7 +117,7 @@ TEST_F(ApprovalStore, OneForATimeExpires) {
   EXPECT_FALSE(*store.redeem("net:host", "", kNow + 60));
   EXPECT_FALSE(*store.redeem("net:host", "", kNow - 1));  // after the clock was set back
   EXPECT_FALSE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow}, kNow));
-  EXPECT_FALSE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow + kLongest + 1}, kNow));
+  EXPECT_FALSE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow + kMaxValidSeconds + 1}, kNow));
 }
 
 TEST_F(ApprovalStore, OneForASessionHoldsThereOnly) {

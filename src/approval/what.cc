@@ -67,7 +67,7 @@ bool isSubject(std::string_view kind, std::string_view subject) {
   if (kind == "host") return isHost(subject);
   if (kind == "path" || kind == "commit") return !policy::findFlaw(policy::Syntax::shown_path, subject);
   if (kind == "project") return isDigest(subject);
-  return (kind == "tool" || kind == "policy") && isWord(subject);
+  return (kind == "tool" || kind == "policy" || kind == "profile") && isWord(subject);
 }
 
 }  // namespace
@@ -81,10 +81,8 @@ Result<void> checkWhat(std::string_view what) {
   }
   std::string shown;
   for (const char c : what.substr(0, 80)) shown += c > 0x20 && c < 0x7F ? c : '?';
-  return fail(plainError(
-      Stage::usage, "approve", shown, "not something that can be approved",
-      "expected level:none, level:process, tier:landlock, weaker:RUNG, net:host, net:proxy, audit:off, "
-      "user:root, image:REF, host:NAME[:PORT], path:/PATH, commit:/PATH, tool:NAME, project:SHA256 or policy:WORD"));
+  return fail(plainError(Stage::usage, "approve", shown, "not something that can be approved",
+                         "name one of " + std::string(kApprovable)));
 }
 
 std::string meaning(std::string_view what) {
@@ -103,6 +101,7 @@ std::string meaning(std::string_view what) {
   if (what == "net:proxy") return "the command reaches the hosts its policy names, through the egress filter";
   if (what == "user:root") return "the command is root inside its sandbox, and can install packages there";
   if (kind == "image") return "the command runs programs of the image " + subject + " instead of this computer's";
+  if (kind == "profile") return "a model may make sandboxes with the profile " + subject + " instead of your default";
   if (kind == "host") return "the command can send anything it sees to " + subject;
   if (kind == "path") return "the command can read " + subject;
   if (kind == "commit")
@@ -110,7 +109,7 @@ std::string meaning(std::string_view what) {
   if (kind == "tool")
     return "the tool " + subject + " may do what its declaration asks for: a shell below level full, or network";
   if (kind == "project") return "a policy file of a repository decides what its commands may do";
-  return "the policy asks for an owner's word on \"" + subject + "\"";
+  return "the policy requires an approval of \"" + subject + "\"";
 }
 
 std::vector<std::string> loweredProtection(const policy::Policy& policy) {

@@ -7,6 +7,7 @@
 //   audit:off                   a policy file switches the audit log off
 //   user:root                   root inside the sandbox, chosen by a model
 //   image:debian:12             one image as the root of sandboxes
+//   profile:dev                 a profile that allows more than the owner's default, chosen by a model
 //   net:host   net:proxy        the host's network; the egress filter instead of no network
 //   host:example.org:443        one host (pattern), with a port or without
 //   path:/srv/data              one host path
@@ -30,6 +31,12 @@ struct Policy;
 }
 
 namespace caisson::approval {
+
+/// All of the above, for help texts and errors.
+inline constexpr std::string_view kApprovable =
+    "level:none, level:process, tier:landlock, weaker:RUNG, net:host, net:proxy, audit:off, user:root, image:REF, "
+    "profile:NAME, "
+    "host:NAME[:PORT], path:/PATH, commit:/PATH, tool:NAME, project:SHA256 or policy:WORD";
 
 /// Succeeds if `what` is one of the above and well formed; the error lists what can be approved.
 Result<void> checkWhat(std::string_view what);

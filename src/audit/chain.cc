@@ -14,7 +14,7 @@ constexpr std::string_view kEnd = "\"}\n";
 constexpr std::string_view kStart = "{\"seq\":";
 static_assert(kBeforeHash.size() + kBeforeMac.size() + kEnd.size() + 2 * kHashText == kSealBytes);
 
-constexpr std::size_t kLongestName = 256;
+constexpr std::size_t kMaxName = 256;
 
 // Fixed-length messages with a secret prefix and a distinct first byte, so length extension does not apply.
 constexpr std::uint8_t kMacLabel = 1;
@@ -39,7 +39,7 @@ void appendBody(std::string& out, std::uint64_t seq, const Event& event, std::in
   out += "\",\"severity\":\"";
   out += name(event.severity);
   out += "\",\"sandbox\":";
-  appendJsonString(out, event.sandbox.substr(0, kLongestName));
+  appendJsonString(out, event.sandbox.substr(0, kMaxName));
   out += ",\"pid\":";
   out += std::to_string(pid);
   out += ",\"data\":";
@@ -55,7 +55,7 @@ void appendLine(std::string& out, Link& link, const Event& event, std::int64_t t
   const std::size_t start = out.size();
   std::string data = event.fields.json();
   // An oversized event loses its details, but is still recorded.
-  if (data.size() + 1024 > kLongestLine) data = Fields().number("oversize_bytes", data.size()).json();
+  if (data.size() + 1024 > kMaxLine) data = Fields().number("oversize_bytes", data.size()).json();
   appendBody(out, link.seq + 1, event, time_ns, pid, data);
   const Digest hash = hashOf(link.hash, std::string_view(out).substr(start));
   const Digest mac = macOf(link.key, hash);
@@ -67,8 +67,8 @@ void appendLine(std::string& out, Link& link, const Event& event, std::int64_t t
   link = {link.seq + 1, hash, nextKey(link.key)};
 }
 
-bool takeApart(std::string_view line, SealedLine& sealed) {
-  if (line.size() <= kSealBytes || line.size() > kLongestLine + 1 || !line.starts_with(kStart)) return false;
+bool splitLine(std::string_view line, SealedLine& sealed) {
+  if (line.size() <= kSealBytes || line.size() > kMaxLine + 1 || !line.starts_with(kStart)) return false;
   sealed.body = line.substr(0, line.size() - kSealBytes);
   std::string_view seal = line.substr(sealed.body.size());
   if (!seal.starts_with(kBeforeHash) || !seal.ends_with(kEnd)) return false;
@@ -84,7 +84,7 @@ bool hashFollows(const SealedLine& line, const Digest& previous) { return hashOf
 
 bool follows(std::string_view line, Link& link) {
   SealedLine sealed;
-  if (!takeApart(line, sealed) || seqOf(sealed.body) != link.seq + 1) return false;
+  if (!splitLine(line, sealed) || seqOf(sealed.body) != link.seq + 1) return false;
   if (!hashFollows(sealed, link.hash) || macOf(link.key, sealed.hash) != sealed.mac) return false;
   link = {link.seq + 1, sealed.hash, nextKey(link.key)};
   return true;

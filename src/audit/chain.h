@@ -27,7 +27,7 @@ inline constexpr std::size_t kHashText = 64;
 /// `,"hash":"` H `","mac":"` M `"}` and the line end.
 inline constexpr std::size_t kSealBytes = 9 + kHashText + 9 + kHashText + 3;
 /// The writer never exceeds this length, and the reader rejects longer lines.
-inline constexpr std::size_t kLongestLine = 64 * 1024;
+inline constexpr std::size_t kMaxLine = 64 * 1024;
 
 /// The key for the line after the one sealed with `key`. One-way: an earlier key cannot be computed from a later one.
 Digest nextKey(const Digest& key);
@@ -45,7 +45,7 @@ struct SealedLine {
 };
 
 /// `line` includes its line end. False if it does not have the format of appendLine.
-bool takeApart(std::string_view line, SealedLine& sealed);
+bool splitLine(std::string_view line, SealedLine& sealed);
 
 /// Whether the line's hash follows from `previous`.
 bool hashFollows(const SealedLine& line, const Digest& previous);

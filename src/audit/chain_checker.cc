@@ -93,7 +93,7 @@ void ChainChecker::line(std::string_view text) {
   ++line_;
   ++report_.lines;
   SealedLine sealed;
-  if (!takeApart(text, sealed)) {
+  if (!splitLine(text, sealed)) {
     report("not a line of the log: it was damaged, or not written by caisson");
     linked_ = false;
     return;

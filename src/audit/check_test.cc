@@ -143,7 +143,7 @@ TEST_F(AuditCheck, FindsARewrittenChain) {
   CONFORMS("R-AUDIT-10");
   auto all = lines();
   SealedLine before;
-  ASSERT_TRUE(takeApart(all[3], before));
+  ASSERT_TRUE(splitLine(all[3], before));
   Link forged{4, before.hash, Digest{}};
   std::string text;
   for (int i = 0; i < 7; ++i)

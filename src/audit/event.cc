@@ -55,11 +55,11 @@ Fields& Fields::raw(std::string_view key, std::string_view json) {
 
 Fields& Fields::text(std::string_view key, std::string_view value) {
   std::string quoted;
-  if (value.size() <= kLongestValue) {
+  if (value.size() <= kMaxValue) {
     appendJsonString(quoted, value);
   } else {
-    appendJsonString(quoted, std::string(value.substr(0, kLongestValue)) + "... (" +
-                                 std::to_string(value.size() - kLongestValue) + " bytes more)");
+    appendJsonString(quoted, std::string(value.substr(0, kMaxValue)) + "... (" +
+                                 std::to_string(value.size() - kMaxValue) + " bytes more)");
   }
   return raw(key, quoted);
 }

@@ -67,12 +67,12 @@ std::optional<Severity> severityNamed(std::string_view name);
 std::optional<EventType> eventNamed(std::string_view name);
 std::string eventNames();  ///< all of them, separated by blanks
 
-/// The details of an event: a flat JSON object, in insertion order. Texts longer than kLongestValue bytes are truncated
+/// The details of an event: a flat JSON object, in insertion order. Texts longer than kMaxValue bytes are truncated
 /// and marked.
 ///   Fields().text("program", path).number("pid", pid)
 class Fields {
  public:
-  static constexpr std::size_t kLongestValue = 4096;
+  static constexpr std::size_t kMaxValue = 4096;
 
   /// Adds a member; the functions return *this.
   Fields& text(std::string_view key, std::string_view value);

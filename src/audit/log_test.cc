@@ -15,9 +15,11 @@
 #include <nlohmann/json.hpp>
 
 #include "audit/check.h"
+#include "audit/syncer.h"
 #include "support/conforms.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
+#include "sys/fd.h"
 
 namespace caisson::audit {
 namespace {
@@ -235,7 +237,7 @@ TEST_F(AuditLog, NeverTakesOverALineWithoutTheKey) {
   write(log, 1);
   const auto lines = linesOf(readFile(file(1)));
   SealedLine last;
-  ASSERT_TRUE(takeApart(lines.back(), last));
+  ASSERT_TRUE(splitLine(lines.back(), last));
   Link forged{2, last.hash, {}};
   std::string line;
   appendLine(line, forged, {EventType::lifecycle, Severity::info, "forged", {}}, 0, 1);
@@ -443,6 +445,33 @@ TEST_F(AuditLog, AProcessOfItsOwnBringsItToTheDiskWithinASecond) {
   ::close(sync);
   int status = 0;
   EXPECT_EQ(::waitpid(-1, &status, WNOHANG), -1) << "it must not be our child";
+}
+
+/// A lock that the caller releases is free at once: the syncer has no copy of it, not even for the time that closing
+/// thousands of descriptors takes.
+TEST_F(AuditLog, SyncerHoldsNoLockOfItsStarter) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit most = before;
+  most.rlim_cur = std::min<rlim_t>(before.rlim_max, 20'000);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &most), 0);
+  Log log = opened();
+  write(log, 1);
+  const sys::Fd directory(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const sys::Fd sync(::open((path_ + "/sync").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  std::vector<sys::Fd> many;
+  while (many.size() + 100 < most.rlim_cur) many.emplace_back(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::string path = path_ + "/lock of the starter";
+  const sys::Fd other(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  for (int round = 0; round < 20; ++round) {
+    sys::Fd held(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+    ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
+    ASSERT_TRUE(startSyncer(directory.get(), sync.get()));
+    held.reset();
+    ASSERT_EQ(::flock(other.get(), LOCK_EX | LOCK_NB), 0);
+    ::flock(other.get(), LOCK_UN);
+  }
+  EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
 /// The kernel releases the lock of a killed holder, so that it blocks no other writer.

@@ -19,8 +19,8 @@ namespace {
 
 constexpr const char* kDirectory = "quarantine";
 constexpr std::string_view kEnding = ".json";
-constexpr std::size_t kLongestKey = 256;
-constexpr std::uint64_t kLongestFile = 64 * 1024;
+constexpr std::size_t kMaxKey = 256;
+constexpr std::uint64_t kMaxFile = 64 * 1024;
 
 constexpr std::array<std::string_view, 18> kInterpreters = {"sh",  "bash",   "dash", "ash",  "zsh",  "ksh",
                                                             "csh", "fish",   "env",  "perl", "ruby", "node",
@@ -33,9 +33,9 @@ Result<void> checkKey(const std::string& key) {
   const auto refuse = [&](std::string_view reason) {
     return fail(plainError(Stage::usage, "quarantine", key, reason, "name a tool, or a whole command after `--`"));
   };
-  if (key.empty() || key.size() > kLongestKey) return refuse("a tool's name has 1 to 256 letters");
+  if (key.empty() || key.size() > kMaxKey) return refuse("quarantine key is empty or longer than 256 bytes");
   if (std::ranges::any_of(key, [](char letter) { return static_cast<unsigned char>(letter) < 0x20; })) {
-    return refuse("a tool's name has no control characters");
+    return refuse("quarantine key has control characters");
   }
   if (isInterpreterName(key)) return refuse("this is an interpreter: everything that uses it would stop");
   return {};
@@ -57,7 +57,7 @@ Result<std::optional<sys::RootDir>> openStore(bool make) {
 }
 
 Result<Quarantined> readEntry(const sys::RootDir& root, const std::string& file) {
-  const auto text = root.readFile(file, kLongestFile);
+  const auto text = root.readFile(file, kMaxFile);
   if (!text) return fail(text.error());
   const auto object = JsonValue::parse(*text);
   Quarantined what;
@@ -119,7 +119,7 @@ Result<void> quarantine(Quarantined what) {
   json.key("sandbox").string(what.sandbox).key("preview").string(what.preview);
   json.key("since").string(what.since.empty() ? now() : what.since).end();
   const std::string text = json.text() + "\n";
-  if (text.size() > kLongestFile) {
+  if (text.size() > kMaxFile) {
     return fail(plainError(Stage::usage, "quarantine", what.key, "the reason is too long", "shorten it"));
   }
   return (**root).writeFileAtomic(fileFor(what.key), text, 0600);

@@ -49,7 +49,7 @@ std::vector<std::uint32_t> numbersOf(int directory, std::uint32_t (*number_of)(s
 
 std::optional<Entry> parseEntry(std::string_view line) {
   SealedLine sealed;
-  if (!takeApart(line, sealed)) return std::nullopt;
+  if (!splitLine(line, sealed)) return std::nullopt;
   const auto object = JsonValue::parse(line);
   if (!object) return std::nullopt;
   Entry entry;
@@ -72,7 +72,7 @@ void LineCutter::add(std::string_view text, const std::function<void(std::string
     const std::string_view piece = text.substr(0, end == std::string_view::npos ? text.size() : end + 1);
     text.remove_prefix(piece.size());
     const bool complete = end != std::string_view::npos;
-    if (skipping_ || rest_.size() + piece.size() > kLongestLine + 1) {
+    if (skipping_ || rest_.size() + piece.size() > kMaxLine + 1) {
       if (!skipping_) ++dropped_;
       skipping_ = !complete;
       rest_.clear();

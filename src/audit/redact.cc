@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/shell_quote.h"
 #include "base/text.h"
 #include "base/utf8.h"
 
@@ -133,12 +134,8 @@ struct Scanner {
   }
 };
 
-std::string shellWord(const std::string& word) {
-  const bool plain = !word.empty() && std::all_of(word.begin(), word.end(), [](char letter) {
-    return isTokenLetter(letter) || std::string_view("[]:,@%~^").find(letter) != std::string_view::npos;
-  });
-  return plain ? word : "'" + word + "'";
-}
+/// Previews are only displayed: marks such as [redacted] and revisions such as HEAD~1 stay readable.
+constexpr std::string_view kPlainInPreview = "[]~^";
 
 std::string cutTo(std::string_view text, std::size_t characters) {
   std::size_t bytes = 0;
@@ -174,9 +171,9 @@ std::string redactedPreview(std::span<const std::string> command, std::size_t ch
     if (!line.empty()) line += ' ';
     // `curl -u name:password`: keep the name.
     if (user_next && argument.find(':') != std::string::npos) {
-      line += argument.substr(0, argument.find(':') + 1) + std::string(kRedacted);
+      line += shellQuoted(argument.substr(0, argument.find(':') + 1) + std::string(kRedacted), kPlainInPreview);
     } else {
-      line += shellWord(redactArgument(argument, secret_next));
+      line += shellQuoted(redactArgument(argument, secret_next), kPlainInPreview);
     }
     secret_next = isSecretFlag(argument);
     user_next = argument == "-u" || argument == "--user";

@@ -151,14 +151,12 @@ void syncUntilQuiet() {
   }
 }
 
-[[noreturn]] void runSyncer(int directory, int sync_lock) {
+[[noreturn]] void runSyncer() {
   detach();
-  if (keepOnly(directory, sync_lock)) {
-    forgetArguments();  // after keepOnly: it needs free descriptors
-    raw(SYS_prctl, PR_SET_NAME, kTitle.data(), 0, 0, 0);
-    syncUntilQuiet();
-    raw(SYS_close, kSyncLock);  // before the exit releases the head's lock
-  }
+  forgetArguments();
+  raw(SYS_prctl, PR_SET_NAME, kTitle.data(), 0, 0, 0);
+  syncUntilQuiet();
+  raw(SYS_close, kSyncLock);  // before the exit releases the head's lock
   for (;;) raw(SYS_exit_group, 0);
 }
 
@@ -170,8 +168,9 @@ bool startSyncer(int directory, int sync_lock) {
   const long middle = raw(SYS_clone, 0, 0, 0, 0, 0);
   if (middle < 0) return false;
   if (middle == 0) {
-    const long child = raw(SYS_clone, 17 /* SIGCHLD */, 0, 0, 0, 0);
-    if (child == 0) runSyncer(directory, sync_lock);
+    // Here, while the caller waits: a lock of the caller that lived on in a copy would seem held after its release.
+    const long child = keepOnly(directory, sync_lock) ? raw(SYS_clone, 17 /* SIGCHLD */, 0, 0, 0, 0) : -1;
+    if (child == 0) runSyncer();
     for (;;) raw(SYS_exit_group, child < 0 ? 1 : 0);
   }
   int status = 0;

@@ -2,7 +2,7 @@
 // line.
 //
 //   auto value = parseJson(line, {});
-//   if (!value) complain(value.error());
+//   if (!value) printError(value.error());
 //   const std::string name = textAt(*value, "name").value_or("");
 //
 // Nothing here throws: accessors return "missing" for a missing member and for one of another type.

@@ -99,11 +99,11 @@ inline constexpr std::string_view kElsewhere[] = {
     "vserver",
 };
 
-inline constexpr std::size_t kMost = std::size(kFromHeaders) + std::size(kNewer);
+inline constexpr std::size_t kMaxCalls = std::size(kFromHeaders) + std::size(kNewer);
 
 struct Tables {
-  std::array<Entry, kMost> by_name{};
-  std::array<Entry, kMost> by_number{};
+  std::array<Entry, kMaxCalls> by_name{};
+  std::array<Entry, kMaxCalls> by_number{};
   std::size_t count = 0;  ///< of the valid entries at the start of both arrays
 };
 

@@ -126,6 +126,7 @@ void Exchange::sendRequest(const http::RequestHead& head) {
   request_body_ = http::BodyFramer(head.body);
   response_due_ = true;
   response_head_done_ = false;
+  interim_ = {};
   head_request_ = head.method == "HEAD";
   websocket_ = head.websocket;
   keep_alive_ = head.keep_alive;
@@ -170,6 +171,10 @@ bool Exchange::forwardResponseHead() {
   const bool switching = head.code == 101;
   if (head.status == http::Status::bad || (switching && (!websocket_ || !request_body_.done()))) {
     answer(502, "Bad Gateway", "caisson: the answer of " + target_.host.text() + " is malformed\n");
+    return false;
+  }
+  if (head.code / 100 == 1 && !switching && !interim_.add(head.used)) {
+    answer(502, "Bad Gateway", "caisson: " + target_.host.text() + " sent too many interim answers\n");
     return false;
   }
   to_client_ += withoutSecrets(std::string_view(from_upstream_).substr(0, head.used));

@@ -102,6 +102,7 @@ class Exchange {
   bool response_due_ = false, response_head_done_ = false;   ///< request sent; final response head forwarded
   bool head_request_ = false, websocket_ = false, keep_alive_ = true;  ///< of the current request
   egress::http::BodyFramer request_body_, response_body_;
+  egress::http::InterimCount interim_;  ///< responses to the current request
   std::vector<Event> events_;
 };
 

@@ -40,6 +40,30 @@ TEST(Exchange, SetsTheField) {
   EXPECT_FALSE(exchange.finished());
 }
 
+TEST(Exchange, TooManyInterimAnswersGet502) {
+  std::string heads;
+  for (int i = 0; i < 32; ++i) heads += "HTTP/1.1 103 Early Hints\r\n\r\n";
+  Exchange exchange = make();
+  for (int request = 0; request < 2; ++request) {  // counted for each request
+    exchange.fromClient(kGet);
+    exchange.fromUpstream(heads + kFine);
+    EXPECT_EQ(exchange.toClient(), heads + kFine);
+    exchange.toClient().clear();
+  }
+  exchange.fromClient(kGet);
+  exchange.fromUpstream(heads + "HTTP/1.1 100 \r\n\r\n" + kFine);
+  EXPECT_TRUE(has(exchange.toClient(), "HTTP/1.1 502"));
+  EXPECT_EQ(count(exchange.toClient(), "HTTP/1.1 1"), 32U);
+  EXPECT_TRUE(exchange.finished());
+  Exchange large = make();  // also by their size
+  large.fromClient(kGet);
+  const std::string long_head = "HTTP/1.1 103 Early Hints\r\nLink: " + std::string(30000, 'x') + "\r\n\r\n";
+  large.fromUpstream(long_head + long_head);
+  EXPECT_FALSE(has(large.toClient(), "HTTP/1.1 502"));
+  large.fromUpstream(long_head);
+  EXPECT_TRUE(has(large.toClient(), "HTTP/1.1 502"));
+}
+
 /// The host must be authenticated first, whatever the client has sent.
 TEST(Exchange, NothingGoesOutBeforeTheHostIsProved) {
   Exchange exchange = make(false);

@@ -20,8 +20,8 @@ bool wouldBlock(SSL* tls, int result) {
 
 }  // namespace
 
-void Broker::say(const egress::BrokerWord& word) const {
-  const std::string packet = encode(word);
+void Broker::sendReport(const egress::BrokerReport& report) const {
+  const std::string packet = encode(report);
   ::send(egress_.get(), packet.data(), packet.size(), MSG_NOSIGNAL);
 }
 
@@ -63,7 +63,7 @@ void Relay::progress() {
     bool moved = false;
     if (client_ready_ && exchange_.wantsClient()) moved = read(client_.get(), true);
     if (upstream_ready_ && exchange_.wantsUpstream()) moved = read(upstream_.get(), false) || moved;
-    tell();
+    reportEvents();
     if (exchange_.broken()) return close(false);
     if (upstream_ready_) moved = write(upstream_.get(), exchange_.toUpstream()) || moved;
     if (client_ready_) moved = write(client_.get(), exchange_.toClient()) || moved;
@@ -81,8 +81,8 @@ bool Relay::shakeHands() {
     client_ready_ = result == 1;
     if (!client_ready_ && !wouldBlock(client_.get(), result)) {
       ERR_clear_error();
-      broker_.say({false, host_.target.text(), "tls",
-                   "the program did not accept the broker's certificate, or speaks no HTTP/1.1"});
+      broker_.sendReport({false, host_.target.text(), "tls",
+                          "the program did not accept the broker's certificate, or speaks no HTTP/1.1"});
       close(false);
       return false;
     }
@@ -114,7 +114,7 @@ void Relay::hostFailed() {
     reason += text == nullptr ? "the connection ended" : text;
   }
   ERR_clear_error();
-  broker_.say({false, host_.target.text(), "tls", reason});
+  broker_.sendReport({false, host_.target.text(), "tls", reason});
   exchange_.hostFailed(reason);
 }
 
@@ -153,16 +153,16 @@ bool Relay::write(SSL* tls, std::string& bytes) {
   return true;
 }
 
-void Relay::tell() {
+void Relay::reportEvents() {
   for (Exchange::Event& event : exchange_.takeEvents()) {
-    broker_.say({event.used, host_.target.text(), "http", std::move(event.text)});
+    broker_.sendReport({event.used, host_.target.text(), "http", std::move(event.text)});
   }
 }
 
 void Relay::close(bool politely) {
   if (closed_) return;
   closed_ = true;
-  tell();
+  reportEvents();
   if (politely) SSL_shutdown(client_.get());
   ERR_clear_error();
   for (sys::Fd* fd : {&client_fd_, &upstream_fd_}) {

@@ -6,7 +6,7 @@
 
 #include "broker/authority.h"
 #include "broker/exchange.h"
-#include "egress/broker_words.h"
+#include "egress/broker_messages.h"
 #include "egress/loop.h"
 #include "sys/fd.h"
 
@@ -46,7 +46,7 @@ class Relay final : public egress::Watcher {
   /// The host's handshake failed: reports the reason and passes it on to the exchange.
   void hostFailed();
   /// Reports the exchange's events to the egress process.
-  void tell();
+  void reportEvents();
   /// Reports the last events and closes both sockets. `politely`: with a TLS close message to the client.
   void close(bool politely);
 
@@ -65,7 +65,7 @@ class Broker {
   egress::Loop loop;
 
   /// Sends a report to the egress process; blocks while its socket is full.
-  void say(const egress::BrokerWord& word) const;
+  void sendReport(const egress::BrokerReport& report) const;
   /// Runs `relay` again in the next turn, since it used up its share of this one.
   void again(Relay* relay) { unfinished_.push_back(relay); }
   /// A relay has closed: it is removed after the current turn.

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "egress/broker_words.h"
+#include "egress/broker_messages.h"
 
 namespace caisson::broker {
 namespace {
@@ -56,11 +56,11 @@ TEST(BrokerSettings, MessagesAreCounted) {
 
 TEST(BrokerWords, SurviveTheWay) {
   EXPECT_EQ(egress::decodeHandOver(egress::encodeHandOver("api.example.org:443")), "api.example.org:443");
-  const auto word = egress::decodeBrokerWord(egress::encode(egress::BrokerWord{true, "a:443", "http", "api"}));
-  ASSERT_TRUE(word);
-  EXPECT_TRUE(word->used);
-  EXPECT_EQ(word->text, "api");
-  EXPECT_FALSE(egress::decodeBrokerWord("nonsense"));
+  const auto report = egress::decodeBrokerReport(egress::encode(egress::BrokerReport{true, "a:443", "http", "api"}));
+  ASSERT_TRUE(report);
+  EXPECT_TRUE(report->used);
+  EXPECT_EQ(report->text, "api");
+  EXPECT_FALSE(egress::decodeBrokerReport("nonsense"));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ Result<std::vector<std::string>> namedApprovals(const Arguments& arguments) {
   return approvals;
 }
 
-Result<std::string> ownersWord(const Arguments& arguments, const std::string& what, std::string_view question) {
+Result<std::string> obtainApproval(const Arguments& arguments, const std::string& what, std::string_view question) {
   const auto named = namedApprovals(arguments);
   if (!named) return fail(named.error());
   const bool by_name = std::ranges::find(*named, what) != named->end();

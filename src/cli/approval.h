@@ -28,7 +28,7 @@ Result<std::vector<std::string>> namedApprovals(const Arguments& arguments);
 /// Obtains an owner's approval: with `--approve` on a terminal it is given, with `--approve` and no terminal a stored
 /// one is redeemed, without the flag the owner is prompted with `question`. Returns how it was given, which the caller
 /// stores, or an error.
-Result<std::string> ownersWord(const Arguments& arguments, const std::string& what, std::string_view question);
+Result<std::string> obtainApproval(const Arguments& arguments, const std::string& what, std::string_view question);
 
 /// Prompts on the controlling terminal and waits for a line. True for `y`, `Y` or `yes`; false without a terminal.
 bool askOwner(std::string_view question);

@@ -50,12 +50,12 @@ int becomeProgram(const std::string& program, const std::vector<std::string>& li
   for (const std::string& arg : line) args.push_back(arg.c_str());
   args.push_back(nullptr);
   ::execv(program.c_str(), const_cast<char* const*>(args.data()));
-  return complain(sysError(Stage::usage, "execv", program, errno, hint));
+  return printError(sysError(Stage::usage, "execv", program, errno, hint));
 }
 
 int becomeCompanion(std::string_view name, const Verb& verb, const Arguments& arguments) {
   const fs::path own = ownProgram();
-  if (own.empty()) return complain(usageError(verb.path, "can't find out where caisson is", "is /proc mounted?"));
+  if (own.empty()) return printError(usageError(verb.path, "can't find out where caisson is", "is /proc mounted?"));
   std::vector<std::string> line{own.string()};
   for (const std::string_view part :
        {verb.path.substr(0, verb.path.find(' ')), verb.path.substr(std::min(verb.path.find(' '), verb.path.size()))})

@@ -219,9 +219,9 @@ std::string hookHostNames() {
 
 int listSessions() {
   auto store = openSessions();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const auto infos = store->list();
-  if (!infos) return complain(infos.error());
+  if (!infos) return printError(infos.error());
   std::string text;
   for (const SessionInfo& info : *infos) text += (info.name.empty() ? info.id : info.name + "\n" + info.id) + "\n";
   return print(text);
@@ -233,7 +233,7 @@ int perform(const Arguments& arguments) {
   if (shell == "zsh") return print(zshCompletion(allVerbs()));
   if (shell == "fish") return print(fishCompletion(allVerbs()));
   if (shell == "sessions") return listSessions();
-  return complain(usageError(shell, "expected bash, zsh, fish or sessions"));
+  return printError(usageError(shell, "expected bash, zsh, fish or sessions"));
 }
 
 }  // namespace

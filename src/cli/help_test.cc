@@ -39,6 +39,20 @@ TEST(Help, ListsEveryVerbThatIsNotHiddenAndNoOther) {
   }
 }
 
+TEST(Help, OfSessionsHasNothingThatSessionsRefuse) {
+  for (const Verb* verb : everyVerb()) {
+    const bool session = verb->path == "session create" || verb->path == "mcp" || verb->path == "agent run" ||
+                         verb->path == "agent exec" || verb->path == "agent hook" || verb->path == "agent install";
+    const std::string text = renderHelp(*verb, false);
+    EXPECT_TRUE(verb->path != "run" || text.find("--net none|proxy|host") != std::string::npos);
+    if (!session) continue;
+    EXPECT_NE(text.find("--net none|proxy "), std::string::npos) << verb->path;
+    EXPECT_EQ(text.find("--runtime caisson"), std::string::npos) << verb->path;
+    EXPECT_EQ(text.find("none|process|full"), std::string::npos) << verb->path;
+    EXPECT_EQ(text.find("dropped at the end"), std::string::npos) << verb->path;
+  }
+}
+
 TEST(Help, ColoursOnlyWhenAsked) {
   EXPECT_EQ(renderOverview(allVerbs(), false).find('\033'), std::string::npos);
   EXPECT_NE(renderOverview(allVerbs(), true).find('\033'), std::string::npos);

@@ -30,12 +30,12 @@ int performImage(std::span<char* const> line) {
   for (const Action& action : kActions) {
     if (line.size() < 3 || line[1] != kImage.word() || line[2] != action.verb->word()) continue;
     const auto arguments = parse(action.verb->syntax, line.subspan(3));
-    if (!arguments) return complain(arguments.error());
+    if (!arguments) return printError(arguments.error());
     ::signal(SIGPIPE, SIG_IGN);  // a registry may close a connection while we write
     ::umask(0022);               // directories that an archive implies get mode 0755, for everybody the same
     return action.perform(*arguments);
   }
-  return complain(usageError("caisson-image", "start it with `caisson image`"));
+  return printError(usageError("caisson-image", "start it with `caisson image`"));
 }
 
 }  // namespace

@@ -67,6 +67,7 @@ Result<mcp::OperatorBounds> boundsFrom(const Arguments& arguments, const std::st
   std::erase_if(flags->given, [](const Given& given) { return given.option->name == kMcpWorkspace.name; });
   const auto based = basedPolicyFrom(*flags, {project, arguments.has(kMcpTrust)});
   if (!based) return fail(based.error());
+  if (auto checked = checkForSession(*flags, based->policy.model()); !checked) return fail(checked.error());
   if (auto approved = install ? namedApprovals(arguments) : obtainApprovals(arguments, based->policy.model());
       !approved)
     return fail(approved.error());
@@ -106,17 +107,17 @@ int perform(std::span<char* const> line) {
   if (line.size() > 3 && std::string_view(line[1]) == "agent") return installHooks(line);
   if (line.size() > 2 && std::string_view(line[1]) == "self") return verifyInstallation(line);
   if (line.size() < 2 || line[1] != kMcp.path)
-    return complain(usageError("caisson-mcp", "start it with `caisson mcp`"));
+    return printError(usageError("caisson-mcp", "start it with `caisson mcp`"));
   const auto arguments = parse(kMcp.syntax, line.subspan(2));
-  if (!arguments) return complain(arguments.error());
+  if (!arguments) return printError(arguments.error());
   const auto options = optionsFrom(*arguments);
-  if (!options) return complain(options.error());
+  if (!options) return printError(options.error());
   if (arguments->operands.size() == 2) {
     const auto tools = mcp::toolsWithNeeds(options->tools);
-    return tools ? installInHost(*arguments, line[0]) : complain(tools.error());
+    return tools ? installInHost(*arguments, line[0]) : printError(tools.error());
   }
   const auto served = mcp::serve(*options);
-  return served ? 0 : complain(served.error());
+  return served ? 0 : printError(served.error());
 }
 
 }  // namespace

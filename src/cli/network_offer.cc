@@ -58,7 +58,7 @@ Result<void> offerNetwork(const Arguments& arguments, Request& request) {
   if (!client) return {};
   // A declared tool has the network that its owner approved.
   if (!request.tool.empty() || !request.interactive || ::isatty(STDERR_FILENO) != 1) {
-    tell(policy::describeNetworkNeed(*client));
+    printNotice(policy::describeNetworkNeed(*client));
     return {};
   }
   const bool yes = askOwner(questionFor(*client, request.policy.model().network));
@@ -81,7 +81,7 @@ Result<std::string> offerSessionNetwork(Session& session, const std::vector<std:
   const std::vector<std::string> hosts = policy::expandPresets(client->hosts);
   if (hosts.empty() || !may_ask || ::isatty(STDERR_FILENO) != 1) {
     std::string notice = policy::describeNetworkNeed(*client, session.id());
-    tell(notice);
+    printNotice(notice);
     return notice;
   }
   const bool yes = askOwner(

@@ -98,7 +98,7 @@ Result<Arguments> parse(const Syntax& syntax, std::span<char* const> words) {
       return arguments;
     }
     const std::string shown = "--" + std::string(option->name);
-    if (!option->repeatable && arguments.has(*option)) return fail(usageError(shown, "given twice; it is taken once"));
+    if (!option->repeatable && arguments.has(*option)) return fail(usageError(shown, "given more than once"));
 
     std::string_view value;
     if (equals != std::string_view::npos) {
@@ -111,7 +111,8 @@ Result<Arguments> parse(const Syntax& syntax, std::span<char* const> words) {
                                "write " + shown + "=VALUE if the value begins with dashes"));
       value = words[++at];
     }
-    if (option->value.find('|') != std::string_view::npos && !allowedWord(option->value, value))
+    if (option->value.find('|') != std::string_view::npos && !allowedWord(option->value, value) &&
+        (option->unlisted.empty() || !allowedWord(option->unlisted, value)))
       return fail(usageError(shown + " " + std::string(value), "expected " + std::string(option->value)));
     arguments.given.push_back({option, value});
   }

@@ -9,7 +9,7 @@
 //
 // Parsing copies no text: values are views of argv, so arguments of any bytes and any size are passed unchanged.
 // `--name VALUE` and `--name=VALUE` are the same; `--` ends the options. Unknown options, missing values and a
-// non-repeatable option given twice are errors.
+// non-repeatable option given more than once are errors.
 #pragma once
 
 #include <optional>
@@ -27,6 +27,8 @@ struct Option {
   std::string_view value;  ///< "SIZE", "none|ro|rw" (only these values); empty: a switch
   std::string_view help;   ///< one or two sentences
   bool repeatable = false;
+  /// Further choices, parsed but not shown: the verb refuses them with a better reason than a wrong choice has.
+  std::string_view unlisted;
 };
 
 struct OptionGroup {

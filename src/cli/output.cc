@@ -25,10 +25,10 @@ int writeAll(int descriptor, std::string_view text) {
 int print(std::string_view text) {
   const int failure = writeAll(STDOUT_FILENO, text);
   if (failure == 0 || failure == EPIPE) return 0;
-  return complain(sysError(Stage::usage, "write", "standard output", failure));
+  return printError(sysError(Stage::usage, "write", "standard output", failure));
 }
 
-void tell(std::string_view text) { writeAll(STDERR_FILENO, "caisson: " + safeLine(text) + "\n"); }
+void printNotice(std::string_view text) { writeAll(STDERR_FILENO, "caisson: " + safeLine(text) + "\n"); }
 
 std::string describe(const Error& error) {
   Error safe = error;
@@ -39,7 +39,7 @@ std::string describe(const Error& error) {
   return text;
 }
 
-int complain(const Error& error) {
+int printError(const Error& error) {
   writeAll(STDERR_FILENO, "caisson: " + describe(error) + "\n");
   return kRefused;
 }

@@ -17,12 +17,12 @@ int writeAll(int descriptor, std::string_view text);
 int print(std::string_view text);
 
 /// Prints one line to standard error, after `caisson: `. The text is made safe to display.
-void tell(std::string_view text);
+void printNotice(std::string_view text);
 
 /// Prints an error with its remedy to standard error. Returns kRefused.
-int complain(const Error& error);
+int printError(const Error& error);
 
-/// The text that `complain` prints, without the prefix. Every part is made safe to display.
+/// The text that `printError` prints, without the prefix. Every part is made safe to display.
 std::string describe(const Error& error);
 
 /// Whether to colour output to `descriptor`: it is a terminal, and NO_COLOR is unset or empty.

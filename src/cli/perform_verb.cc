@@ -24,20 +24,20 @@ Error unknownVerb(std::span<const Verb* const> verbs, std::string_view above, st
 int performVerb(const Verb& verb, std::span<char* const> words) {
   if (!verb.verbs.empty()) {
     if (words.empty())
-      return complain(
+      return printError(
           usageError(verb.path, "one of its commands is expected", "caisson " + std::string(verb.path) + " --help"));
     const std::string_view word = words[0];
     if (word == "--help" || word == "-h") return printHelp(verb);
     if (verb.unnamed != nullptr && word.starts_with('-')) return performVerb(*verb.unnamed, words);
     const Verb* below = findVerb(verb.verbs, word);
-    if (below == nullptr) return complain(unknownVerb(verb.verbs, verb.path, word));
+    if (below == nullptr) return printError(unknownVerb(verb.verbs, verb.path, word));
     return performVerb(*below, words.subspan(1));
   }
   auto arguments = parse(verb.syntax, words);
   if (!arguments) {
     Error error = arguments.error();
     if (error.hint.empty()) error.hint = "caisson " + std::string(verb.path) + " --help";
-    return complain(error);
+    return printError(error);
   }
   if (arguments->help) return printHelp(verb);
   return verb.perform(*arguments);

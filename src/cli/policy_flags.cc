@@ -14,6 +14,7 @@
 #include "policy/decode/syntax.h"
 #include "policy/model.h"
 #include "policy/profiles/profiles.h"
+#include "session/session_policy.h"
 
 namespace caisson::cli {
 namespace {
@@ -33,7 +34,9 @@ Error blame(Error error, const Given& given) {
     return error;
   }
   std::string reason = error.reason.empty() ? error.call : error.reason;
-  return plainError(Stage::usage, error.object, flag, reason, error.hint);
+  const bool quoted = reason.find("\"" + std::string(given.value) + "\"") != std::string::npos;
+  const std::string subject = quoted ? "--" + std::string(given.option->name) : flag;  // the value is shown once
+  return plainError(Stage::usage, error.object, subject, reason, error.hint);
 }
 
 /// Policies hold absolute host paths. A path with `..` is resolved on disk, since removing `..` textually is wrong
@@ -235,14 +238,14 @@ Result<std::optional<Variable>> readVariable(std::string_view text) {
   }
   const char* callers = std::getenv(variable.name.c_str());
   if (callers == nullptr) {
-    tell("--env " + variable.name + ": there is no such variable here, so none is passed");
+    printNotice("--env " + variable.name + ": there is no such variable here, so none is passed");
     return std::nullopt;
   }
   variable.value = callers;
   return variable;
 }
 
-Error inWordsOfFlags(Error error, const Arguments& arguments) {
+Error attributeToFlag(Error error, const Arguments& arguments) {
   if (error.stage != Stage::policy) return error;
   for (const Given& given : arguments.given) {
     const Flag* flag = findFlag(*given.option);
@@ -250,6 +253,11 @@ Error inWordsOfFlags(Error error, const Arguments& arguments) {
       return blame(std::move(error), given);
   }
   return error;
+}
+
+Result<void> checkForSession(const Arguments& arguments, const policy::Policy& policy) {
+  if (auto checked = session::checkPolicy(policy); !checked) return fail(attributeToFlag(checked.error(), arguments));
+  return {};
 }
 
 Result<Policy> withFlags(Policy base, const Arguments& arguments) {

@@ -10,6 +10,10 @@
 #include "cli/options.h"
 #include "cli/project.h"
 
+namespace caisson::policy {
+struct Policy;
+}
+
 namespace caisson::cli {
 
 /// Builds the policy that these arguments describe: the profile or file (else the project's policy, else the owner's
@@ -33,7 +37,11 @@ std::vector<std::string> keysOfFlags(const Arguments& arguments);
 
 /// Rewrites a library error about a policy key to name the flag that set the key. Returns other errors
 /// unchanged.
-Error inWordsOfFlags(Error error, const Arguments& arguments);
+Error attributeToFlag(Error error, const Arguments& arguments);
+
+/// Fails if the policy has what no session can do. Called before the owner is asked for approvals, which could not
+/// make it possible.
+Result<void> checkForSession(const Arguments& arguments, const policy::Policy& policy);
 
 /// A variable from `--env K=V`, or `--env K` with the caller's value. readVariable() returns nothing, and prints a
 /// notice, if the caller has none.

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <string>
 
+#include "cli/agent/agent_options.h"
 #include "cli/output.h"
-#include "cli/policy_options.h"
+#include "cli/session_options.h"
+#include "policy/fields.h"
 #include "policy/model.h"
 
 namespace caisson::cli {
@@ -70,8 +74,53 @@ TEST(PolicyFlags, AllowWeakerAddsRungsByEitherSpelling) {
   EXPECT_NE(complaintAbout({"--allow-weaker", ""}).find("empty"), std::string::npos);
 }
 
+TEST(PolicyFlags, AllowWeakerHelpNamesEveryLayer) {
+  const auto fields = policy::fields();
+  const auto field = std::ranges::find(fields, "isolation.may_be_missing", &policy::Field::key);
+  ASSERT_NE(field, fields.end());
+  for (const std::string_view layer : field->choices)
+    EXPECT_NE(kAllowWeaker.help.find(layer), std::string_view::npos) << layer;
+}
+
+TEST(SessionFlags, AreTheFlagsOfRun) {
+  std::set<std::string_view> session, run;
+  for (const OptionGroup& group : kSessionPolicyGroups)
+    for (const Option& option : group.options) session.insert(option.name);
+  for (const OptionGroup& group : kPolicyGroups)
+    for (const Option& option : group.options) run.insert(option.name);
+  EXPECT_EQ(session, run);
+  for (const auto& groups : {kAgentPolicyGroups, kProjectPolicyGroups}) {
+    std::set<std::string_view> agent;
+    for (const OptionGroup& group : groups)
+      for (const Option& option : group.options) EXPECT_TRUE(agent.insert(option.name).second) << option.name;
+    EXPECT_EQ(agent, run);
+  }
+}
+
+TEST(SessionFlags, WhatNoSessionCanDoIsRefusedWithAReason) {
+  const auto refusal = [](std::vector<std::string> words) {
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    const auto arguments = parse({.groups = kSessionPolicyGroups, .command = "-- CMD"}, pointers);
+    if (!arguments) return describe(arguments.error());
+    const auto policy = policyFrom(*arguments);
+    if (!policy) return describe(policy.error());
+    const auto checked = checkForSession(*arguments, policy->model());
+    return checked ? "accepted" : describe(checked.error());
+  };
+  EXPECT_EQ(refusal({"--net", "host"}),
+            "--net host: a session cannot use the host's network\n  try: use --net proxy --allow-host HOST");
+  EXPECT_EQ(refusal({"--level", "none"}),
+            "--level none: a session cannot run without isolation\n  try: use --level full or --level process");
+  EXPECT_TRUE(refusal({"--runtime", "crun"}).starts_with("--runtime crun: a session cannot use crun"));
+  EXPECT_EQ(refusal({"--net", "hots"}), "--net hots: expected none|proxy");
+  EXPECT_EQ(refusal({"--net", "none", "--level", "process", "--runtime", "caisson"}), "accepted");
+}
+
 TEST(PolicyFlags, ErrorsNameTheFlagAndWhatItWasGiven) {
-  EXPECT_NE(complaintAbout({"--memory", "bad"}).find("--memory bad: "), std::string::npos);
+  EXPECT_TRUE(complaintAbout({"--memory", "bad"}).starts_with("--memory: invalid size \"bad\": ")) << "the value once";
+  EXPECT_TRUE(complaintAbout({"--timeout", "bad"}).starts_with("--timeout: invalid duration \"bad\": "));
+  EXPECT_TRUE(complaintAbout({"--cpus", "0"}).starts_with("--cpus 0: "));
   EXPECT_NE(complaintAbout({"--profile", "nonesuch"}).find("--profile nonesuch: "), std::string::npos);
   EXPECT_NE(complaintAbout({"--profile", "bash", "--policy", "x.toml"}).find("--policy"), std::string::npos);
 }
@@ -79,8 +128,8 @@ TEST(PolicyFlags, ErrorsNameTheFlagAndWhatItWasGiven) {
 TEST(PolicyFlags, ClaimErrorsThatTheLibraryRaisesLaterAboutTheirKey) {
   const Arguments arguments{.given = {{&kMemoryFlag, "64G"}}};
   const Error raised = plainError(Stage::policy, "validate", "resources.memory", "at most 2 GiB", "ask an owner");
-  EXPECT_EQ(describe(inWordsOfFlags(raised, arguments)), "--memory 64G: at most 2 GiB\n  try: ask an owner");
-  EXPECT_EQ(inWordsOfFlags(raised, {}).object, "resources.memory");
+  EXPECT_EQ(describe(attributeToFlag(raised, arguments)), "--memory 64G: at most 2 GiB\n  try: ask an owner");
+  EXPECT_EQ(attributeToFlag(raised, {}).object, "resources.memory");
 }
 
 TEST(PolicyFlags, RefuseNetworkModesThatThisBuildCannotEnforce) {

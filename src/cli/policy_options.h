@@ -2,6 +2,7 @@
 // policy key it sets. policy_flags.h applies them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <span>
 
@@ -40,9 +41,9 @@ inline constexpr Option kPolicyFile{.name = "policy",
 inline constexpr Option kApprove{.name = "approve",
                                  .value = "WHAT",
                                  .help =
-                                     "Answer yes, as the owner, to what needs an approval: level:none, level:process, "
-                                     "net:host. Counts on a terminal; elsewhere it "
-                                     "redeems one granted with `caisson approvals grant`.",
+                                     "Approve WHAT for this run (level:none, net:host ...; `caisson approvals grant "
+                                     "--help` lists all). On a terminal this is the approval; without one it uses an "
+                                     "approval stored by `caisson approvals grant`.",
                                  .repeatable = true};
 inline constexpr Option kAllowHost{
     .name = "allow-host",
@@ -59,9 +60,9 @@ inline constexpr Option kAllowWeaker{
     .name = "allow-weaker",
     .value = "RUNG,...",
     .help =
-        "Where the host refuses the usual way, as containers do, go on with this weaker one: hostname, proc_subset, "
-        "proc_bound, landlock; runtime: what --runtime cannot enforce. The result says which was used and what it does "
-        "not protect.",
+        "Accept weaker protection where the host refuses the normal one, as containers do: proc_subset, proc_bound, "
+        "landlock; runtime (for --runtime of `run`); hostname, cgroup, landlock_scoping, time_namespace (built-in "
+        "profiles accept these four). The result lists what was used and what it does not protect.",
     .repeatable = true};
 
 inline constexpr Flag kBaseFlags[] = {
@@ -164,8 +165,8 @@ inline constexpr Flag kLimitFlags[] = {
     {{.name = "cpus", .value = "N", .help = "CPUs it may keep busy: 0.5, 2."}, "resources.cpus"},
     {{.name = "disk",
       .value = "SIZE",
-      .help =
-          "What it may write in all: changes to the workspace, which are kept on disk then, and directories on disk."},
+      .help = "Total size it may write: workspace changes and on-disk directories. Workspace changes then go to disk "
+              "instead of memory."},
      "filesystem.max_total_size",
      Apply::disk},
     {{.name = "pids", .value = "N", .help = "Processes and threads at the same time."}, "process.max_processes"},
@@ -205,13 +206,18 @@ inline constexpr std::array<OptionGroup, 5> kPolicyGroups{
 inline constexpr std::span<const Flag> kAllFlags[] = {kBaseFlags, kFileFlags, kNetworkFlags, kLimitFlags,
                                                       kEnvironmentFlags};
 
-/// A verb's options: those that describe the sandbox, then its own.
+template <std::size_t M, std::size_t N>
+constexpr auto joinGroups(const std::array<OptionGroup, M>& first, const OptionGroup (&second)[N]) {
+  std::array<OptionGroup, M + N> groups;
+  std::ranges::copy(second, std::ranges::copy(first, groups.begin()).out);
+  return groups;
+}
+
+/// A verb's options: those that describe the sandbox, then its own. Verbs that create sessions have
+/// session_options.h.
 template <std::size_t N>
 constexpr auto withPolicyGroups(const OptionGroup (&own)[N]) {
-  std::array<OptionGroup, kPolicyGroups.size() + N> groups;
-  for (std::size_t at = 0; at < kPolicyGroups.size(); ++at) groups[at] = kPolicyGroups[at];
-  for (std::size_t at = 0; at < N; ++at) groups[kPolicyGroups.size() + at] = own[at];
-  return groups;
+  return joinGroups(kPolicyGroups, own);
 }
 
 }  // namespace caisson::cli

@@ -24,7 +24,7 @@ int serveHttp(const Arguments& arguments) {
   server::ServeOptions options{.program = sys::kOwnProgram, .version = std::string(programVersion())};
   if (const auto file = arguments.value(kServeConfig)) {
     auto settings = service::loadSettings(std::string(*file));
-    if (!settings) return complain(settings.error());
+    if (!settings) return printError(settings.error());
     options.settings = *std::move(settings);
   }
   bool listens = false;
@@ -42,7 +42,7 @@ int serveHttp(const Arguments& arguments) {
   }
   options.readable = !arguments.has(kServeJson) && ::isatty(STDERR_FILENO) == 1;
   const auto served = server::serve(std::move(options));
-  return served ? 0 : complain(served.error());
+  return served ? 0 : printError(served.error());
 }
 
 Result<double> positive(std::string_view text, std::string_view option) {
@@ -55,7 +55,7 @@ Result<double> positive(std::string_view text, std::string_view option) {
 Result<std::uint64_t> bytesFrom(std::string_view text, std::string_view option) {
   const auto bytes = policy::parseSize(text);
   if (bytes) return *bytes;
-  return std::unexpected(usageError(option, bytes.error(), "such as 512M or 4G"));
+  return std::unexpected(usageError(option, bytes.error()));
 }
 
 Result<service::Token> readToken(const Arguments& arguments) {
@@ -71,7 +71,7 @@ Result<service::Token> readToken(const Arguments& arguments) {
     }
     if (option == kTokenExpires.name) {
       const auto seconds = policy::parseSeconds(given.value);
-      if (!seconds) return std::unexpected(usageError("--expires", seconds.error(), "such as 12h or 30d"));
+      if (!seconds) return std::unexpected(usageError("--expires", seconds.error()));
       token.expireAt(service::Instant::now().after(static_cast<std::int64_t>(*seconds)));
     }
     if (option == kTokenSandboxes.name && (number = positive(given.value, "--sandboxes")))
@@ -106,20 +106,20 @@ void printLine(const std::string& text) {
 
 int createToken(const Arguments& arguments) {
   auto token = readToken(arguments);
-  if (!token) return complain(token.error());
+  if (!token) return printError(token.error());
   auto store = service::TokenStore::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const auto secret = store->create(*token, service::Instant::now());
-  if (!secret) return complain(secret.error());
+  if (!secret) return printError(secret.error());
   printLine(arguments.has(kTokenJson) ? writeJson({{"name", token->name}, {"token", *secret}}) : *secret);
   return 0;
 }
 
 int listTokens(const Arguments& arguments) {
   auto store = service::TokenStore::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const auto tokens = store->list();
-  if (!tokens) return complain(tokens.error());
+  if (!tokens) return printError(tokens.error());
   Json list = Json::array();
   for (const service::Token& token : *tokens) {
     list.push_back(describeToken(token));
@@ -133,12 +133,12 @@ int listTokens(const Arguments& arguments) {
 
 int revokeTokens(const Arguments& arguments) {
   auto store = service::TokenStore::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   int status = 0;
   for (const auto& name : arguments.operands) {
     const auto revoked = store->revoke(name);
-    if (!revoked) return complain(revoked.error());
-    if (!*revoked) status = complain(usageError(name, "there is no such token", "caisson token list"));
+    if (!revoked) return printError(revoked.error());
+    if (!*revoked) status = printError(usageError(name, "there is no such token", "caisson token list"));
   }
   return status;
 }
@@ -157,9 +157,9 @@ int perform(std::span<char* const> line) {
     if (line.size() < 1 + count || line[1] != entry.verb.path.substr(0, space)) continue;
     if (count == 2 && line[2] != entry.verb.path.substr(space + 1)) continue;
     const auto arguments = parse(entry.verb.syntax, line.subspan(1 + count));
-    return arguments ? entry.perform(*arguments) : complain(arguments.error());
+    return arguments ? entry.perform(*arguments) : printError(arguments.error());
   }
-  return complain(usageError("caisson-server", "start it with `caisson serve`"));
+  return printError(usageError("caisson-server", "start it with `caisson serve`"));
 }
 
 }  // namespace

@@ -13,9 +13,9 @@ void __verbose_terminate_handler() {  // NOLINT(bugprone-reserved-identifier)
   try {
     if (std::current_exception()) std::rethrow_exception(std::current_exception());
   } catch (const std::exception& problem) {
-    caisson::cli::tell(problem.what());
+    caisson::cli::printNotice(problem.what());
   } catch (...) {
-    caisson::cli::tell("unhandled exception");
+    caisson::cli::printNotice("unhandled exception");
   }
   std::abort();
 }

@@ -17,7 +17,7 @@ int performHelp(const Arguments& arguments) {
   std::span<const Verb* const> verbs = kVerbs;
   for (const std::string_view word : arguments.operands) {
     const Verb* below = findVerb(verbs, word);
-    if (below == nullptr) return complain(unknownVerb(verbs, verb == nullptr ? "" : verb->path, word));
+    if (below == nullptr) return printError(unknownVerb(verbs, verb == nullptr ? "" : verb->path, word));
     verb = below;
     verbs = below->verbs;
   }
@@ -46,7 +46,7 @@ int dispatch(std::span<char* const> words) {
   if (word == "--help" || word == "-h") return print(renderOverview(kVerbs, wantsColour(1)));
   if (word == "--version" || word == "-V") return print(versionLine());
   const Verb* verb = findVerb(kVerbs, word);
-  if (verb == nullptr) return complain(unknownVerb(kVerbs, "", word));
+  if (verb == nullptr) return printError(unknownVerb(kVerbs, "", word));
   return performVerb(*verb, words.subspan(1));
 }
 

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <span>
 
-#include "egress/broker_words.h"
+#include "egress/broker_messages.h"
 #include "egress/server.h"
+#include "sys/receive.h"
 
 namespace caisson::egress {
 namespace {
@@ -62,8 +64,8 @@ std::expected<BrokerLink::Ends, std::string_view> BrokerLink::handOver(const Hos
 
 void BrokerLink::onEvents(int descriptor, std::uint32_t) {
   char packet[kBrokerPacketBytes];
-  const ssize_t got = ::recv(descriptor, packet, sizeof(packet), MSG_DONTWAIT);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const ssize_t got = sys::receiveMessage(descriptor, std::as_writable_bytes(std::span(packet)), {}, MSG_DONTWAIT);
+  if (got == -EAGAIN) return;
   Request request;
   if (got <= 0) {
     server_.loop.forget(link_.get());
@@ -75,15 +77,15 @@ void BrokerLink::onEvents(int descriptor, std::uint32_t) {
     server_.report(std::move(request));
     return;
   }
-  const auto word = decodeBrokerWord({packet, static_cast<std::size_t>(got)});
-  if (!word) return;
-  const auto target = canonicalAuthority(word->target, 0);
+  const auto report = decodeBrokerReport({packet, static_cast<std::size_t>(got)});
+  if (!report) return;
+  const auto target = canonicalAuthority(report->target, 0);
   if (!target) return;
-  request.operation = word->used ? "credential" : word->operation;
+  request.operation = report->used ? "credential" : report->operation;
   request.host = target->host.text();
   request.port = target->port;
-  request.allowed = word->used;
-  request.rule = word->text;
+  request.allowed = report->used;
+  request.rule = report->text;
   server_.report(std::move(request));
 }
 

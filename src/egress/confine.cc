@@ -74,18 +74,18 @@ void limitResources(std::uint64_t descriptors) {
 
 }  // namespace
 
-Result<void> confineSelf(const Confinement& wish) {
+Result<void> confineSelf(const Confinement& wanted) {
   if (::chdir("/") != 0) return fail(sysError(Stage::launch, "chdir", "/", errno));
-  limitResources(wish.descriptors);
-  if (wish.become) {
-    if (auto changed = becomeUser(*wish.become); !changed) return changed;
+  limitResources(wanted.descriptors);
+  if (wanted.become) {
+    if (auto changed = becomeUser(*wanted.become); !changed) return changed;
   }
   // The caller may have passed capabilities, even ambient ones.
   if (auto dropped = sys::dropCapabilities({.object = "egress"}); !dropped) return dropped;
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   if (auto forbidden = sys::forbidNewPrivileges(); !forbidden) return forbidden;
-  if (auto closed = closeFiles(wish.landlock_abi); !closed) return closed;
-  auto program = plan::compile(wish.filter);
+  if (auto closed = closeFiles(wanted.landlock_abi); !closed) return closed;
+  auto program = plan::compile(wanted.filter);
   if (!program) return fail(program.error());
   const sock_fprog code{static_cast<unsigned short>(program->size()), program->data()};
   const long result = sys::raw(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &code);

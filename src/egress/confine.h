@@ -20,7 +20,7 @@ struct Confinement {
 
 /// Denies files, privileges, core dumps and ptrace by others, and allows only the system calls of the filter. Cannot be
 /// undone; after an error some of it may be in force.
-Result<void> confineSelf(const Confinement& wish);
+Result<void> confineSelf(const Confinement& wanted);
 
 /// Confines the egress process: confineSelf() with its own filter and limits.
 Result<void> confine(const Settings& settings);

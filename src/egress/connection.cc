@@ -154,10 +154,14 @@ void Connection::onProxyAnswer() {
 
 void Connection::connectNext() {
   int error = EHOSTUNREACH;
+  grows_ = false;
+  const int buffer_bytes = server_.bufferBytes();
+  grows_ = buffer_bytes == 0;
+  if (!grows_) boundBuffers(client_.get(), buffer_bytes);
   while (next_address_ < addresses_.size()) {
     address_ = addresses_[next_address_++];
     if (upstream_) server_.loop.forget(upstream_.get());
-    upstream_ = startConnect(proxy_ ? *proxy_ : Endpoint{address_, target_.port});
+    upstream_ = startConnect(proxy_ ? *proxy_ : Endpoint{address_, target_.port}, buffer_bytes);
     if (upstream_) {
       connecting_since_ = Clock::now();
       server_.loop.watch(upstream_.get(), EPOLLOUT, this);
@@ -379,6 +383,12 @@ void Connection::onEvents(int descriptor, std::uint32_t events) {
   if ((events & EPOLLERR) != 0 && phase_ != Phase::tunnel) return close(true);
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) (descriptor == client_.get() ? up_ : down_).setReadable();
   progress();
+}
+
+void Connection::resume() {
+  if (phase_ == Phase::brokered) return pumpBrokered();
+  if (phase_ == Phase::http) return pumpHttp();
+  pumpTunnel();
 }
 
 void Connection::progress() {

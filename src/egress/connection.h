@@ -36,7 +36,7 @@ class Connection final : public Watcher {
 
   void onEvents(int descriptor, std::uint32_t events) override;
   /// Continues after Server::again(): the connection had used up its share of the last turn.
-  void resume() { phase_ == Phase::brokered ? pumpBrokered() : pumpTunnel(); }
+  void resume();
   /// Enforces the timeouts of the current phase and adds the bytes of this connection to the totals. Does nothing while
   /// it waits for a user.
   void tick(Clock::time_point now);
@@ -51,6 +51,8 @@ class Connection final : public Watcher {
   /// and waits for that, it starts to carry data.
   void recorded(std::uint64_t connections);
   [[nodiscard]] bool closed() const { return phase_ == Phase::closed; }
+  /// Whether its socket buffers may grow (Server::bufferBytes()).
+  [[nodiscard]] bool grows() const { return grows_ && upstream_.valid(); }
 
  private:
   enum class Phase : std::uint8_t {
@@ -78,7 +80,7 @@ class Connection final : public Watcher {
   /// The user's answer for this connection arrived: connects or denies. Rules are checked again, since they may have
   /// changed.
   void takeAnswer(bool permitted);
-  /// Tells Askers that this connection no longer waits for its ticket. Nothing without a ticket.
+  /// Tells PromptClients that this connection no longer waits for its ticket. Nothing without a ticket.
   void returnTicket();
   /// Checks the target against the rules. A one-time permission by the user counts only while no rule denies the
   /// target.
@@ -163,8 +165,12 @@ class Connection final : public Watcher {
   void dropBroker();
 
   // connection_http.cc: plain HTTP
-  /// Forwards HTTP requests and responses as far as possible without blocking, each of them checked.
+  /// Forwards HTTP requests and responses as far as possible without blocking, each of them checked, up to the share of
+  /// one turn. Denies the connection if network.max_bytes is used up.
   void pumpHttp();
+  /// One round of pumpHttp(): reads, forwards and sends at most one buffer in each direction. False: nothing moved, or
+  /// the phase has changed.
+  bool pumpHttpOnce();
   /// Checks and forwards the next request's head. False: it is incomplete, was denied, or needs another connection
   /// (another target, a CONNECT, or the host has closed), which is then made first.
   bool takeRequest();
@@ -184,6 +190,7 @@ class Connection final : public Watcher {
   Style style_ = Style::captured;
   sys::Fd client_, upstream_;
   bool upstream_ready_ = false;  ///< connected to the target, not only connecting
+  bool grows_ = false;           ///< see grows()
   std::string from_client_, to_client_, from_upstream_, to_upstream_;
   bool client_ended_ = false, upstream_ended_ = false;
 
@@ -211,6 +218,7 @@ class Connection final : public Watcher {
   bool response_due_ = false;  ///< a request was sent and its response is not complete
   bool head_request_ = false, websocket_ = false, keep_alive_ = true;  ///< of the current HTTP request
   http::BodyFramer request_body_, response_body_;
+  http::InterimCount interim_;       ///< responses to the current HTTP request
   bool response_head_done_ = false;  ///< its final response head was forwarded
 };
 

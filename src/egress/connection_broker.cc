@@ -40,6 +40,7 @@ void Connection::pumpBrokered() {
     return deny("connect", {false, "network.max_bytes is used up", "raise network.max_bytes"});
   }
   const bool more = pumpUpstreamSide();
+  countBytes();  // now, so that other connections see in this turn what is left
   if (!to_client_.empty() && !flush(client_.get(), to_client_)) return close(true);
   Flow::State down = Flow::State::waiting;
   if (to_client_.empty()) down = from_broker_.pump(server_.pipes, broker_client_.get(), client_.get());

@@ -3,6 +3,12 @@
 #include "egress/connection.h"
 
 namespace caisson::egress {
+namespace {
+
+constexpr int kRoundsATurn = 16;  // of one buffer in each direction, then others run
+
+}  // namespace
+
 void Connection::answer(int code, std::string_view reason, const std::string& text) {
   if (response_head_done_) return close(true);  // in the middle of another response
   to_client_ += "HTTP/1.1 " + std::to_string(code) + " " + std::string(reason) +
@@ -12,38 +18,54 @@ void Connection::answer(int code, std::string_view reason, const std::string& te
 }
 
 void Connection::pumpHttp() {
-  countBytes();
-  if (server_.overByteLimit()) {
-    return deny("connect", {false, "network.max_bytes is used up", "raise network.max_bytes"});
-  }
-  for (bool moved = true; moved && phase_ == Phase::http;) {
-    moved = false;
-    if (!readInto(client_.get(), from_client_, client_ended_)) return close(true);
-    if (!request_body_.done()) {
-      if (to_upstream_.size() < kBufferBytes && !from_client_.empty()) {
-        const std::size_t used = request_body_.feed(from_client_);
-        to_upstream_.append(from_client_, 0, used);
-        from_client_.erase(0, used);
-        if (request_body_.bad()) return answer(400, "Bad Request", "caisson: the request's chunks are malformed\n");
-        moved = used > 0;
-      }
-    } else if (!response_due_ && !from_client_.empty()) {
-      moved = takeRequest();
-      if (phase_ != Phase::http) return;
+  bool moved = true;
+  for (int round = 0; moved && round < kRoundsATurn; ++round) {
+    countBytes();
+    if (server_.overByteLimit()) {
+      return deny("connect", {false, "network.max_bytes is used up", "raise network.max_bytes"});
     }
-    const std::size_t pending = to_upstream_.size();
-    if (!to_upstream_.empty() && !flush(upstream_.get(), to_upstream_)) return close(true);
-    if (to_upstream_.size() < pending && !from_client_.empty()) moved = true;  // there is room again
-    if (to_client_.size() < kBufferBytes && !readInto(upstream_.get(), from_upstream_, upstream_ended_))
-      return close(true);
-    if (takeResponse()) moved = true;
+    moved = pumpHttpOnce();
     if (phase_ != Phase::http) return;
-    if (!to_client_.empty() && !flush(client_.get(), to_client_)) return close(true);
   }
-  if (phase_ != Phase::http) return;
+  if (moved) {  // a peer that always has more must not keep the loop from DNS, timeouts and rule changes
+    server_.again(this);
+    return watchAll();
+  }
   if (client_ended_ && from_client_.empty() && !response_due_) return finishAfterFlush();
-  if (client_ended_ && response_due_ && !request_body_.done()) return close(true);
+  if (client_ended_ && from_client_.empty() && response_due_ && !request_body_.done()) return close(true);
   watchAll();
+}
+
+bool Connection::pumpHttpOnce() {
+  bool moved = false;
+  const auto broken = [this] {
+    close(true);
+    return false;
+  };
+  if (!readInto(client_.get(), from_client_, client_ended_)) return broken();
+  if (!request_body_.done()) {
+    if (to_upstream_.size() < kBufferBytes && !from_client_.empty()) {
+      const std::size_t used = request_body_.feed(from_client_);
+      to_upstream_.append(from_client_, 0, used);
+      from_client_.erase(0, used);
+      if (request_body_.bad()) {
+        answer(400, "Bad Request", "caisson: the request's chunks are malformed\n");
+        return false;
+      }
+      moved = used > 0;
+    }
+  } else if (!response_due_ && !from_client_.empty()) {
+    moved = takeRequest();
+    if (phase_ != Phase::http) return false;
+  }
+  const std::size_t pending = to_upstream_.size();
+  if (!to_upstream_.empty() && !flush(upstream_.get(), to_upstream_)) return broken();
+  if (to_upstream_.size() < pending && !from_client_.empty()) moved = true;  // there is room again
+  if (to_client_.size() < kBufferBytes && !readInto(upstream_.get(), from_upstream_, upstream_ended_)) return broken();
+  if (takeResponse()) moved = true;
+  if (phase_ != Phase::http) return false;
+  if (!to_client_.empty() && !flush(client_.get(), to_client_)) return broken();
+  return moved;
 }
 
 bool Connection::takeRequest() {
@@ -96,6 +118,7 @@ bool Connection::takeRequest() {
   request_body_ = http::BodyFramer(head.body);
   response_due_ = true;
   response_head_done_ = false;
+  interim_ = {};
   head_request_ = head.method == "HEAD";
   websocket_ = head.websocket;
   keep_alive_ = head.keep_alive;
@@ -126,10 +149,15 @@ bool Connection::takeResponse() {
       beginTunnel();
       return true;
     }
+    const bool interim = head.code / 100 == 1;
+    if (interim && !interim_.add(head.used)) {
+      answer(502, "Bad Gateway", "caisson: " + target_.host.text() + " sent too many interim answers\n");
+      return false;
+    }
     if (!head.location.empty() && !judgeRedirect(head.location)) return false;
     to_client_.append(from_upstream_, 0, head.used);
     moved = true;
-    if (head.code / 100 != 1) {
+    if (!interim) {
       response_body_ = http::BodyFramer(head.body);
       response_head_done_ = true;
       keep_alive_ = keep_alive_ && head.keep_alive;

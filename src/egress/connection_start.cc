@@ -175,6 +175,7 @@ void Connection::pumpTunnel() {
   Flow::State up = Flow::State::waiting, down = Flow::State::waiting;
   if (to_upstream_.empty()) up = up_.pump(server_.pipes, client_.get(), upstream_.get());
   if (to_client_.empty()) down = down_.pump(server_.pipes, upstream_.get(), client_.get());
+  countBytes();  // now, so that other connections see in this turn what is left
   if (up == Flow::State::broken || down == Flow::State::broken) return close(true);
   if (up == Flow::State::ended && down == Flow::State::ended) return close(false);
   if (up == Flow::State::more || down == Flow::State::more) {

@@ -17,7 +17,7 @@ constexpr std::size_t kMaxClients = 16;
 }  // namespace
 
 Control::Control(Server& server, sys::Fd init, sys::Fd listener)
-    : askers(server), server_(server), init_(std::move(init)), listener_(std::move(listener)) {}
+    : prompt_clients(server), server_(server), init_(std::move(init)), listener_(std::move(listener)) {}
 
 bool Control::watch() {
   return server_.loop.watch(init_.get(), EPOLLIN, this) && server_.loop.watch(listener_.get(), EPOLLIN, this);
@@ -31,7 +31,8 @@ void Control::onEvents(int descriptor, std::uint32_t) {
 
 void Control::accept() {
   sys::Fd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!client || clients_.size() >= kMaxClients) return;
+  if (!client) return server_.onAcceptFailed(listener_.get(), this, errno);
+  if (clients_.size() >= kMaxClients) return;
   server_.loop.watch(client.get(), EPOLLIN, this);
   clients_.push_back(std::move(client));
 }
@@ -47,9 +48,9 @@ void Control::answer(int descriptor) {
   if (client == clients_.end()) return;
   if (got > 0) {
     const std::string_view asked(packet, static_cast<std::size_t>(got));
-    if (asked == kWantsQuestions) {
+    if (asked == kWantsPrompts) {
       server_.loop.forget(descriptor);
-      askers.add(std::move(*client));
+      prompt_clients.add(std::move(*client));
       clients_.erase(client);
       return;
     }

@@ -5,8 +5,8 @@
 #include <list>
 #include <string>
 
-#include "egress/askers.h"
 #include "egress/loop.h"
+#include "egress/prompt_clients.h"
 #include "egress/records.h"
 #include "sys/fd.h"
 
@@ -24,13 +24,13 @@ class Control final : public Watcher {
   /// pid 1 has exited: ends the server. The listener: accepts a client. A client: answers its request.
   void onEvents(int descriptor, std::uint32_t events) override;
 
-  Askers askers;
+  PromptClients prompt_clients;
 
  private:
   /// Accepts one client; drops it if there are too many.
   void accept();
   /// Reads one request of a client, applies the change, replies and disconnects. A client that asks for prompts is
-  /// moved to `askers` instead.
+  /// moved to `prompt_clients` instead.
   void answer(int descriptor);
 
   Server& server_;

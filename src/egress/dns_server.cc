@@ -119,7 +119,7 @@ void DnsServer::tick(Clock::time_point now) {
 
 void DnsServer::accept() {
   sys::Fd socket(::accept4(listener_, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (!socket) return;
+  if (!socket) return server_.onAcceptFailed(listener_, this, errno);
   std::erase_if(streams_, [](const auto& stream) { return stream->closed(); });
   if (streams_.size() >= kMaxStreams) return resetOnClose(socket.get());
   streams_.push_back(std::make_unique<Stream>(*this, std::move(socket)));

@@ -17,6 +17,21 @@ namespace caisson::egress::http {
 inline constexpr std::size_t kHeadBytes = 32 * 1024;
 inline constexpr std::size_t kMaxFields = 128;
 
+/// Counts the interim (1xx) responses to one request. Without a limit a host could send them without end, each of which
+/// costs more to parse than to send.
+class InterimCount {
+ public:
+  /// Counts a head of `bytes`; false if there are too many.
+  bool add(std::size_t bytes) {
+    bytes_ += bytes;
+    return ++count_ <= kMaxInterim && bytes_ <= kMaxInterimBytes;
+  }
+
+ private:
+  static constexpr std::size_t kMaxInterim = 32, kMaxInterimBytes = 64 * 1024;
+  std::size_t count_ = 0, bytes_ = 0;
+};
+
 struct Field {
   std::string_view name, value;  ///< views into the parsed bytes
 };

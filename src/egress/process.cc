@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <span>
 
 #include "egress/program.h"
+#include "sys/receive.h"
 
 namespace caisson::egress {
 namespace {
@@ -111,9 +113,9 @@ Result<Process> Process::spawn(const std::string& program, const Settings& setti
 bool Process::receive(const std::function<void(const Report&)>& take) {
   std::string packet(kPacketBytes, '\0');
   for (;;) {
-    const ssize_t got = ::recv(control_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
-    if (got < 0) return errno == EAGAIN || errno == EINTR;
-    if (got == 0) return false;
+    const ssize_t got =
+        sys::receiveMessage(control_.get(), std::as_writable_bytes(std::span(packet)), {}, MSG_DONTWAIT);
+    if (got <= 0) return got == -EAGAIN;
     const auto report = decodeReport({packet.data(), static_cast<std::size_t>(got)});
     if (!report) continue;
     take(*report);

@@ -78,7 +78,8 @@ void Server::useBroker(sys::Fd link) { broker = std::make_unique<BrokerLink>(*th
 
 void Server::run() {
   while (!ended_) {
-    const bool waiting = !connections_.empty() || resolver->busy() || (!control_ && requests_.hasOverflow());
+    const bool waiting = !connections_.empty() || resolver->busy() || !paused_listeners_.empty() ||
+                         (!control_ && requests_.hasOverflow());
     loop.turn(!unfinished_.empty() ? 0 : waiting ? static_cast<int>(kTick.count()) : -1);
     const auto unfinished = std::exchange(unfinished_, {});
     for (Connection* connection : unfinished) connection->resume();
@@ -98,9 +99,10 @@ void Server::run() {
 
 void Server::tick(Clock::time_point now) {
   next_tick_ = now + kTick;
+  for (const auto& [listener, watcher] : std::exchange(paused_listeners_, {})) loop.watch(listener, EPOLLIN, watcher);
   resolver->tick(now);
   dns_->tick(now);
-  if (control_) control_->askers.tick(now);
+  if (control_) control_->prompt_clients.tick(now);
   for (const auto& connection : connections_) connection->tick(now);
   if (now < next_overflow_ || !requests_.hasOverflow()) return;
   next_overflow_ = now + kOverflowInterval;
@@ -137,9 +139,22 @@ void Server::acceptHanded() {
 void Server::accept(int listener, bool on_proxy_port) {
   for (int i = 0; i < kAcceptsATurn; ++i) {
     sys::Fd client(::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!client) return;
+    if (!client) return onAcceptFailed(listener, this, errno);
     take(std::move(client), on_proxy_port);
   }
+}
+
+int Server::bufferBytes() const {
+  constexpr std::ptrdiff_t kMaxGrowing = 4;
+  if (std::ranges::count_if(connections_, [](const auto& one) { return one->grows(); }) < kMaxGrowing) return 0;
+  constexpr std::uint64_t kTotalBytes = 32 << 20, kMinBytes = 32 << 10, kMaxBytes = 256 << 10;
+  const std::uint64_t share = kTotalBytes / std::max<std::uint64_t>(settings.max_connections, 1);
+  return static_cast<int>(std::clamp(share, kMinBytes, kMaxBytes));
+}
+
+void Server::onAcceptFailed(int listener, Watcher* watcher, int error) {
+  if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM) return;
+  if (loop.watch(listener, 0, watcher)) paused_listeners_.emplace_back(listener, watcher);
 }
 
 void Server::take(sys::Fd client, bool on_proxy_port) {
@@ -219,6 +234,11 @@ void Server::findProxy(const void* owner, std::function<void(std::optional<Endpo
 void Server::countBytes(std::uint64_t sent, std::uint64_t received) {
   totals.sent += sent;
   totals.received += received;
+}
+
+void Server::again(Connection* connection) {
+  // Once: an event and resume() may both find that there is more.
+  if (std::ranges::find(unfinished_, connection) == unfinished_.end()) unfinished_.push_back(connection);
 }
 
 void Server::retire(Connection*) { retired_ = true; }
@@ -316,12 +336,12 @@ Result<void> Server::applyChange(std::string_view packet) {
                                                       : rules.forget(change->pattern);
   if (!applied) return applied;
   questions_.answered(change->pattern, change->kind == Change::Kind::deny);
-  if (control_) control_->askers.ruled(change->pattern, change->kind == Change::Kind::deny);
+  if (control_) control_->prompt_clients.onRuleChanged(change->pattern, change->kind == Change::Kind::deny);
   for (const auto& connection : connections_) connection->judgeAgain();
   return {};
 }
 
-bool Server::canAsk() const { return settings.ask || (control_ && control_->askers.any()); }
+bool Server::canAsk() const { return settings.ask || (control_ && control_->prompt_clients.any()); }
 
 Server::Wait Server::ask(const HostPort& target, const Decision& decision, int client, const Endpoint& accepted_on) {
   if (!canAsk() || !decision.askable) return {};
@@ -330,13 +350,13 @@ Server::Wait Server::ask(const HostPort& target, const Decision& decision, int c
   if (address && !rules.judgeAddress(target.host, *address, own_addresses.contains(*address)).allowed) return {};
   if (!settings.ask) {
     const auto from = peerOf(client);
-    const std::uint64_t ticket = from ? control_->askers.ask(target, *from, accepted_on) : 0;
+    const std::uint64_t ticket = from ? control_->prompt_clients.ask(target, *from, accepted_on) : 0;
     return {ticket != 0, ticket};
   }
-  switch (questions_.about(target.text())) {
-    case Questions::Step::refuse: return {};
-    case Questions::Step::wait: return {true};
-    case Questions::Step::ask: break;
+  switch (questions_.next(target.text())) {
+    case PromptLimiter::Step::refuse: return {};
+    case PromptLimiter::Step::wait: return {true};
+    case PromptLimiter::Step::ask: break;
   }
   Report question{Report::Kind::question, {}, {}, {}};
   question.request.host = target.host.text();
@@ -350,7 +370,7 @@ void Server::answer(std::uint64_t ticket, bool permitted) {
 }
 
 void Server::forgetTicket(std::uint64_t ticket) {
-  if (control_) control_->askers.forget(ticket);
+  if (control_) control_->prompt_clients.forget(ticket);
 }
 
 Result<void> Server::answerQuestion(const Change& change) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "egress/budget.h"
@@ -14,7 +15,7 @@
 #include "egress/names.h"
 #include "egress/own_addresses.h"
 #include "egress/pipes.h"
-#include "egress/questions.h"
+#include "egress/prompt_limiter.h"
 #include "egress/records.h"
 #include "egress/request_log.h"
 #include "egress/resolver.h"
@@ -105,7 +106,8 @@ class Server final : public Watcher {
   /// Whether a connection to `target`, denied by `decision`, waits for the user's answer.
   struct Wait {
     bool waits = false;
-    std::uint64_t ticket = 0;  ///< if several users can be asked (Askers); else the target identifies the question
+    std::uint64_t ticket =
+        0;  ///< if several users can be asked (PromptClients); else the target identifies the question
   };
   /// Asks the user about `target`, or joins a question that is pending. Does not wait if no user can be prompted (also
   /// after too many prompts), a rule or blocked range denies the target, or the user denied it before. `client`: the
@@ -116,7 +118,7 @@ class Server final : public Watcher {
   /// The connection with this ticket no longer waits.
   void forgetTicket(std::uint64_t ticket);
   /// Applies an encoded Change: changes the rules and checks all connections again, or passes the user's answer to
-  /// those that wait for it. An error if it is malformed, or a reply to a claim, which only Askers handles.
+  /// those that wait for it. An error if it is malformed, or a reply to a claim, which only PromptClients handles.
   Result<void> applyChange(std::string_view packet);
   /// Makes run() return after the current turn.
   void end() { ended_ = true; }
@@ -127,8 +129,15 @@ class Server final : public Watcher {
   [[nodiscard]] bool overByteLimit() const {
     return settings.max_bytes > 0 && totals.sent + totals.received >= settings.max_bytes;
   }
+  /// The size of the socket buffers of a new connection (boundBuffers()); 0: they may grow. Only a few connections may
+  /// have large buffers at the same time, which a fast transfer over a long way needs: a payload that stops reading
+  /// would fill them all, outside of the sandbox's memory limit.
+  [[nodiscard]] int bufferBytes() const;
+  /// Call after accept4() failed on `listener` with errno `error`. If descriptors or memory ran out, does not watch it
+  /// until the next tick: the connection stays in its queue, and the listener ready, which would be a busy loop.
+  void onAcceptFailed(int listener, Watcher* watcher, int error);
   /// Runs `connection` again in the next turn, since it used up its share of this one.
-  void again(Connection* connection) { unfinished_.push_back(connection); }
+  void again(Connection* connection);
 
  private:
   /// Accepts waiting connections; resets and reports those over a limit. `on_proxy_port`: from the proxy's listener,
@@ -160,15 +169,16 @@ class Server final : public Watcher {
   sys::Fd supervisor_;
   SandboxSockets sockets_;
   LookupBudget budget_;
-  Questions questions_;
+  PromptLimiter questions_;
   std::unique_ptr<DnsServer> dns_;
   std::unique_ptr<PacketLog> packets_;
   std::unique_ptr<Control> control_;
   std::list<std::unique_ptr<Connection>> connections_;
-  std::vector<Connection*> unfinished_;  ///< see again()
-  bool retired_ = false;                 ///< a connection closed: run() must remove it
-  bool supervised_ = false;              ///< the supervisor's socket is watched
-  bool ended_ = false;                   ///< see end()
+  std::vector<Connection*> unfinished_;                     ///< see again()
+  std::vector<std::pair<int, Watcher*>> paused_listeners_;  ///< see onAcceptFailed()
+  bool retired_ = false;                                    ///< a connection closed: run() must remove it
+  bool supervised_ = false;                                 ///< the supervisor's socket is watched
+  bool ended_ = false;                                      ///< see end()
   RequestLog requests_;
   std::uint64_t opened_ = 0;        // reports with the operation kOpened, counted like the supervisor does
   std::deque<std::string> unsent_;  // reports that did not fit into the supervisor's socket

@@ -65,12 +65,13 @@ std::optional<Endpoint> peerOf(int descriptor) {
   return endpointOf(storage);
 }
 
-sys::Fd startConnect(const Endpoint& endpoint) {
+sys::Fd startConnect(const Endpoint& endpoint, int buffer_bytes) {
   const int family = endpoint.address.isV4() ? AF_INET : AF_INET6;
   sys::Fd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket) return socket;
   const int one = 1;
   ::setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  if (buffer_bytes > 0) boundBuffers(socket.get(), buffer_bytes);  // before connect(), which fixes the window's scale
   const SocketAddress to = socketAddress(endpoint);
   if (::connect(socket.get(), to.get(), to.size) != 0 && errno != EINPROGRESS) {
     const int error = errno;
@@ -78,6 +79,11 @@ sys::Fd startConnect(const Endpoint& endpoint) {
     errno = error;
   }
   return socket;
+}
+
+void boundBuffers(int descriptor, int bytes) {
+  ::setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
+  ::setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 }
 
 void resetOnClose(int descriptor) {

@@ -34,8 +34,13 @@ std::optional<Endpoint> originalTarget(int descriptor, bool redirected);
 /// The remote end of a connection.
 std::optional<Endpoint> peerOf(int descriptor);
 
-/// A non-blocking TCP socket that connects to `endpoint`; invalid with errno on immediate failure.
-sys::Fd startConnect(const Endpoint& endpoint);
+/// A non-blocking TCP socket that connects to `endpoint`; invalid with errno on immediate failure. `buffer_bytes`: as
+/// in boundBuffers(), 0 for none.
+sys::Fd startConnect(const Endpoint& endpoint, int buffer_bytes = 0);
+
+/// Keeps the kernel's two buffers of a TCP socket at this size (it takes up to twice as much memory). Else they grow
+/// with the transfer, to 6 and 4 MiB by default, which is memory outside the sandbox's limit.
+void boundBuffers(int descriptor, int bytes);
 
 /// Makes close() reset the connection, so that the other side sees a denial and not a normal end.
 void resetOnClose(int descriptor);

@@ -59,6 +59,12 @@ Connection::Connection(Loop& loop, Socket socket, Peer peer, asio::ssl::context*
 Connection::~Connection() = default;
 
 void Connection::unregister() {
+  BoostError ignored;
+  socket_.shutdown(Socket::shutdown_both, ignored);
+  socket_.close(ignored);
+  ended_ = true;
+  failBody("the connection ended");  // a worker may still wait for it
+  loop_.watches.refill();
   loop_.connections.erase(this);
   loop_.newcomers.erase(number_);
   if (--loop_.per_peer[peer_.group] == 0) loop_.per_peer.erase(peer_.group);
@@ -203,13 +209,18 @@ asio::awaitable<bool> Connection::handshake() {
 
 asio::awaitable<void> Connection::serve() {
   const auto self = shared_from_this();
+  // Whatever ends this coroutine, an exception included: the loop must not keep a connection that is freed.
+  struct Registration {
+    Connection& connection;
+    explicit Registration(Connection& registered) : connection(registered) {}
+    Registration(const Registration&) = delete;
+    Registration& operator=(const Registration&) = delete;
+    ~Registration() { connection.unregister(); }
+  };
+  const Registration registration(*this);
   bool open = true;
   if (tls_) open = co_await handshake();
   while (open) open = co_await serveRequest();
-  BoostError ignored;
-  socket_.shutdown(Socket::shutdown_both, ignored);
-  socket_.close(ignored);
-  unregister();
 }
 
 asio::awaitable<std::string> Connection::receiveHead() {

@@ -39,7 +39,8 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   struct Job;
   using JobPointer = std::shared_ptr<Job>;
 
-  /// On the loop, at the end: the last reference may be a worker's, so the destructor must not do it.
+  /// Closes the socket and removes this from the loop's lists. On the loop, at the end: the last reference may be a
+  /// worker's, so the destructor must not do it.
   void unregister();
   /// Waits for wake(). False if the deadline passed first.
   asio::awaitable<bool> pause(TimePoint deadline);
@@ -74,8 +75,12 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   asio::awaitable<bool> sendFile(FileBody& body);
   asio::awaitable<bool> sendSource(const std::shared_ptr<Source>& source, bool chunked);
   asio::awaitable<bool> relaySocket(const RequestHead& head, SocketBody& body, const Headers& headers);
+  /// Runs SocketBody::on_end on a worker, and returns its result.
+  asio::awaitable<std::string> finishRelay(SocketBody& body);
   /// Sends the result of a relay and closes the WebSocket.
   asio::awaitable<void> endRelay(SocketBody& body);
+  /// Refuses a request that needs another descriptor on the loop: no epoll watch is left for it.
+  asio::awaitable<void> refuseWatch();
   struct Proxied;
   asio::awaitable<bool> proxy(const RequestHead& head, ProxyBody& body, Parser& parser);
   asio::awaitable<void> runProxy(Proxied& proxied, const std::function<void()>& wake_up);

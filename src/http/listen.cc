@@ -77,7 +77,7 @@ bool bindTcp(int socket, const sockaddr* address, socklen_t size) {
 
 }  // namespace
 
-Result<ListenSocket> listenTcp(std::string_view address, bool anywhere) {
+Result<ListenSocket> listenTcp(std::string_view address, bool anywhere, std::string_view tls_hint) {
   const std::size_t colon = address.rfind(':');
   std::string host(colon == std::string_view::npos ? "127.0.0.1" : address.substr(0, colon));
   std::uint16_t port = 0;
@@ -97,7 +97,7 @@ Result<ListenSocket> listenTcp(std::string_view address, bool anywhere) {
   if (!loopback && !anywhere)
     return refuseAddress(
         address, 0, kOnlyLoopback,
-        "listen on 127.0.0.1 and put an SSH tunnel or a proxy with TLS in front, or give a certificate");
+        "use 127.0.0.1:PORT, and for other machines an SSH tunnel or a TLS proxy" + std::string(tls_hint));
 
   sys::Fd socket(::socket(is_four ? AF_INET : AF_INET6, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return refuseAddress(address, errno, "", "");
@@ -170,8 +170,9 @@ Result<std::vector<ListenSocket>> inheritedSockets(bool anywhere) {
                              "the service manager passed a socket that is neither a unix nor a TCP socket",
                              "change ListenStream in the socket unit");
       if (!is_unix && !anywhere && !isLoopbackAddress(address))
-        return refuseAddress(name, 0, kOnlyLoopback,
-                             "change ListenStream in the socket unit to 127.0.0.1:PORT, or give a certificate");
+        return refuseAddress(
+            name, 0, kOnlyLoopback,
+            "change ListenStream in the socket unit to 127.0.0.1:PORT, or give --tls-cert FILE --tls-key FILE");
       sockets.push_back({.socket = sys::Fd(fd), .address = name});
     }
   }

@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "http/server.h"
+#include "http/watch_reserve.h"
 #include "http/workers.h"
 
 namespace caisson::http {
@@ -43,9 +44,9 @@ struct Loop {
     return quick;
   }
 
-  asio::io_context io{1};
   Handler& handler;
   Limits limits;
+  WatchReserve watches{64, 16};
   ServerStats stats;
   std::set<Connection*> connections;
   std::map<std::string, std::size_t> per_peer;  ///< by Peer::group
@@ -54,6 +55,7 @@ struct Loop {
   std::uint64_t last_number = 0;
   bool stopping = false;
   std::string scratch = std::string(std::size_t{64} << 10U, '\0');  ///< for reads that are copied at once
+  asio::io_context io{1};  ///< after the above: connections that it still holds when it is destroyed unregister
   // Last: their destructors wait for tasks, which post to `io`.
   Workers quick, control, transfer, command, preview;
 };

@@ -77,6 +77,8 @@ class Source {
   virtual Next next(std::string& piece) = 0;
   /// The threads that call next().
   [[nodiscard]] virtual Lane lane() const { return Lane::quick; }
+  /// Whether the body counts as complete if the server stops while it waits: a stream of events, not a file.
+  [[nodiscard]] virtual bool mayEndEarly() const { return true; }
   /// Called once, before next(). `wake` may be called from any thread, also after the source was destroyed.
   virtual void onStart(std::function<void()> /*wake*/) {}
 };

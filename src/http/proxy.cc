@@ -112,6 +112,10 @@ struct Connection::Proxied {
 
 asio::awaitable<bool> Connection::proxy(const RequestHead& head, ProxyBody& body, Parser& parser) {
   keep_alive_ = false;
+  if (!loop_.watches.isAvailable()) {
+    co_await refuseWatch();
+    co_return false;
+  }
   auto up = std::make_shared<Upstream>(loop_.io, loop_.limits.headers);
   const std::function<void()> wake_up = [self = shared_from_this()] { self->wake(); };
   sockaddr_in where{.sin_family = AF_INET, .sin_port = htons(body.port)};

@@ -18,12 +18,21 @@ constexpr std::chrono::seconds kCheckEvery{2};
 
 /// The descriptor's side: readiness as flags, since the connection waits in one place only.
 struct Wire {
-  explicit Wire(asio::io_context& io, int descriptor) : stream(io, descriptor) {}
+  explicit Wire(asio::io_context& io) : stream(io) {}
   asio::posix::stream_descriptor stream;
   bool waiting_read = false, waiting_write = false;
   bool readable = false, ended = false;
   std::string pending;  ///< from the client, not yet written
 };
+
+/// False, and the descriptor is closed, if it cannot be registered with epoll.
+bool openWire(Wire& wire, sys::Fd descriptor) {
+  BoostError code;
+  wire.stream.assign(descriptor.get(), code);
+  if (code) return false;
+  static_cast<void>(descriptor.release());
+  return true;
+}
 
 /// Reads up to 32 KiB; empty at the end or when nothing is there.
 std::string readWire(Wire& wire) {
@@ -52,40 +61,53 @@ struct Messages {
   std::string partial;
   bool text = false;
   bool closed = false, failed = false;
+  bool fragmented = false;          ///< a message has begun and is not complete
   std::string replies;              ///< pongs
   std::optional<std::string> held;  ///< a text message that waits for the bytes before it to be written
 };
 
+/// Adds a frame of a text or binary message. False if it has no place in the sequence of frames, or the message is too
+/// large.
+bool addToMessage(const Frame& frame, Messages& messages, Wire& wire) {
+  if (messages.fragmented != (frame.type == FrameType::continuation)) return false;
+  if (!messages.fragmented) messages.text = frame.type == FrameType::text;
+  messages.fragmented = !frame.final;
+  messages.partial += frame.payload;
+  if (messages.partial.size() > kMaxFrame) return false;
+  if (!frame.final) return true;
+  if (messages.text) {
+    messages.held = std::move(messages.partial);
+  } else {
+    wire.pending += messages.partial;
+  }
+  messages.partial.clear();
+  return true;
+}
+
 /// Takes complete frames from `inbox`, as long as the descriptor takes their content. A text message acts on the
-/// descriptor, too, so it waits for the bytes that came before it.
-void takeMessages(std::string& inbox, Messages& messages, Wire& wire, const SocketBody& body) {
-  while (wire.pending.size() < kMaxPending && !messages.closed) {
+/// descriptor, too, so it waits for the bytes that came before it. True: there may be more frames, but it is the turn
+/// of other connections.
+bool takeMessages(std::string& inbox, Messages& messages, Wire& wire, const SocketBody& body) {
+  constexpr int kFramesPerTurn = 256;
+  std::size_t taken = 0;
+  int frames = 0;
+  for (; frames < kFramesPerTurn && wire.pending.size() < kMaxPending && !messages.closed; ++frames) {
     if (messages.held) {
       writeWire(wire);
-      if (!wire.pending.empty()) return;
+      if (!wire.pending.empty()) break;
       if (body.on_text) body.on_text(*messages.held);
       messages.held.reset();
     }
-    auto frame = takeFrame(inbox, messages.failed);
-    if (!frame) return;
+    const auto frame = takeFrame(inbox, taken, messages.failed);
+    if (!frame) break;
     if (frame->type == FrameType::ping) messages.replies += makeFrame(FrameType::pong, frame->payload);
     if (frame->type == FrameType::close) messages.closed = true;
     if (frame->type >= FrameType::close) continue;
-    if (frame->type != FrameType::continuation) {
-      messages.partial.clear();
-      messages.text = frame->type == FrameType::text;
-    }
-    messages.partial += frame->payload;
-    messages.failed = messages.partial.size() > kMaxFrame;
-    if (messages.failed) return;
-    if (!frame->final) continue;
-    if (messages.text) {
-      messages.held = std::move(messages.partial);
-    } else {
-      wire.pending += messages.partial;
-    }
-    messages.partial.clear();
+    messages.failed = !addToMessage(*frame, messages, wire);
+    if (messages.failed) break;
   }
+  inbox.erase(0, taken);  // once: moving the rest after each small frame would occupy the loop
+  return frames == kFramesPerTurn;
 }
 
 /// Has `wake` called when the descriptor is readable, and when it takes what is pending.
@@ -110,7 +132,13 @@ void watchWire(const std::shared_ptr<Wire>& wire, const std::function<void()>& w
 }  // namespace
 
 asio::awaitable<bool> Connection::relaySocket(const RequestHead& head, SocketBody& body, const Headers& headers) {
-  auto wire = std::make_shared<Wire>(loop_.io, body.descriptor.release());
+  auto wire = std::make_shared<Wire>(loop_.io);
+  if (!loop_.watches.isAvailable() || !openWire(*wire, std::move(body.descriptor))) {
+    body.descriptor.reset();  // ends what is at its other end
+    co_await refuseWatch();
+    co_await finishRelay(body);
+    co_return false;
+  }
   std::string hello =
       "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
       "Sec-WebSocket-Accept: " +
@@ -127,7 +155,7 @@ asio::awaitable<bool> Connection::relaySocket(const RequestHead& head, SocketBod
       if (!body.may_continue()) break;
     }
     if (!inbox_.empty()) last_heard = Clock::now();
-    takeMessages(inbox_, messages, *wire, body);
+    const bool more = takeMessages(inbox_, messages, *wire, body);
     if (!messages.replies.empty()) {
       const std::string replies = std::exchange(messages.replies, "");
       open = co_await write(replies);
@@ -142,7 +170,11 @@ asio::awaitable<bool> Connection::relaySocket(const RequestHead& head, SocketBod
       continue;
     }
     watchWire(wire, wake_up);
-    if (wire->pending.size() < kMaxPending && !messages.held) startRead();
+    if (more) {
+      asio::post(loop_.io, wake_up);
+    } else if (wire->pending.size() < kMaxPending && !messages.held) {
+      startRead();
+    }
     co_await pause(body.may_continue ? std::min(last_ping + kPingEvery, last_check + kCheckEvery)
                                      : last_ping + kPingEvery);
     if (Clock::now() - last_ping < kPingEvery) continue;
@@ -157,23 +189,27 @@ asio::awaitable<bool> Connection::relaySocket(const RequestHead& head, SocketBod
   co_return false;
 }
 
+asio::awaitable<std::string> Connection::finishRelay(SocketBody& body) {
+  if (!body.on_end) co_return std::string();
+  auto result = std::make_shared<std::pair<bool, std::string>>(false, "");
+  const auto on_end = body.on_end;
+  const auto work = [self = shared_from_this(), result, on_end] {
+    result->second = on_end();
+    asio::post(self->loop_.io, [self, result] {
+      result->first = true;
+      self->wake();
+    });
+  };
+  const bool accepted = loop_.control.run(work, caller_);
+  while (accepted && !result->first) co_await pause(Clock::now() + std::chrono::hours(1));
+  co_return accepted ? std::move(result->second) : std::string();
+}
+
 asio::awaitable<void> Connection::endRelay(SocketBody& body) {
-  if (body.on_end) {
-    auto result = std::make_shared<std::pair<bool, std::string>>(false, "");
-    const auto on_end = body.on_end;
-    const auto work = [self = shared_from_this(), result, on_end] {
-      result->second = on_end();
-      asio::post(self->loop_.io, [self, result] {
-        result->first = true;
-        self->wake();
-      });
-    };
-    const bool accepted = loop_.control.run(work, caller_);
-    while (accepted && !result->first) co_await pause(Clock::now() + std::chrono::hours(1));
-    if (!ended_ && !result->second.empty()) {
-      const std::string last = makeFrame(FrameType::text, result->second);
-      co_await write(last);
-    }
+  const std::string result = co_await finishRelay(body);
+  if (!ended_ && !result.empty()) {
+    const std::string last = makeFrame(FrameType::text, result);
+    co_await write(last);
   }
   if (ended_) co_return;
   const std::string bye = makeFrame(FrameType::close, std::string_view("\x03\xe8", 2));

@@ -30,6 +30,15 @@ std::string chunkHead(std::size_t size) {
   return text + "\r\n";
 }
 
+/// Counts a stream as long as it exists, also if an exception ends it.
+struct CountedStream {
+  explicit CountedStream(ServerStats& server_stats) : stats(server_stats) { ++stats.streams; }
+  ~CountedStream() { --stats.streams; }
+  CountedStream(const CountedStream&) = delete;
+  CountedStream& operator=(const CountedStream&) = delete;
+  ServerStats& stats;
+};
+
 }  // namespace
 
 std::string Connection::headText(const Response& response, std::optional<std::uint64_t> length, bool chunked) const {
@@ -74,16 +83,14 @@ asio::awaitable<bool> Connection::respond(const RequestHead& head, Response& res
     const std::string bytes = headText(response, std::nullopt, !http_1_0_);
     bool sent = co_await write(bytes);
     if (sent && !head_only) {
-      ++loop_.stats.streams;
+      const CountedStream counted(loop_.stats);
       sent = co_await sendSource(*source, !http_1_0_);
-      --loop_.stats.streams;
     }
     co_return sent&& keep_alive_;
   }
   if (auto* socket = std::get_if<SocketBody>(&response.body)) {
-    ++loop_.stats.streams;
+    const CountedStream counted(loop_.stats);
     co_await relaySocket(head, *socket, response.headers);
-    --loop_.stats.streams;
     co_return false;
   }
   setKnown();  // the peer was given the address of a preview
@@ -158,11 +165,14 @@ asio::awaitable<bool> Connection::sendSource(const std::shared_ptr<Source>& sour
     }
     if (!step->piece.empty()) {
       std::string bytes = chunked ? chunkHead(step->piece.size()) + step->piece + "\r\n" : std::move(step->piece);
-      const bool sent = co_await write(bytes);
+      // It is held in memory until it is sent.
+      const TimePoint end = Clock::now() + loop_.limits.write_timeout + std::chrono::seconds(bytes.size() / kLeastRate);
+      const bool sent = co_await write(bytes, end);
       if (!sent) co_return false;
     }
     if (ended_) co_return false;
     if (loop_.stopping && step->next.state == Source::State::wait) {
+      if (!source->mayEndEarly()) co_return false;
       keep_alive_ = false;
       break;
     }
@@ -178,6 +188,12 @@ asio::awaitable<bool> Connection::sendSource(const std::shared_ptr<Source>& sour
   co_return co_await write("0\r\n\r\n");
 }
 
+asio::awaitable<void> Connection::refuseWatch() {
+  Response busy = loop_.handler.failure(503, kNoWatches);
+  busy.headers.emplace_back("Retry-After", "1");
+  co_await refuse(std::move(busy));
+}
+
 asio::awaitable<void> Connection::refuse(Response response) {
   keep_alive_ = false;
   RequestHead none;
@@ -190,11 +206,11 @@ asio::awaitable<void> Connection::refuse(Response response) {
 
 /// Drops what a client still sends, or the kernel would reset the connection and the client lose the response.
 asio::awaitable<void> Connection::linger() {
-  constexpr std::size_t kMost = std::size_t{64} << 20U;
+  constexpr std::size_t kMaxDropped = std::size_t{64} << 20U;
   BoostError ignored;
   socket_.shutdown(Socket::shutdown_send, ignored);
   const TimePoint deadline = Clock::now() + std::chrono::seconds(1);
-  for (std::size_t dropped = 0; dropped < kMost && !ended_ && !loop_.stopping;) {
+  for (std::size_t dropped = 0; dropped < kMaxDropped && !ended_ && !loop_.stopping;) {
     dropped += inbox_.size();
     inbox_.clear();
     startRead();

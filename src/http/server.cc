@@ -2,6 +2,7 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -24,7 +25,8 @@
 namespace caisson::http {
 namespace {
 
-/// One descriptor may be needed for each connection and one for the file it downloads; some for everything else.
+/// Each connection may need two descriptors: its own, and that of a download, a terminal or a preview. Some are for
+/// everything else.
 std::size_t allowedConnections(std::size_t wanted) {
   constexpr std::size_t kOthers = 512;
   rlimit limit{};
@@ -33,7 +35,7 @@ std::size_t allowedConnections(std::size_t wanted) {
   ::setrlimit(RLIMIT_NOFILE, &limit);
   const auto descriptors = static_cast<std::size_t>(limit.rlim_cur);
   const std::size_t usable = descriptors > 2 * kOthers ? descriptors - kOthers : descriptors / 2;
-  return std::min(wanted, usable);
+  return std::min(wanted, usable / 2);
 }
 
 /// What counts as one peer: a user or host that has one of these addresses can use all of them.
@@ -88,6 +90,11 @@ struct Server::State {
   void open(int socket, const sockaddr_storage& address, std::size_t index);
   /// Whether there is room for a connection of this peer. Closes the oldest one without a known caller if necessary.
   bool makeRoom(const Peer& peer, bool own);
+  /// Whether a connection can be registered with epoll, after closing the oldest one without a known caller if
+  /// necessary.
+  bool findWatch(bool own);
+  /// Answers without a connection, and closes the socket.
+  void refuse(sys::Fd socket, std::size_t index, std::string_view reason);
   asio::awaitable<void> stopWhenReadable(int until);
 
   ServerOptions options;
@@ -141,18 +148,37 @@ bool Server::State::makeRoom(const Peer& peer, bool own) {
   return true;
 }
 
+bool Server::State::findWatch(bool own) {
+  if (loop.watches.makeRoom(own)) return true;
+  if (loop.newcomers.empty()) return false;
+  Connection* const connection = loop.newcomers.begin()->second;
+  loop.newcomers.erase(loop.newcomers.begin());
+  connection->abort();
+  return loop.watches.makeRoom(own);
+}
+
+void Server::State::refuse(sys::Fd socket, std::size_t index, std::string_view reason) {
+  ++loop.stats.refused;
+  if (tls[index]) return;
+  Response response = loop.handler.failure(503, reason);
+  std::string text = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n";
+  for (const auto& [name, value] : response.headers) text.append(name).append(": ").append(value).append("\r\n");
+  const auto* const body = std::get_if<std::string>(&response.body);
+  text += "Content-Length: " + std::to_string(body == nullptr ? 0 : body->size()) + "\r\n\r\n";
+  if (body != nullptr) text += *body;
+  static_cast<void>(::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+  // Closing with unread bytes resets the connection, and the peer may lose the response.
+  ::shutdown(socket.get(), SHUT_WR);
+  static_cast<void>(::recv(socket.get(), loop.scratch.data(), loop.scratch.size(), MSG_DONTWAIT));
+}
+
 void Server::State::open(int descriptor, const sockaddr_storage& address, std::size_t index) {
   sys::Fd owned(descriptor);
   Peer peer = describePeer(descriptor, address, index);
   ++loop.stats.accepted;
   const bool own = peer.is_owner;
-  if (!makeRoom(peer, own)) {
-    ++loop.stats.refused;
-    static constexpr std::string_view kBusy =
-        "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nRetry-After: 1\r\nConnection: close\r\n\r\n";
-    if (!tls[index]) static_cast<void>(::send(descriptor, kBusy.data(), kBusy.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
-    return;
-  }
+  if (!makeRoom(peer, own)) return refuse(std::move(owned), index, "too many connections");
+  if (!findWatch(own)) return refuse(std::move(owned), index, kNoWatches);
   const int on = 1;
   const bool is_unix = peer.uid.has_value();
   if (!is_unix) ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -160,8 +186,9 @@ void Server::State::open(int descriptor, const sockaddr_storage& address, std::s
   BoostError code;
   Socket socket(loop.io);
   socket.assign(protocol, descriptor, code);
-  if (code) return;
+  if (code) return refuse(std::move(owned), index, kNoWatches);
   static_cast<void>(owned.release());
+  loop.watches.refill();
   socket.non_blocking(true, code);
   peer.tls = tls[index] != nullptr;
   auto connection = std::make_shared<Connection>(loop, std::move(socket), std::move(peer), tls[index].get());
@@ -170,17 +197,25 @@ void Server::State::open(int descriptor, const sockaddr_storage& address, std::s
 }
 
 asio::awaitable<void> Server::State::stopWhenReadable(int until) {
-  asio::posix::stream_descriptor signal(loop.io, until);
+  asio::posix::stream_descriptor signal(loop.io);
+  asio::steady_timer timer(loop.io);
   BoostError code;
-  co_await signal.async_wait(asio::posix::stream_descriptor::wait_read,
-                             asio::redirect_error(asio::use_awaitable, code));
-  signal.release();
+  signal.assign(until, code);
+  if (!code) {
+    co_await signal.async_wait(asio::posix::stream_descriptor::wait_read,
+                               asio::redirect_error(asio::use_awaitable, code));
+    signal.release();
+  } else {  // no epoll watch is left
+    for (pollfd ready{until, POLLIN, 0}; ::poll(&ready, 1, 0) == 0;) {
+      timer.expires_after(std::chrono::milliseconds(100));
+      co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, code));
+    }
+  }
   loop.stopping = true;
   for (const auto& listener : listeners) listener->close(code);
   const auto everyone = std::vector<Connection*>(loop.connections.begin(), loop.connections.end());
   for (Connection* connection : everyone) connection->stop();
   const auto deadline = Clock::now() + loop.limits.stop_timeout;
-  asio::steady_timer timer(loop.io);
   while (!loop.connections.empty() && Clock::now() < deadline) {
     timer.expires_after(std::chrono::milliseconds(20));
     co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, code));
@@ -211,8 +246,18 @@ Result<std::unique_ptr<Server>> Server::create(ServerOptions options, Handler& h
                                      .hint = "give PEM files that this user can read"});
     }
     state->tls.push_back(std::move(context));
-    state->listeners.push_back(
-        std::make_unique<asio::posix::stream_descriptor>(state->loop.io, listener.socket.release()));
+    auto descriptor = std::make_unique<asio::posix::stream_descriptor>(state->loop.io);
+    BoostError code;
+    descriptor->assign(listener.socket.get(), code);
+    if (code)
+      return std::unexpected(Error{.stage = Stage::launch,
+                                   .call = "epoll_ctl",
+                                   .object = listener.address,
+                                   .sys_errno = code.value(),
+                                   .hint = "if this user has no epoll watches left, end the program that uses them, or "
+                                           "raise fs.epoll.max_user_watches"});
+    static_cast<void>(listener.socket.release());
+    state->listeners.push_back(std::move(descriptor));
   }
   return std::unique_ptr<Server>(new Server(std::move(state)));
 }

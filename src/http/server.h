@@ -23,8 +23,8 @@ struct ListenSocket {
 };
 
 /// Parses PORT, HOST:PORT, [HOST]:PORT or localhost:PORT. Port 0 selects a free one. Without `anywhere`, the host must
-/// be a loopback address.
-Result<ListenSocket> listenTcp(std::string_view address, bool anywhere);
+/// be a loopback address; `tls_hint` ends the hint of that error.
+Result<ListenSocket> listenTcp(std::string_view address, bool anywhere, std::string_view tls_hint = {});
 /// Listens on a unix socket that only this user can connect to. Replaces a stale socket; an error if another
 /// process serves it.
 Result<ListenSocket> listenUnix(const std::string& path);

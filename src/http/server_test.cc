@@ -6,13 +6,48 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
 
+#include <climits>
+#include <filesystem>
 #include <fstream>
+#include <semaphore>
 #include <thread>
 
+#include "http/watch_reserve.h"
 #include "support/conforms.h"
+
+namespace {
+
+/// As many epoll watches this process may have.
+std::atomic<long> max_watches{LONG_MAX};
+
+long countWatches() {
+  long count = 0;
+  std::error_code gone;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    if (std::filesystem::read_symlink(entry.path(), gone) != "anon_inode:[eventpoll]") continue;
+    std::ifstream info("/proc/self/fdinfo/" + entry.path().filename().string());
+    for (std::string line; std::getline(info, line);) count += line.starts_with("tfd:") ? 1 : 0;
+  }
+  return count;
+}
+
+}  // namespace
+
+/// Stands before the C library's, with a limit like the kernel's, which counts millions of watches of the whole user.
+extern "C" int epoll_ctl(int epoll, int operation, int descriptor, epoll_event* event) noexcept {
+  if (operation == EPOLL_CTL_ADD && max_watches != LONG_MAX && countWatches() >= max_watches) {
+    errno = ENOSPC;
+    return -1;
+  }
+  return static_cast<int>(::syscall(SYS_epoll_ctl, epoll, operation, descriptor, event));
+}
 
 namespace caisson::http {
 namespace {
@@ -44,7 +79,11 @@ class TestHandler final : public Handler {
   Admission admit(const RequestHead& head) override {
     Admission admission{.body_limit = 1000};
     admission.known = head.target.text == "/known";
-    if (head.target.text == "/refused") admission.response = failure(403, "refused");
+    if (head.target.text == "/throw") throw std::runtime_error("a fault on the loop");
+    if (head.target.text == "/refused") {
+      texts_at_refusal = texts.load();
+      admission.response = failure(403, "refused");
+    }
     if (head.target.text == "/upload") {
       admission.stream_body = true;
       admission.body_limit = 10'000'000;
@@ -57,6 +96,7 @@ class TestHandler final : public Handler {
     const std::string& path = request.head.target.text;
     if (path == "/count") return {.body = std::make_shared<Counting>()};
     if (path == "/endless") return {.body = std::make_shared<Endless>()};
+    if (path == "/socket") return relay();
     if (path == "/wait") {
       pollfd gone{request.cancel_descriptor, POLLIN, 0};
       cancelled = ::poll(&gone, 1, 10'000) == 1;
@@ -82,7 +122,29 @@ class TestHandler final : public Handler {
   Response failure(int status, std::string_view reason) override {
     return {.status = status, .body = std::string(reason)};
   }
-  std::atomic<bool> cancelled{false};
+  /// A WebSocket to one end of a pair; `far_end` is the other one.
+  Response relay() {
+    int pair[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) return failure(500, "pair");
+    far_end = sys::Fd(pair[1]);
+    SocketBody body{.descriptor = sys::Fd(pair[0])};
+    body.on_text = [this](std::string_view text) {
+      ++texts;
+      if (text != "stop") return;
+      stopped.release();
+      static_cast<void>(go_on.try_acquire_for(std::chrono::seconds(20)));
+    };
+    body.on_end = [this] {
+      relay_ended = true;
+      return std::string();
+    };
+    return {.status = 101, .body = std::move(body)};
+  }
+
+  std::atomic<bool> cancelled{false}, relay_ended{false};
+  std::atomic<int> texts{0}, texts_at_refusal{-1};
+  std::counting_semaphore<> stopped{0}, go_on{0};  ///< the loop stops at a text "stop"
+  sys::Fd far_end;
 };
 
 class HttpServerTest : public testing::Test {
@@ -97,7 +159,12 @@ class HttpServerTest : public testing::Test {
     options.limits.body_timeout = std::chrono::milliseconds(300);
     options.limits.write_timeout = std::chrono::milliseconds(300);
     options.limits.stop_timeout = std::chrono::milliseconds(2000);
-    options.limits.connections_per_peer = 20;
+    options.limits.connections_per_peer = per_peer_;
+    if (!unix_path_.empty()) {
+      auto own = listenUnix(unix_path_);
+      ASSERT_TRUE(own);
+      options.listeners.push_back(*std::move(own));
+    }
     auto server = Server::create(std::move(options), handler_);
     ASSERT_TRUE(server);
     server_ = *std::move(server);
@@ -140,6 +207,27 @@ class HttpServerTest : public testing::Test {
     return hear(socket);
   }
 
+  static std::string frame(unsigned first, std::string_view payload) {
+    std::string text(1, static_cast<char>(first));
+    text += static_cast<char>(0x80U | payload.size());
+    return text.append(4, '\0').append(payload);
+  }
+  sys::Fd openSocket() const {
+    sys::Fd socket = open();
+    say(socket, kUpgrade);
+    EXPECT_TRUE(hear(socket, "\r\n\r\n").starts_with("HTTP/1.1 101"));
+    return socket;
+  }
+  static bool eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 2000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return condition();
+  }
+
+  static constexpr std::string_view kUpgrade =
+      "GET /socket HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+  std::size_t per_peer_ = 20;
+  std::string unix_path_;
   TestHandler handler_;
   sys::Fd stop_{::eventfd(0, EFD_CLOEXEC)};
   int port_ = 0;
@@ -247,6 +335,120 @@ TEST_F(HttpServerTest, StopFinishesTheRunningRequest) {
   EXPECT_NE(hear(socket, "0\r\n\r\n").find("Transfer-Encoding"), std::string::npos);
   stopServer();
   EXPECT_EQ(hear(socket), "");
+}
+
+TEST_F(HttpServerTest, ExceptionEndsItsConnectionOnly) {
+  const sys::Fd other = open();
+  say(other, "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(hear(other, "GET /known").starts_with("HTTP/1.1 200"));
+  const sys::Fd socket = open();
+  say(socket, "GET /throw HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(hear(socket), "");
+  EXPECT_TRUE(eventually([&] { return server_->stats().open == 1; }));
+  say(other, "GET /still HTTP/1.1\r\n" + std::string(kEnd));
+  EXPECT_TRUE(hear(other).starts_with("HTTP/1.1 200"));
+}
+
+TEST_F(HttpServerTest, WebSocketFramesOutOfSequenceEndTheConnection) {
+  for (const std::string& frames : {frame(0x80, ""), frame(0x01, "a") + frame(0x81, "b")}) {
+    const sys::Fd socket = openSocket();
+    say(socket, frames);
+    EXPECT_NE(hear(socket, "\x88").find('\x88'), std::string::npos);
+  }
+  const sys::Fd socket = openSocket();
+  const int before = handler_.texts;
+  say(socket, frame(0x01, "a") + frame(0x89, "ping") + frame(0x00, "b") + frame(0x80, ""));
+  EXPECT_TRUE(eventually([&] { return handler_.texts == before + 1; }));
+}
+
+TEST_F(HttpServerTest, ManyWebSocketFramesDelayNobodyElse) {
+  constexpr int kFrames = 6000;
+  const sys::Fd other = open();
+  say(other, "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(hear(other, "GET /known").starts_with("HTTP/1.1 200"));
+  const sys::Fd socket = openSocket();
+  // The loop stops twice: until all frames are there to be read at once, and until the other request is there.
+  say(socket, frame(0x81, "stop"));
+  ASSERT_TRUE(handler_.stopped.try_acquire_for(std::chrono::seconds(20)));
+  std::string frames = frame(0x81, "stop");
+  for (int i = 0; i < kFrames; ++i) frames += frame(0x81, "x");
+  ASSERT_EQ(::send(socket.get(), frames.data(), frames.size(), MSG_NOSIGNAL), static_cast<ssize_t>(frames.size()));
+  handler_.go_on.release();
+  ASSERT_TRUE(handler_.stopped.try_acquire_for(std::chrono::seconds(20)));
+  say(other, "GET /refused HTTP/1.1\r\n" + std::string(kEnd));
+  handler_.go_on.release();
+  EXPECT_EQ(hear(other).substr(9, 3), "403");
+  EXPECT_LT(handler_.texts_at_refusal, kFrames / 2);
+  EXPECT_TRUE(eventually([&] { return handler_.texts == kFrames + 2; }));
+}
+
+/// All epoll watches of the user are in use, except those that the server holds.
+class EpollWatchesTest : public HttpServerTest {
+ protected:
+  EpollWatchesTest() {
+    per_peer_ = 200;
+    unix_path_ = "/tmp/ca-watches-" + std::to_string(::getpid());
+  }
+  ~EpollWatchesTest() override {
+    max_watches = LONG_MAX;
+    ::unlink(unix_path_.c_str());
+    ::unlink((unix_path_ + ".lock").c_str());
+  }
+  static bool isServed(const sys::Fd& socket) {
+    say(socket, "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
+    return hear(socket, "GET /known").starts_with("HTTP/1.1 200");
+  }
+  sys::Fd openUnix() const {
+    sys::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un where{.sun_family = AF_UNIX, .sun_path = {}};
+    unix_path_.copy(where.sun_path, sizeof where.sun_path - 1);
+    EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&where), sizeof where), 0);
+    return socket;
+  }
+  bool isIdle() const { return server_->stats().open == 0 && server_->stats().streams == 0; }
+};
+
+TEST_F(EpollWatchesTest, ReserveServesNewConnectionsThenTheyGet503) {
+  ASSERT_TRUE(isServed(open()));
+  ASSERT_TRUE(eventually([&] { return isIdle(); }));
+  max_watches = countWatches();
+  for (int round = 0; round < 2; ++round) {  // the second uses what the first gave back
+    std::vector<sys::Fd> sockets;
+    while (sockets.size() < 48) {
+      sockets.push_back(open());
+      ASSERT_TRUE(isServed(sockets.back())) << round << " " << sockets.size();
+    }
+    const std::string refusal = hear(open());
+    EXPECT_TRUE(refusal.starts_with("HTTP/1.1 503") && refusal.ends_with(kNoWatches)) << refusal;
+    const sys::Fd own = openUnix();
+    EXPECT_TRUE(isServed(own)) << "the last ones are for the owner";
+    sockets.clear();
+    say(own, "GET /known HTTP/1.1\r\n" + std::string(kEnd));
+    hear(own);
+    ASSERT_TRUE(eventually([&] { return isIdle(); }));
+  }
+}
+
+TEST_F(EpollWatchesTest, RelayWithoutAWatchGets503AndLeavesNothing) {
+  const sys::Fd socket = open();
+  ASSERT_TRUE(isServed(socket));
+  max_watches = countWatches();
+  say(socket, kUpgrade);
+  EXPECT_TRUE(hear(socket).starts_with("HTTP/1.1 503"));
+  char byte = 0;
+  EXPECT_EQ(::recv(handler_.far_end.get(), &byte, 1, 0), 0) << "the descriptor is still open";
+  EXPECT_TRUE(eventually([&] { return handler_.relay_ended && isIdle(); }));
+}
+
+TEST_F(EpollWatchesTest, ServerIsNotCreatedWithoutAWatch) {
+  max_watches = 0;
+  auto socket = listenTcp("127.0.0.1:0", false);
+  ASSERT_TRUE(socket);
+  ServerOptions options;
+  options.listeners.push_back(*std::move(socket));
+  const auto server = Server::create(std::move(options), handler_);
+  ASSERT_FALSE(server);
+  EXPECT_EQ(server.error().sys_errno, ENOSPC);
 }
 
 }  // namespace

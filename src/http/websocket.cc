@@ -6,8 +6,9 @@
 
 namespace caisson::http {
 
-std::optional<Frame> takeFrame(std::string& input, bool& failed) {
+std::optional<Frame> takeFrame(std::string_view whole, std::size_t& position, bool& failed) {
   failed = false;
+  const std::string_view input = whole.substr(position);
   if (input.size() < 2) return std::nullopt;
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(input[at]); };
   const unsigned opcode = byte(0) & 15U;
@@ -33,7 +34,7 @@ std::optional<Frame> takeFrame(std::string& input, bool& failed) {
   frame.payload = input.substr(at + 4, length);
   for (std::size_t i = 0; i < frame.payload.size(); ++i)
     frame.payload[i] = static_cast<char>(static_cast<unsigned char>(frame.payload[i]) ^ byte(at + i % 4));
-  input.erase(0, at + 4 + length);
+  position += at + 4 + length;
   return frame;
 }
 

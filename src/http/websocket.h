@@ -20,9 +20,9 @@ struct Frame {
 /// Largest payload of one frame, and of one message, from a client.
 inline constexpr std::size_t kMaxFrame = std::size_t{64} << 10U;
 
-/// Takes the next frame of a client from the front of `input`. Nothing: it is incomplete, or `failed` is set because it
-/// is malformed, unmasked or too large.
-std::optional<Frame> takeFrame(std::string& input, bool& failed);
+/// Takes the next frame of a client, which begins at `position`, and moves `position` behind it. Nothing: it is
+/// incomplete, or `failed` is set because it is malformed, unmasked or too large.
+std::optional<Frame> takeFrame(std::string_view input, std::size_t& position, bool& failed);
 /// A frame of a server.
 std::string makeFrame(FrameType type, std::string_view payload);
 /// The value of Sec-WebSocket-Accept.

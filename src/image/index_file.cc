@@ -14,9 +14,8 @@ namespace {
 constexpr std::size_t kMinIdDigits = 6;
 constexpr std::uint64_t kMaxIndex = 16U << 20;
 
-Error noSuchImage(std::string_view reference) {
-  return plainError(Stage::state, "image", printable(reference), "no such image in the store",
-                    "caisson image pull " + printable(reference) + ", or caisson image import FILE");
+Error noSuchImage(std::string_view reference, std::string_view hint) {
+  return plainError(Stage::state, "image", printable(reference), "no such image in the store", hint);
 }
 
 bool isHex(std::string_view text) {
@@ -34,7 +33,7 @@ bool comesFromIndex(const sys::RootDir& store, const StoredName& entry, const Co
 
 /// By `sha256:...` of the manifest, or by the first digits of the configuration's digest (Docker's IMAGE ID).
 Result<StoredName> findById(const sys::RootDir& store, const std::vector<StoredName>& names, std::string_view id,
-                            std::string_view reference) {
+                            std::string_view reference, std::string_view missing_hint) {
   const StoredName* found = nullptr;
   for (const StoredName& entry : names) {
     bool match = entry.manifest.hex() == id;
@@ -50,7 +49,7 @@ Result<StoredName> findById(const sys::RootDir& store, const std::vector<StoredN
     }
     found = &entry;
   }
-  if (found == nullptr) return fail(noSuchImage(reference));
+  if (found == nullptr) return fail(noSuchImage(reference, missing_hint));
   return *found;
 }
 
@@ -98,8 +97,9 @@ Result<std::string> readBlob(const sys::RootDir& store, const ContentDigest& dig
 }
 
 Result<StoredName> findImage(const sys::RootDir& store, const std::vector<StoredName>& names,
-                             std::string_view reference) {
-  if (const auto digest = ContentDigest::parse(reference)) return findById(store, names, digest->hex(), reference);
+                             std::string_view reference, std::string_view missing_hint) {
+  if (const auto digest = ContentDigest::parse(reference))
+    return findById(store, names, digest->hex(), reference, missing_hint);
   const auto parsed = Reference::parse(reference);
   if (!parsed && !isHex(reference)) return fail(parsed.error());
   if (parsed) {
@@ -112,8 +112,9 @@ Result<StoredName> findImage(const sys::RootDir& store, const std::vector<Stored
         return entry;
     }
   }
-  if (reference.size() >= kMinIdDigits && isHex(reference)) return findById(store, names, reference, reference);
-  return fail(noSuchImage(reference));
+  if (reference.size() >= kMinIdDigits && isHex(reference))
+    return findById(store, names, reference, reference, missing_hint);
+  return fail(noSuchImage(reference, missing_hint));
 }
 
 }  // namespace caisson::image

@@ -28,8 +28,8 @@ Result<void> writeIndex(const sys::RootDir& store, const std::vector<StoredName>
 Result<std::string> readBlob(const sys::RootDir& store, const ContentDigest& digest);
 
 /// The entry that `reference` names: a name, NAME@DIGEST, `sha256:...`, or at least 6 digits of a configuration's
-/// digest.
+/// digest. `missing_hint`: what to do if there is no such image.
 Result<StoredName> findImage(const sys::RootDir& store, const std::vector<StoredName>& names,
-                             std::string_view reference);
+                             std::string_view reference, std::string_view missing_hint = "caisson image list");
 
 }  // namespace caisson::image

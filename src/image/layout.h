@@ -56,7 +56,8 @@ Result<void> checkStoreFormat(const sys::RootDir& store);
 struct LayerCompletion {
   ContentDigest layer, diff_id;
   ContentDigest record;  ///< of the file `record`
-  std::uint64_t entries = 0, bytes = 0;
+  std::uint64_t entries = 0;
+  std::uint64_t bytes = 0;  ///< of its files and the record
 
   [[nodiscard]] std::string written() const;
   static Result<LayerCompletion> parse(std::string_view json);

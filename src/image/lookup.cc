@@ -20,12 +20,16 @@ Error incomplete(std::string_view reference, std::string_view reason) {
                     "caisson image remove it, then pull or import it again");
 }
 
+std::string fetchHint(std::string_view reference) {
+  return "caisson image pull " + printable(reference) + ", or caisson image import FILE";
+}
+
 /// Opens the store. An error if another user could have written it: its content becomes the root of sandboxes.
 Result<sys::RootDir> openStore(const std::string& path, std::string_view reference) {
   auto store = sys::RootDir::open(path, {.known_as = path});
   if (!store && store.error().sys_errno == ENOENT) {
     return fail(plainError(Stage::state, "image", printable(reference), "no such image: the image store is empty",
-                           "caisson image pull " + printable(reference) + ", or caisson image import FILE"));
+                           fetchHint(reference)));
   }
   if (!store) return store;
   const auto info = store->stat("");
@@ -64,7 +68,7 @@ Result<StoredImage> lookup(std::string_view reference, const std::string& store_
   if (!store) return fail(store.error());
   const auto names = readIndex(*store);
   if (!names) return fail(names.error());
-  const auto entry = findImage(*store, *names, reference);
+  const auto entry = findImage(*store, *names, reference, fetchHint(reference));
   if (!entry) return fail(entry.error());
   const auto manifest_text = readBlob(*store, entry->manifest);
   if (!manifest_text) return fail(manifest_text.error());

@@ -99,23 +99,23 @@ Result<std::optional<FrameReader::Frame>> Decoder::next() {
 }
 
 int decoderMain(std::string_view mode, std::string_view max_bytes) {
-  const auto complain = [](const Error& error) {
+  const auto printError = [](const Error& error) {
     const std::string text = error.message() + "\n";
     (void)!::write(STDERR_FILENO, text.data(), text.size());
     return 125;
   };
   const auto program = unpackProgram();
-  if (!program) return complain(program.error());
+  if (!program) return printError(program.error());
   auto policy = decoderPolicy(*program);
-  if (!policy) return complain(policy.error());
+  if (!policy) return printError(policy.error());
   const auto result = run({.policy = std::move(*policy),
                            .command = {*program, std::string(mode), std::string(max_bytes)},
                            .out = StreamMode::relay,
                            .err = StreamMode::relay,
                            .relay_stdin = true,
                            .program = sys::kOwnProgram});
-  if (!result) return complain(result.error());
-  if (result->error) return complain(*result->error);
+  if (!result) return printError(result.error());
+  if (result->error) return printError(*result->error);
   return exitStatus(*result);
 }
 

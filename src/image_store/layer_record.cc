@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::size_t kMaxWalkDepth = 160;  // beyond any depth that LayerWriter creates
 constexpr std::size_t kMaxProblems = 1000;
+constexpr std::size_t kRecordPart = 256U << 10;
 
 void appendEscaped(std::string& out, std::string_view text) {
   constexpr char kDigits[] = "0123456789ABCDEF";
@@ -188,8 +189,10 @@ std::uint32_t RecordLine::appliedMode() const {
   return (mode & 0777U) | 0400U;
 }
 
-Result<std::string> describeLayer(const sys::RootDir& root, const std::unordered_map<ino_t, OriginalFile>& originals) {
-  std::string record;
+Result<void> describeLayer(const sys::RootDir& root, const std::unordered_map<ino_t, OriginalFile>& originals,
+                           std::uint64_t max_bytes, const RecordSink& sink) {
+  std::string part;
+  std::uint64_t bytes = 0;
   LayerWalk walk([&](int parent, const std::string& name, const struct stat& status, const std::string& path,
                      bool opaque) -> Result<void> {
     RecordLine line{.type = typeLetter(status, opaque), .mode = status.st_mode & 07777U, .hash = "-", .path = path};
@@ -205,11 +208,21 @@ Result<std::string> describeLayer(const sys::RootDir& root, const std::unordered
       if (!target) return fail(target.error());
       line.target = std::move(*target);
     }
-    record += line.written();
-    return {};
+    const std::string text = line.written();
+    if (text.size() > max_bytes - bytes) {
+      return fail(plainError(Stage::state, "unpack", "image layer",
+                             "the paths of its files take more than " + std::to_string(max_bytes >> 20U) + " MiB",
+                             "the archive is damaged or hostile"));
+    }
+    bytes += text.size();
+    part += text;
+    if (part.size() < kRecordPart) return {};
+    auto written = sink(part);
+    part.clear();
+    return written;
   });
-  if (auto walked = walk.directory(root.descriptor(), ".", "", 0); !walked) return fail(walked.error());
-  return record;
+  if (auto walked = walk.directory(root.descriptor(), ".", "", 0); !walked) return walked;
+  return sink(part);
 }
 
 Result<std::vector<VerifyProblem>> verifyLayer(const sys::RootDir& root, std::string_view record,

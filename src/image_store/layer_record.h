@@ -33,9 +33,14 @@ struct RecordLine {
   [[nodiscard]] std::uint32_t appliedMode() const;
 };
 
-/// Describes the tree `root`, which only the caller writes. Content hashes and original modes come from `originals`, by
-/// inode number; a file that is not in it (an implied directory) has its own mode.
-Result<std::string> describeLayer(const sys::RootDir& root, const std::unordered_map<ino_t, OriginalFile>& originals);
+/// Takes the next part of a record.
+using RecordSink = std::function<Result<void>(std::string_view)>;
+
+/// Writes the record of the tree `root`, which only the caller writes, to `sink`. Content hashes and original modes
+/// come from `originals`, by inode number; a file that is not in it (an implied directory) has its own mode. An error
+/// if the record has more than `max_bytes`.
+Result<void> describeLayer(const sys::RootDir& root, const std::unordered_map<ino_t, OriginalFile>& originals,
+                           std::uint64_t max_bytes, const RecordSink& sink);
 
 struct VerifyProblem {
   std::string path, what;

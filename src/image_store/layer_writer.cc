@@ -21,6 +21,7 @@ constexpr std::string_view kOpaqueMarker = ".wh..wh..opq";
 constexpr std::string_view kAufsPrefix = ".wh..wh.";
 constexpr std::size_t kMaxComponent = 255;
 constexpr std::size_t kMaxTarget = 4095;
+constexpr std::size_t kMaxDetail = 300;
 
 timespec timeOf(std::int64_t seconds) {
   return {.tv_sec = static_cast<time_t>(std::clamp<std::int64_t>(seconds, 0, 1LL << 33)), .tv_nsec = 0};
@@ -76,6 +77,13 @@ Result<int> LayerWriter::directoryFor(const std::string& path) {
   if (path == cached_path_) return cached_.get();
   auto directory = sys::resolveDirectory(root_.descriptor(), path, {});
   if (!directory && directory.error() == ENOENT) {
+    // A name of 128 components would otherwise count as one entry and make 127 directories.
+    for (std::string above = path; !above.empty() && !sys::resolveDirectory(root_.descriptor(), above, {});) {
+      ++implied_;
+      const std::size_t slash = above.rfind('/');
+      above.resize(slash == std::string::npos ? 0 : slash);
+    }
+    if (implied_ > limits_.entries - entries_) return fail(refusal("the archive has too many directories"));
     // A link whose target does not exist inside, wherever it leads outside.
     if (auto made = root_.makeDirs(path, 0755); !made) {
       return fail(made.error().sys_errno == ENOTDIR ? refusal("a link in its path leads to no directory of the layer")
@@ -132,7 +140,8 @@ Result<void> LayerWriter::makeDirectory(int parent, const std::string& name) {
 
 Result<void> LayerWriter::makeFile(int parent, const std::string& name) {
   bool exists = false;
-  if (entry_.size > limits_.bytes - bytes_) return fail(refusal("the files of the layer exceed the size limit"));
+  if (entry_.size > limits_.bytes - bytes_ - text_)
+    return fail(refusal("the files of the layer exceed the size limit"));
   if (auto room = makeRoom(parent, name, false, exists); !room) return room;
   file_ = sys::Fd(::openat(parent, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file_) return fail(failure("create"));
@@ -195,10 +204,23 @@ Result<void> LayerWriter::noteWhiteout(const std::string& directory, const std::
   return {};
 }
 
+Result<void> LayerWriter::countEntry(const ArchiveEntry& entry) {
+  if (entries_ + implied_ >= limits_.entries) return fail(refusal("the archive has too many entries"));
+  ++entries_;
+  const std::uint64_t text = entry.name.size() + entry.target.size() + entry.attributes.size();
+  if (text > limits_.text - text_) {
+    return fail(refusal("the names, link targets and attributes of the layer take more than " +
+                        std::to_string(limits_.text >> 20U) + " MiB"));
+  }
+  if (text > limits_.bytes - bytes_ - text_) return fail(refusal("the names of the layer exceed the size limit"));
+  text_ += text;
+  return {};
+}
+
 Result<void> LayerWriter::begin(const ArchiveEntry& entry) {
   if (file_) return fail(refusal("the entry is incomplete"));
   entry_ = entry;
-  if (++entries_ > limits_.entries) return fail(refusal("the archive has too many entries"));
+  if (auto counted = countEntry(entry); !counted) return counted;
   auto path = checkName(entry.name, "the name");
   if (!path) return fail(path.error());
   path_ = *path;
@@ -215,7 +237,9 @@ Result<void> LayerWriter::begin(const ArchiveEntry& entry) {
     report_.add(typeName(entry.kind), entry.name);
     return {};
   }
-  if (!entry.attributes.empty()) report_.add("extended attributes removed: " + printable(entry.attributes), entry.name);
+  if (!entry.attributes.empty()) {
+    report_.add("extended attributes removed", entry.name, printable(entry.attributes, kMaxDetail));
+  }
   if ((entry.mode & S_ISUID) != 0) report_.add("setuid bit removed", entry.name);
   if ((entry.mode & S_ISGID) != 0) report_.add("setgid bit removed", entry.name);
   const auto parent = directoryFor(directory);
@@ -293,6 +317,7 @@ Result<void> LayerWriter::finish() {
     path_ = whiteout.directory + "/" + whiteout.name;
     if (auto applied = applyWhiteout(whiteout); !applied) return applied;
   }
+  whiteouts_ = {};
   for (auto at = directory_times_.rbegin(); at != directory_times_.rend(); ++at) {
     const auto directory = sys::resolveDirectory(root_.descriptor(), at->first, {});
     if (!directory) continue;  // replaced by a later entry
@@ -300,6 +325,7 @@ Result<void> LayerWriter::finish() {
     const sys::Fd open(::openat(directory->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (open) ::futimens(open.get(), times);
   }
+  directory_times_ = {};
   return {};
 }
 

@@ -69,7 +69,7 @@ Result<StagedBlob> Transaction::newBlob() {
 }
 
 Result<ContentDigest> Transaction::add(StagedBlob blob, const std::optional<ContentDigest>& expected) {
-  const ContentDigest digest = ContentDigest::from(blob.hash_.finish());
+  const ContentDigest digest = blob.digest();
   if (expected && digest != *expected) {
     return fail(plainError(Stage::state, "image", expected->text(), "the data has another digest: " + digest.text(),
                            "the source is damaged or was changed on the way"));
@@ -127,6 +127,13 @@ Result<sys::RootDir> Transaction::newLayer(const ContentDigest& layer) {
   const std::string path = stagedLayer(layer) + std::string(kLayerRoot);
   if (auto made = store_->root().makeDirs(path, 0755); !made) return fail(made.error());
   return store_->root().enter(path);
+}
+
+Result<StagedBlob> Transaction::newLayerFile(const ContentDigest& layer, std::string_view name) {
+  std::string path = stagedLayer(layer) + std::string(name);
+  auto file = store_->root().openFile(path, {.flags = O_WRONLY | O_CREAT | O_EXCL, .mode = 0600});
+  if (!file) return fail(file.error());
+  return StagedBlob(std::move(*file), std::move(path), room_);
 }
 
 Result<void> Transaction::saveLayerFile(const ContentDigest& layer, std::string_view name, std::string_view text) {

@@ -28,6 +28,8 @@ class StagedBlob {
   [[nodiscard]] std::uint64_t size() const { return size_; }
   /// At most this many bytes are accepted from now on, in total.
   void limit(std::uint64_t bytes) { limit_ = bytes; }
+  /// Of what was written; nothing can be written afterwards.
+  ContentDigest digest() { return ContentDigest::from(hash_.finish()); }
 
  private:
   friend class Transaction;
@@ -67,6 +69,8 @@ class Transaction {
 
   /// A new empty directory for an unpacked layer; addLayer() ends it.
   Result<sys::RootDir> newLayer(const ContentDigest& layer);
+  /// A new file beside the layer's directory, for more than fits into memory. addLayer() charges its size.
+  Result<StagedBlob> newLayerFile(const ContentDigest& layer, std::string_view name);
   /// Writes one of the files beside the layer's directory.
   Result<void> saveLayerFile(const ContentDigest& layer, std::string_view name, std::string_view text);
   Result<void> addLayer(const LayerCompletion& completion);

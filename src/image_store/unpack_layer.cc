@@ -66,16 +66,18 @@ Result<ContentDigest> unpackLayer(Transaction& transaction, const ContentDigest&
     progress.end(step, "failed");
     return diff_id;
   }
-  const auto record = describeLayer(*root, writer.originals());
+  auto record = transaction.newLayerFile(layer, kLayerRecord);
   if (!record) return fail(record.error());
-  auto saved = transaction.saveLayerFile(layer, kLayerRecord, *record);
+  record->limit(transaction.room() - std::min(transaction.room(), writer.bytes()));
+  auto saved = describeLayer(*root, writer.originals(), limits.record,
+                             [&](std::string_view part) { return record->write(part); });
   if (saved) saved = transaction.saveLayerFile(layer, kLayerReport, notes.written());
   if (saved) {
     saved = transaction.addLayer({.layer = layer,
                                   .diff_id = *diff_id,
-                                  .record = ContentDigest::of(*record),
+                                  .record = record->digest(),
                                   .entries = writer.entries(),
-                                  .bytes = writer.bytes()});
+                                  .bytes = writer.bytes() + record->size()});
   }
   if (!saved) return fail(saved.error());
   report.merge(notes);

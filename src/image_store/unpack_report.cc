@@ -8,7 +8,8 @@ std::string UnpackReport::written() const {
   std::string text;
   for (const Note& note : notes_) {
     JsonWriter json;
-    json.beginObject().key("what").string(note.what).key("name").string(note.name).end();
+    const std::string what = note.detail.empty() ? note.what : note.what + ": " + note.detail;
+    json.beginObject().key("what").string(what).key("name").string(note.name).end();
     text += json.text() + "\n";
   }
   return text;

@@ -7,6 +7,7 @@
 #include <linux/rseq.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/rseq.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -254,8 +255,14 @@ bool releaseRseq() {
 }  // namespace
 
 void becomeInit(const Block& block, int payload_pid, int signals) {
-  const std::uint64_t all = ~0ULL;
-  raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
+  // The kernel drops signals from inside for pid 1, but queues blocked ones, at the cost of the user's quota. Without a
+  // pid namespace they would have their effect: blocked, and few are queued.
+  const std::uint64_t blocked = block.subreaper ? ~0ULL : 1ULL << (SIGCHLD - 1);
+  raw(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, nullptr, 8);
+  if (block.subreaper) {
+    constexpr std::uint64_t kFewPending[2] = {16, 16};
+    raw(SYS_prlimit64, 0, RLIMIT_SIGPENDING, kFewPending, nullptr);
+  }
   if (!releaseRseq()) reportAndExit(block, Stage::launch, "rseq", "unregister", EINVAL);
   char* stack = block.init_stack_top;
   const Block* argument = &block;

@@ -73,13 +73,13 @@ void settleHere(const Block& block) {
 
 void applyLimits(const Block& block) {
   for (std::uint32_t i = 0; i < block.limit_count; ++i) {
-    const FlatLimit& wish = block.limits[i];
+    const FlatLimit& wanted = block.limits[i];
     KernelLimit now{};
-    raw(SYS_prlimit64, 0, wish.resource, nullptr, &now);
+    raw(SYS_prlimit64, 0, wanted.resource, nullptr, &now);
     // Never above the caller's own hard limit: raising it needs a privilege that we do not have.
-    const std::uint64_t value = wish.value < now.hard ? wish.value : now.hard;
+    const std::uint64_t value = wanted.value < now.hard ? wanted.value : now.hard;
     const KernelLimit limit{value, value};
-    must(block, Stage::limits, "prlimit64", "rlimit", raw(SYS_prlimit64, 0, wish.resource, &limit, nullptr));
+    must(block, Stage::limits, "prlimit64", "rlimit", raw(SYS_prlimit64, 0, wanted.resource, &limit, nullptr));
   }
   if (block.affinity == nullptr) return;
   if (block.affinity_required) {

@@ -1,11 +1,9 @@
 #include "mcp/hook_install.h"
 
-#include <nlohmann/json.hpp>
+#include "mcp/kept_json.h"
 
 namespace caisson::mcp {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;  // keeps the order of the user's file
 
 /// A shell command that succeeds inside a sandbox of level full: its /proc has masks, which only root could mount
 /// elsewhere. A variable could be set by a file of the project, which would switch the hook off.
@@ -30,17 +28,17 @@ bool isOurs(const HookHost& host, const OrderedJson& hook) {
 }
 
 Result<OrderedJson> parsed(const HookHost& host, std::string_view text) {
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) return OrderedJson::object();
-  OrderedJson whole = OrderedJson::parse(text.begin(), text.end(), nullptr, false);
-  if (!whole.is_object()) return std::unexpected(badFile(host, "it is not plain JSON (comments?)"));
-  if (!whole.contains("hooks")) return whole;
+  auto read = readKept(text);
+  if (!read) return std::unexpected(badFile(host, std::move(read.error())));
+  OrderedJson& whole = *read;
+  if (!whole.contains("hooks")) return std::move(whole);
   if (!whole["hooks"].is_object()) return std::unexpected(badFile(host, "its `hooks` is not an object"));
   for (const std::string_view event : {host.before, host.start, host.end}) {
     const std::string key(event);
     if (!whole["hooks"].contains(key)) continue;
     if (!whole["hooks"][key].is_array()) return std::unexpected(badFile(host, "its `hooks." + key + "` is not a list"));
   }
-  return whole;
+  return std::move(whole);
 }
 
 /// Removes our hooks from the groups of one event, and groups that hold nothing else.
@@ -101,6 +99,11 @@ const HookHost* findHookHost(std::string_view name) {
   for (const HookHost& host : kHookHosts)
     if (host.name == name) return &host;
   return nullptr;
+}
+
+bool disablesHooks(std::string_view text) {
+  const OrderedJson whole = OrderedJson::parse(text.begin(), text.end(), nullptr, false);
+  return whole.is_object() && whole.contains("disableAllHooks") && whole["disableAllHooks"] == OrderedJson(true);
 }
 
 Result<std::string> withHooks(const HookHost& host, std::string_view before, const std::string& call) {

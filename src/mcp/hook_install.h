@@ -20,6 +20,9 @@ const HookHost* findHookHost(std::string_view name);
 /// answers the hook, for a shell. The text is unchanged if the same hooks exist already.
 Result<std::string> withHooks(const HookHost& host, std::string_view before, const std::string& call);
 
+/// Whether a configuration of this agent switches all hooks off.
+bool disablesHooks(std::string_view text);
+
 /// Returns the configuration without the hooks of caisson; unchanged if it has none.
 Result<std::string> withoutHooks(const HookHost& host, std::string_view before);
 

@@ -1,11 +1,12 @@
 #include "mcp/install.h"
 
-#include <nlohmann/json.hpp>
+#include <algorithm>
+
+#include "mcp/kept_json.h"
+#include "policy/document/document.h"
 
 namespace caisson::mcp {
 namespace {
-
-using Ordered = nlohmann::ordered_json;  // keeps the order of the user's file
 
 constexpr std::string_view kTomlTable = "[mcp_servers.caisson]";
 
@@ -17,17 +18,17 @@ Error refusal(const AgentHost& host, std::string reason, const std::vector<std::
           .hint = "put this in by hand: " + entryFor(host, line)};
 }
 
-Ordered jsonEntry(const AgentHost& host, const std::vector<std::string>& line) {
+OrderedJson jsonEntry(const AgentHost& host, const std::vector<std::string>& line) {
   if (host.shape == EntryShape::line) return {{"type", "local"}, {"command", line}, {"enabled", true}};
-  Ordered entry = Ordered::object();
+  OrderedJson entry = OrderedJson::object();
   if (host.shape == EntryShape::typed) entry["type"] = "stdio";
   entry["command"] = line.front();
   entry["args"] = std::vector<std::string>(line.begin() + 1, line.end());
   return entry;
 }
 
-std::string write(const Ordered& value, int indent) {
-  return value.dump(indent, ' ', false, Ordered::error_handler_t::replace);
+std::string write(const OrderedJson& value, int indent) {
+  return value.dump(indent, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 /// A basic TOML string.
@@ -54,26 +55,44 @@ std::string tomlEntry(const std::vector<std::string>& line) {
          "]\nstartup_timeout_sec = 30\ntool_timeout_sec = 600\n";
 }
 
-/// The lines of the existing table, up to the next one.
-std::string_view tomlTableIn(std::string_view text) {
-  const std::size_t begin = text.find(kTomlTable);
-  if (begin == std::string_view::npos) return {};
-  const std::size_t next = text.find("\n[", begin);
-  return text.substr(begin, next == std::string_view::npos ? next : next + 1 - begin);
+bool isSame(const policy::Node& one, const policy::Node& other) {
+  const auto same_member = [](const auto& member, const auto& counterpart) {
+    return member.first == counterpart.first && isSame(member.second, counterpart.second);
+  };
+  return one.type == other.type && one.boolean == other.boolean && one.integer == other.integer &&
+         one.floating == other.floating && one.text == other.text &&
+         std::ranges::equal(one.items, other.items, isSame) &&
+         std::ranges::equal(one.members, other.members, same_member);
+}
+
+/// The table of the server in a whole file; null if there is none.
+const policy::Node* tomlServer(const policy::Document& document) {
+  const policy::Node* servers = document.root.find("mcp_servers");
+  return servers == nullptr ? nullptr : servers->find("caisson");
 }
 
 Result<std::string> withTomlEntry(const AgentHost& host, std::string_view before,
                                   const std::vector<std::string>& line) {
+  const auto read = [](std::string_view text) { return policy::readText(text, policy::Format::toml, "config.toml"); };
   const std::string entry = tomlEntry(line);
-  const std::string_view there = tomlTableIn(before);
-  if (!there.empty()) {
-    if (there.starts_with(entry)) return std::string(before);
+  const auto wanted = read(entry);
+  if (!wanted) return std::unexpected(refusal(host, "the entry cannot be written as TOML", line));
+  const auto earlier = read(before);
+  if (!earlier) return std::unexpected(refusal(host, "it cannot be read as TOML: " + earlier.error().message(), line));
+  if (const policy::Node* there = tomlServer(*earlier)) {
+    if (isSame(*there, *tomlServer(*wanted))) return std::string(before);
     return std::unexpected(refusal(host, "there is another [mcp_servers.caisson] in it already", line));
   }
   std::string text(before);
   if (!text.empty() && !text.ends_with('\n')) text += '\n';
   if (!text.empty()) text += '\n';
-  return text + entry;
+  text += entry;
+  // A table that is written inline cannot be extended by another one.
+  const auto after = read(text);
+  const policy::Node* there = after ? tomlServer(*after) : nullptr;
+  if (there == nullptr || !isSame(*there, *tomlServer(*wanted)))
+    return std::unexpected(refusal(host, "its `mcp_servers` is written in a form that cannot be extended", line));
+  return text;
 }
 
 }  // namespace
@@ -88,20 +107,18 @@ const AgentHost* findAgentHost(std::string_view name) {
 
 std::string entryFor(const AgentHost& host, const std::vector<std::string>& line) {
   if (host.shape == EntryShape::toml) return tomlEntry(line);
-  return write(Ordered{{host.key, Ordered{{"caisson", jsonEntry(host, line)}}}}, -1);
+  return write(OrderedJson{{host.key, OrderedJson{{"caisson", jsonEntry(host, line)}}}}, -1);
 }
 
 Result<std::string> withEntry(const AgentHost& host, std::string_view before, const std::vector<std::string>& line) {
   if (host.shape == EntryShape::toml) return withTomlEntry(host, before, line);
-  Ordered whole = Ordered::object();
-  if (before.find_first_not_of(" \t\r\n") != std::string_view::npos) {
-    whole = Ordered::parse(before.begin(), before.end(), nullptr, false);
-    if (!whole.is_object()) return std::unexpected(refusal(host, "it is not plain JSON (comments?)", line));
-  }
+  auto read = readKept(before);
+  if (!read) return std::unexpected(refusal(host, std::move(read.error()), line));
+  OrderedJson& whole = *read;
   const std::string key(host.key);
-  if (!whole.contains(key)) whole[key] = Ordered::object();
+  if (!whole.contains(key)) whole[key] = OrderedJson::object();
   if (!whole[key].is_object()) return std::unexpected(refusal(host, "its `" + key + "` is not an object", line));
-  const Ordered entry = jsonEntry(host, line);
+  const OrderedJson entry = jsonEntry(host, line);
   if (whole[key].contains("caisson")) {
     if (whole[key]["caisson"] == entry) return std::string(before);
     return std::unexpected(refusal(host, "there is another server named caisson in it already", line));

@@ -1,7 +1,7 @@
 // Adds the entry that makes an agent host start `caisson mcp` to that host's configuration.
 //
 // Pure: the text of a configuration in, the new text out. All other content is kept; a file that can't be parsed
-// (comments in JSON, a broken file) is an error.
+// (comments in JSON, a broken file), or whose content would not survive, is an error.
 #pragma once
 
 #include <span>

@@ -1,5 +1,6 @@
 #include "mcp/serve.h"
 
+#include <malloc.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,9 +17,9 @@
 #include "mcp/log.h"
 #include "mcp/sandbox/features.h"
 #include "mcp/sandbox/tools.h"
-#include "mcp/sandbox/workspace.h"
 #include "mcp/stdio.h"
 #include "policy/model.h"
+#include "sys/home_directory.h"
 #include "sys/stop_signals.h"
 
 namespace caisson::mcp {
@@ -62,10 +63,9 @@ Result<void> openNamed(const std::vector<ServedDirectory>& named, OperatorBounds
 /// Opens the project that the host names, else the current directory. A home directory or the root is not a project.
 void openProject(OperatorBounds& bounds) {
   const char* project = std::getenv("CLAUDE_PROJECT_DIR");
-  const char* home = std::getenv("HOME");
   std::error_code problem;
   const std::string path = std::filesystem::canonical(project != nullptr ? project : ".", problem).string();
-  if (problem || path == "/" || (home != nullptr && isWithin(home, path))) return;
+  if (problem || sys::holdsHome(path)) return;
   bounds.directories.push_back(path);
 }
 
@@ -83,11 +83,6 @@ Result<void> openDirectories(const ServeOptions& options, const policy::Policy& 
 
 /// What the operator asked for has to fit together; otherwise the server would offer less or more than its flags say.
 Result<void> checkBounds(const ServeOptions& options, const policy::Policy& policy, const OperatorBounds& bounds) {
-  if (policy.isolation.level == policy::Level::none)
-    return fail(startError("--level", "none", "sandboxes need namespaces", "use level full or process"));
-  if (policy.isolation.runtime != policy::Runtime::caisson)
-    return fail(startError("isolation.runtime", "", "sandboxes do not use an OCI runtime",
-                           "remove the key, or use `caisson run`"));
   if (bounds.read_only && options.allow_commit)
     return fail(startError("--allow-commit", "", "--read-only lets nothing be committed", "leave out one of them"));
   if (bounds.read_only && !policy.filesystem.read_write.empty())
@@ -116,9 +111,16 @@ Result<SandboxSettings> settingsFrom(const ServeOptions& options) {
   return settings;
 }
 
-Result<void> serveHttp(Server& server, const TransportOptions& options, const std::string& token, int until) {
+Result<void> serveHttp(Server& server, const TransportOptions& options, int until) {
+  // Before the token: an invalid address must not create one.
   auto socket = http::listenTcp(options.http, false);
   if (!socket) return std::unexpected(socket.error());
+  std::string token;
+  if (!options.without_token) {
+    auto stored = bearerToken();
+    if (!stored) return std::unexpected(stored.error());
+    token = std::move(*stored);
+  }
   const int port = http::portOf(socket->socket.get());
   HttpEndpoint endpoint(server, token);
   http::ServerOptions http_options;
@@ -139,8 +141,18 @@ struct Process {
   sys::Fd ending;  ///< readable after a termination signal
 };
 
+/// Gives large blocks back when they are freed. glibc raises this threshold with the sizes it sees, and each thread
+/// that held the output of a command would then keep some megabytes.
+void returnLargeBlocks() {
+#ifdef __GLIBC__
+  constexpr int kLargeBlock = 256 << 10;
+  (void)::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
+#endif
+}
+
 /// Call before any thread is started: later ones inherit the blocked signals.
 Result<Process> prepareProcess() {
+  returnLargeBlocks();
   auto output = takeStandardOutput();
   if (!output) return std::unexpected(output.error());
   auto ending = sys::stopSignals();
@@ -155,13 +167,7 @@ Result<void> serveOver(const TransportOptions& options, Features& features, cons
     endAnyway();
     return {};
   }
-  std::string token;
-  if (!options.without_token) {
-    auto own = bearerToken();
-    if (!own) return std::unexpected(own.error());
-    token = std::move(*own);
-  }
-  return serveHttp(server, options, token, process.ending.get());
+  return serveHttp(server, options, process.ending.get());
 }
 
 }  // namespace

@@ -107,8 +107,8 @@ void addImageVariables(const HostFacts& host, std::map<std::string, std::string>
 std::vector<std::string> planEnvironment(const policy::Policy& policy, const HostFacts& host, const Plan& plan,
                                          bool interactive) {
   std::map<std::string, std::string> values;
-  const policy::Environment& wish = policy.environment;
-  if (wish.mode == policy::EnvironmentMode::inherit) {
+  const policy::Environment& wanted = policy.environment;
+  if (wanted.mode == policy::EnvironmentMode::inherit) {
     for (const auto& [name, value] : host.caller_environment) {
       if (!altersLoading(name)) values[name] = value;
     }
@@ -118,14 +118,14 @@ std::vector<std::string> planEnvironment(const policy::Policy& policy, const Hos
       values[name] = found->second;
     }
   };
-  if (wish.mode != policy::EnvironmentMode::listed) addStandardVariables(host, plan, interactive, values);
-  if (wish.mode != policy::EnvironmentMode::listed) addImageVariables(host, values);
+  if (wanted.mode != policy::EnvironmentMode::listed) addStandardVariables(host, plan, interactive, values);
+  if (wanted.mode != policy::EnvironmentMode::listed) addImageVariables(host, values);
   if (plan.egress) addProxyVariables(values);
-  for (const std::string& name : wish.pass) fromCaller(name);
+  for (const std::string& name : wanted.pass) fromCaller(name);
   dropSecretVariables(policy, values);
   if (plan.egress && addsCredentials(policy.network)) addCredentialVariables(policy, values);
   if (policy.network.mode == policy::NetworkMode::none) addOfflineVariables(policy.network, values);
-  for (const auto& [name, value] : wish.set) values[name] = value;
+  for (const auto& [name, value] : wanted.set) values[name] = value;
 
   std::vector<std::string> environment;
   environment.reserve(values.size());

@@ -61,11 +61,11 @@ TEST(LandlockRights, ToWriteIncludeNeitherExecutionNorDevices) {
 }
 
 TEST(LandlockPlan, ADirectoryThatCanOnlyBeWrittenIsReadByNoRule) {
-  policy::Policy wish = *policy::builtin("bash");
-  wish.filesystem.tmpfs.push_back({.path = "/logs", .access = policy::TmpfsAccess::wo});
-  wish.filesystem.tmpfs.push_back({.path = "/metadata", .access = policy::TmpfsAccess::ro});
+  policy::Policy wanted = *policy::builtin("bash");
+  wanted.filesystem.tmpfs.push_back({.path = "/logs", .access = policy::TmpfsAccess::wo});
+  wanted.filesystem.tmpfs.push_back({.path = "/metadata", .access = policy::TmpfsAccess::ro});
   for (int abi = 1; abi <= 7; ++abi) {
-    const auto plan = build(wish, hostWithAbi(abi), {{"true"}});
+    const auto plan = build(wanted, hostWithAbi(abi), {{"true"}});
     ASSERT_TRUE(plan) << plan.error().message();
     ASSERT_NE(ruleFor(*plan, "/logs"), nullptr);
     EXPECT_EQ(ruleFor(*plan, "/logs")->access, kFsWriteFile | kFsMakeReg | kFsMakeDir);
@@ -76,7 +76,7 @@ TEST(LandlockPlan, ADirectoryThatCanOnlyBeWrittenIsReadByNoRule) {
       EXPECT_NE(ruleFor(*plan, path)->access & kFsReadFile, 0U) << path;
     }
   }
-  const auto without = build(wish, hostWithAbi(0), {{"true"}});
+  const auto without = build(wanted, hostWithAbi(0), {{"true"}});
   ASSERT_FALSE(without);
   EXPECT_NE(without.error().message().find("/logs"), std::string::npos);
 }

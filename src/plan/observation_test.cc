@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <signal.h>
 
-#include "plan/syscall_questions.h"
+#include "plan/syscall_filter_testing.h"
 
 namespace caisson::plan {
 namespace {

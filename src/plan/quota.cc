@@ -63,10 +63,10 @@ bool limitsIo(const policy::Resources& r) {
 }
 
 Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
-  const policy::Filesystem& wish = policy.filesystem;
+  const policy::Filesystem& wanted = policy.filesystem;
   DiskQuota quota;
-  quota.bytes = wish.max_total_size;
-  quota.inodes = wish.max_inodes;
+  quota.bytes = wanted.max_total_size;
+  quota.inodes = wanted.max_inodes;
   std::string watched;
   for (const Step& step : plan.steps) {
     const auto* overlay = std::get_if<MountOverlay>(&step);
@@ -84,10 +84,10 @@ Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan
                                  .inodes = directory->inodes,
                                  .cache = !directory->cache.empty()});
   }
-  quota.total_has_directories = wish.max_total_size.has_value();
+  quota.total_has_directories = wanted.max_total_size.has_value();
   quota.trees = directTrees(policy, host, plan);
   if (!quota.inodes && !quota.trees.empty()) quota.inodes = kWorkspaceInodes;
-  if (!wish.max_file_size && plan.level != policy::Level::none) {
+  if (!wanted.max_file_size && plan.level != policy::Level::none) {
     const std::uint64_t most = largestFile(policy, host, plan, !quota.trees.empty());
     if (most > 0) plan.rlimits.push_back({"fsize", RLIMIT_FSIZE, most});
   }
@@ -98,7 +98,7 @@ Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan
     watched += ", together " + sizeText(*quota.bytes);
   }
   const std::string hard = hardParts(plan);
-  if (!watched.empty() && wish.quota_class == policy::QuotaClass::hard) {
+  if (!watched.empty() && wanted.quota_class == policy::QuotaClass::hard) {
     return fail(plainError(
         Stage::host, "plan", "filesystem.quota_class",
         "what the program writes to " + watched + " can only be watched on this host, not held",
@@ -114,7 +114,7 @@ Result<void> planQuota(const policy::Policy& policy, const HostFacts& host, Plan
       for (const DirectoryQuota& one : quota.directories) {
         if (!quota.total_has_directories) most = std::max(most, one.bytes);
       }
-      most = std::min(most, wish.max_file_size.value_or(most));
+      most = std::min(most, wanted.max_file_size.value_or(most));
       std::erase_if(plan.rlimits, [](const ResourceLimit& limit) { return limit.name == "fsize"; });
       plan.rlimits.push_back({"fsize", RLIMIT_FSIZE, most});
     }

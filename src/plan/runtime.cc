@@ -116,7 +116,7 @@ Result<void> refuseRuntime(const policy::Policy& policy, std::string_view what) 
   return fail(plainError(Stage::policy, "plan", "isolation.runtime",
                          std::string(what) + " cannot use " + std::string(runtimeName(policy.isolation.runtime)) +
                              ": only `caisson run` starts an OCI runtime",
-                         "remove isolation.runtime, or use `caisson run`"));
+                         "leave out --runtime (isolation.runtime), or use `caisson run`"));
 }
 
 Result<void> checkRuntime(const policy::Policy& policy, const HostFacts& host, bool learn) {

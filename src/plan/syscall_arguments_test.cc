@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "plan/syscall_questions.h"
+#include "plan/syscall_filter_testing.h"
 #include "support/conforms.h"
 
 namespace caisson::plan {
@@ -140,6 +140,44 @@ TEST(HostileArguments, NoSocketFamilyBeyondLocalInternetAndTheRoutingTable) {
   EXPECT_EQ(ask(program, "socket", {{AF_NETLINK, SOCK_STREAM, 0}}), seen(EAFNOSUPPORT));
   // High bits must not select another family.
   EXPECT_EQ(ask(program, "socket", {{AF_PACKET | (1ULL << 32), SOCK_DGRAM, 0}}), seen(EAFNOSUPPORT));
+}
+
+/// All processes of the user have numbers there.
+TEST(HostileArguments, InTheTierOnlyTheCallerIsRescheduled) {
+  constexpr std::uint64_t kHigh = 1ULL << 32, kOther = 77;
+  const Filter program = programForTier();
+  for (const char* call : {"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}) {
+    EXPECT_EQ(ask(program, call, {{kOther}}), seen(EPERM)) << call;
+    EXPECT_EQ(ask(program, call, {{kHigh}}), kLet) << call << ": the kernel ignores the upper half";
+    EXPECT_EQ(ask(program, call, {{0}}), kLet) << call;
+  }
+  EXPECT_EQ(ask(program, "setpriority", {{PRIO_PROCESS, kOther, 19}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "ioprio_set", {{1, kOther}}), seen(EPERM));
+  EXPECT_EQ(ask(program, "setpriority", {{PRIO_PROCESS, 0, 19}}), kLet);
+  EXPECT_EQ(ask(program, "ioprio_set", {{1, 0}}), kLet);
+}
+
+TEST(HostileArguments, IsolatedCommandsLimitOnlyThemselves) {
+  Policy policy;
+  policy.process.isolate_commands = true;
+  for (const Filter& program : {programFor(policy), programForProcess(policy)}) {
+    EXPECT_EQ(ask(program, "prlimit64", {{77}}), seen(EPERM));
+    EXPECT_EQ(ask(program, "prlimit64", {{0}}), kLet);
+  }
+  EXPECT_EQ(ask(builtin(), "prlimit64", {{77}}), kLet);
+}
+
+TEST(HostileArguments, NoLeaseOrNotificationOnSharedFiles) {
+  constexpr std::uint64_t kHigh = 1ULL << 32;
+  for (const auto& [which, program] : everyProgram()) {
+    for (const std::uint64_t command : {F_SETLEASE, F_NOTIFY}) {
+      EXPECT_EQ(ask(program, "fcntl", {{3, command}}), refused(EINVAL)) << which;
+      EXPECT_EQ(ask(program, "fcntl", {{3, command | kHigh}}), refused(EINVAL)) << which;
+    }
+    for (const std::uint64_t command : {F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_SETLK, F_GETLEASE, F_SETPIPE_SZ}) {
+      EXPECT_EQ(ask(program, "fcntl", {{3, command}}), kLet) << which;
+    }
+  }
 }
 
 TEST(HostileArguments, NoPeekOffsetThatHidesDescriptorsInFlight) {

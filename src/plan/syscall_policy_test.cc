@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "plan/syscall_questions.h"
+#include "plan/syscall_filter_testing.h"
 #include "support/conforms.h"
 
 namespace caisson::plan {

@@ -34,11 +34,13 @@ constexpr std::uint32_t kTiocsti = 0x5412;
 constexpr std::uint32_t kTioclinux = 0x541c;
 constexpr std::uint32_t kSocketTypeMask = 0xf;
 constexpr std::uint32_t kRenameWhiteout = 1U << 2;
-constexpr std::uint32_t kEthtool = 0x8946;       // SIOCETHTOOL
-constexpr std::uint32_t kMptcp = 262;            // IPPROTO_MPTCP
-constexpr std::uint32_t kTcpUpperLayer = 31;     // TCP_ULP
-constexpr std::uint32_t kPriorityProcess = 0;    // PRIO_PROCESS
-constexpr std::uint32_t kIoPriorityProcess = 1;  // IOPRIO_WHO_PROCESS
+constexpr std::uint32_t kSetLease = 1024;         // F_SETLEASE
+constexpr std::uint32_t kDirectoryNotify = 1026;  // F_NOTIFY
+constexpr std::uint32_t kEthtool = 0x8946;        // SIOCETHTOOL
+constexpr std::uint32_t kMptcp = 262;             // IPPROTO_MPTCP
+constexpr std::uint32_t kTcpUpperLayer = 31;      // TCP_ULP
+constexpr std::uint32_t kPriorityProcess = 0;     // PRIO_PROCESS
+constexpr std::uint32_t kIoPriorityProcess = 1;   // IOPRIO_WHO_PROCESS
 
 /// Tests of the low half of an argument: (value & mask) == want; anyBit(): some bit of the mask is set.
 constexpr ArgumentTest equals(std::uint8_t argument, std::uint32_t want, std::uint32_t mask = 0xffffffff) {
@@ -178,6 +180,9 @@ constexpr void addArgumentRules(Rules& rules) {
   }
   rules.set("setpriority", notify(EPERM), {{{equals(1, 1)}, notify(EPERM)}, {{equals(0, kPriorityProcess)}, kAllow}});
   rules.set("ioprio_set", notify(EPERM), {{{equals(1, 1)}, notify(EPERM)}, {{equals(0, kIoPriorityProcess)}, kAllow}});
+  // Leases and directory notifications on files that are shared with the host stop or disturb programs there.
+  rules.set("fcntl", kAllow,
+            {{{equals(1, kSetLease)}, refuse(EINVAL)}, {{equals(1, kDirectoryNotify)}, refuse(EINVAL)}});
   // The overlay's whiteout is a device; a rename could leave one in a directory shared with the host.
   rules.set("renameat2", kAllow, {{{anyBit(4, kRenameWhiteout)}, notify(EPERM)}});
   addSocketRules(rules);

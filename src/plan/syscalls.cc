@@ -14,6 +14,8 @@ using namespace rules;  // NOLINT: the tables this file is about
 namespace {
 
 void addProcessRules(Rules& rules, const policy::Policy& policy, ExecToken token) {
+  // A limit on CPU time kills like a signal, which the Landlock domain of the command keeps inside it.
+  if (policy.process.isolate_commands) rules.set("prlimit64", notify(EPERM), {{{equals(0, 0)}, kAllow}});
   const policy::Process& process = policy.process;
   if (!policy.resources.cpu_affinity.empty())
     rules.set("sched_setaffinity", notify(EPERM));  // otherwise the payload could widen it
@@ -103,8 +105,14 @@ void addHostRules(Rules& all, bool proxy) {
   // The host's message queues, semaphores and shared memory, as if the kernel had none.
   for (const std::string_view name : kIpcCalls) rules.set(name, kUnlisted);
   rules.set("sysinfo", kAllow);  // /proc shows the host's figures too
-  // The payload can see the processes that guard it, and has the same uid.
-  rules.set("prlimit64", notify(EPERM), {{{equals(0, 0)}, kAllow}});
+  // All processes of the user are in reach, those that guard the payload too. A thread other than the caller has a
+  // number that no filter can tell from them.
+  for (const std::string_view name :
+       {"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}) {
+    rules.set(name, notify(EPERM), {{{equals(0, 0)}, kAllow}});
+  }
+  rules.set("setpriority", notify(EPERM), {{{equals(0, kPriorityProcess), equals(1, 0)}, kAllow}});
+  rules.set("ioprio_set", notify(EPERM), {{{equals(0, kIoPriorityProcess), equals(1, 0)}, kAllow}});
   // No network, and no path to a service of the host: session bus, container engines, agents.
   if (proxy) {
     addProxySocketRules(rules);
@@ -151,8 +159,8 @@ void takeAway(Rules& rules, std::string_view name) {
 }
 
 /// Makes the filter report calls that the policy gives a severity and that are otherwise denied without notification.
-void listenTo(Rules& rules, const policy::Syscalls& wish, bool unlisted_allowed) {
-  for (const auto& names : {wish.critical, wish.high}) {
+void listenTo(Rules& rules, const policy::Syscalls& wanted, bool unlisted_allowed) {
+  for (const auto& names : {wanted.critical, wanted.high}) {
     if (!names) continue;
     for (const std::string& name : *names) {
       if (contains(kOwnCalls, name)) continue;
@@ -212,10 +220,11 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
 }  // namespace
 
 bool usesBuiltinFilter(const policy::Policy& policy) {
-  const policy::Syscalls& wish = policy.syscalls;
+  const policy::Syscalls& wanted = policy.syscalls;
   return policy.process.allow_fork && policy.process.allow_exec && !hasExecutableRules(policy) &&
          policy.isolation.user != policy::InsideUser::root && policy.resources.cpu_affinity.empty() &&
-         wish.allow.empty() && !wish.names && !wish.critical && !wish.high && wish.oci_profile.empty();
+         !policy.process.isolate_commands && wanted.allow.empty() && !wanted.names && !wanted.critical &&
+         !wanted.high && wanted.oci_profile.empty();
 }
 
 std::span<const std::string_view> allowedSyscalls() { return kAllowed; }
@@ -224,21 +233,21 @@ std::uint64_t namespaceFlags() { return kNamespaceFlags & ~0x80U; }
 
 Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token) {
   Rules rules = builtinRules();
-  const policy::Syscalls& wish = policy.syscalls;
-  for (const std::string& name : wish.allow) {
+  const policy::Syscalls& wanted = policy.syscalls;
+  for (const std::string& name : wanted.allow) {
     if (isNeverAllowed(name)) return fail(forbidden(name, "syscalls.allow"));
     rules.allowUnlisted(name);  // a partly allowed call stays so
   }
   if (policy.isolation.user == policy::InsideUser::root) addRootRules(rules);
   addProcessRules(rules, policy, token);  // after syscalls.allow: a policy cannot allow what it also forbids
-  if (wish.names) {
-    if (wish.mode == policy::SyscallMode::denylist) {
-      for (const std::string& name : *wish.names) takeAway(rules, name);
-    } else if (auto narrowed = narrowToList(rules, *wish.names); !narrowed) {
+  if (wanted.names) {
+    if (wanted.mode == policy::SyscallMode::denylist) {
+      for (const std::string& name : *wanted.names) takeAway(rules, name);
+    } else if (auto narrowed = narrowToList(rules, *wanted.names); !narrowed) {
       return fail(narrowed.error());
     }
   }
-  listenTo(rules, wish, false);
+  listenTo(rules, wanted, false);
   SyscallFilter filter;
   filter.unlisted = kUnlisted;
   filter.rules = rules.take();
@@ -254,8 +263,8 @@ void makeIdCalls(SyscallFilter& filter) {
 }
 
 Result<SyscallFilter> filterForProcess(const policy::Policy& policy) {
-  const policy::Syscalls& wish = policy.syscalls;
-  if (wish.names && wish.mode == policy::SyscallMode::allowlist) return filterForFull(policy, {});
+  const policy::Syscalls& wanted = policy.syscalls;
+  if (wanted.names && wanted.mode == policy::SyscallMode::allowlist) return filterForFull(policy, {});
   Rules rules;
   for (const std::string_view name : kForbiddenCalls) rules.add(name, notify(EPERM));
   for (const std::string_view name : kAbsentCalls)
@@ -263,10 +272,10 @@ Result<SyscallFilter> filterForProcess(const policy::Policy& policy) {
   addArgumentRules(rules);
   addModeRules(rules);
   addProcessRules(rules, policy, {});
-  if (wish.names) {
-    for (const std::string& name : *wish.names) takeAway(rules, name);
+  if (wanted.names) {
+    for (const std::string& name : *wanted.names) takeAway(rules, name);
   }
-  listenTo(rules, wish, true);
+  listenTo(rules, wanted, true);
   SyscallFilter filter;
   filter.unlisted = kAllow;
   filter.rules = rules.take();

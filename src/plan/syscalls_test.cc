@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "plan/syscall_questions.h"
+#include "plan/syscall_filter_testing.h"
 #include "support/conforms.h"
 
 namespace caisson::plan {
@@ -69,7 +69,7 @@ TEST(HostileCalls, AreRefusedInEveryProgram) {
   }
 }
 
-TEST(HostileCalls, AreAllThatTheSpecificationNames) {
+TEST(HostileCalls, ListIsDeniedAtFullAndProcess) {
   CONFORMS("R-SYSCALL-2");
   // Call by call: a name missing from the tables would be allowed at level `process`.
   const Filter process = programForProcess();

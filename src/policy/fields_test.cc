@@ -51,6 +51,11 @@ TEST(Fields, SuggestTheNearestKey) {
   EXPECT_EQ(nearestKey("memory"), "resources.memory");
   EXPECT_EQ(nearestKey("process.open_files"), "resources.open_files");
   EXPECT_EQ(nearestKey("zzzzzzzzzzzz"), "");
+  constexpr std::string_view kNames[] = {"list", "logs", "restore"};
+  EXPECT_EQ(nearest("lsit", kNames), "list") << "two letters swapped";
+  EXPECT_EQ(nearest("log", kNames), "logs");
+  EXPECT_EQ(nearest("restroe", kNames), "restore");
+  EXPECT_EQ(nearest("bogus", kNames), "") << "two of five letters differ";
   EXPECT_EQ(nearestKey(std::string(5000, 'a')), "");
 }
 

@@ -61,42 +61,56 @@ std::optional<std::uint64_t> parseDigits(std::string_view digits) {
   return value;
 }
 
+constexpr std::string_view kSizeForm = "expected a number with a unit, for example 512M or 1.5G";
+constexpr std::string_view kSecondsForm = "expected a number with a unit, for example 90s, 30m or 2h";
+
+std::unexpected<std::string> notASize(std::string_view text) {
+  return std::unexpected("invalid size " + inQuotes(text) + ": " + std::string(kSizeForm));
+}
+
+std::unexpected<std::string> notWholeBytes(std::string_view text) {
+  return std::unexpected("size " + inQuotes(text) + " is not a whole number of bytes");
+}
+
+std::unexpected<std::string> unknownUnit(std::string_view what, std::string_view text, std::string_view unit,
+                                         std::string_view known) {
+  return std::unexpected("invalid " + std::string(what) + " " + inQuotes(text) + ": unknown unit " + inQuotes(unit) +
+                         ", expected " + std::string(known));
+}
+
 }  // namespace
 
 std::expected<std::uint64_t, std::string> parseSize(std::string_view text) {
-  if (text.empty()) return std::unexpected("an empty text");
-  if (text[0] == '-') return std::unexpected("the negative size " + inQuotes(text));
+  if (text.empty()) return std::unexpected("empty size: " + std::string(kSizeForm));
+  if (text[0] == '-') return std::unexpected("negative size " + inQuotes(text) + ": " + std::string(kSizeForm));
   const auto [number, unit_text] = splitUnit(text);
   const Unit* unit = nullptr;
   for (const Unit& candidate : kSizeUnits) {
     if (candidate.text == unit_text) unit = &candidate;
   }
-  if (number.empty()) return std::unexpected(inQuotes(text) + ", which is not a size");
-  if (unit == nullptr) return std::unexpected("the unknown unit " + inQuotes(unit_text));
+  if (number.empty()) return notASize(text);
+  if (unit == nullptr) return unknownUnit("size", text, unit_text, "k, M, G or T");
 
   const std::size_t dot = number.find('.');
   const std::string_view whole_digits = number.substr(0, dot);
   std::string_view fraction_digits = dot == std::string_view::npos ? std::string_view{} : number.substr(dot + 1);
-  if (whole_digits.empty() || (dot != std::string_view::npos && fraction_digits.empty())) {
-    return std::unexpected(inQuotes(text) + ", which is not a size");
-  }
-  if (fraction_digits.find('.') != std::string_view::npos)
-    return std::unexpected(inQuotes(text) + ", which is not a size");
+  if (whole_digits.empty() || (dot != std::string_view::npos && fraction_digits.empty())) return notASize(text);
+  if (fraction_digits.find('.') != std::string_view::npos) return notASize(text);
   while (fraction_digits.ends_with('0')) fraction_digits.remove_suffix(1);
 
   const auto whole = parseDigits(whole_digits);
-  if (!whole || *whole > kMaxQuantity / unit->bytes) return std::unexpected(inQuotes(text) + ", which is too large");
+  if (!whole || *whole > kMaxQuantity / unit->bytes) return std::unexpected("size " + inQuotes(text) + " is too large");
   std::uint64_t bytes = *whole * unit->bytes;
   if (!fraction_digits.empty()) {
     // Exact, so that "1.5G" is not rounded and "1.0001k" is rejected. 18 digits times a TiB stay below 2^128.
-    if (fraction_digits.size() > 18) return std::unexpected(inQuotes(text) + ", which is not a whole number of bytes");
+    if (fraction_digits.size() > 18) return notWholeBytes(text);
     unsigned __int128 scaled = parseDigits(fraction_digits).value_or(0);
     scaled *= unit->bytes;
     unsigned __int128 divisor = 1;
     for (std::size_t digit = 0; digit < fraction_digits.size(); ++digit) divisor *= 10;
-    if (scaled % divisor != 0) return std::unexpected(inQuotes(text) + ", which is not a whole number of bytes");
+    if (scaled % divisor != 0) return notWholeBytes(text);
     bytes += static_cast<std::uint64_t>(scaled / divisor);
-    if (bytes > kMaxQuantity) return std::unexpected(inQuotes(text) + ", which is too large");
+    if (bytes > kMaxQuantity) return std::unexpected("size " + inQuotes(text) + " is too large");
   }
   return bytes;
 }
@@ -104,29 +118,29 @@ std::expected<std::uint64_t, std::string> parseSize(std::string_view text) {
 std::expected<std::uint64_t, std::string> parseShare(std::string_view text) {
   const auto percent = parseDigits(text.substr(0, text.find('%')));
   if (!percent || !text.ends_with('%') || text.find('%') + 1 != text.size() || *percent < 1 || *percent > 100) {
-    return std::unexpected(inQuotes(text) + ", which is not a share from 1% to 100%");
+    return std::unexpected("invalid share " + inQuotes(text) + ": expected 1% to 100%");
   }
   return shareOfMemory(*percent);
 }
 
 std::expected<double, std::string> parseSeconds(std::string_view text) {
-  if (text.empty()) return std::unexpected("an empty text");
-  if (text[0] == '-') return std::unexpected("the negative duration " + inQuotes(text));
+  if (text.empty()) return std::unexpected("empty duration: " + std::string(kSecondsForm));
+  if (text[0] == '-') return std::unexpected("negative duration " + inQuotes(text) + ": " + std::string(kSecondsForm));
   const auto [number, unit_text] = splitUnit(text);
   double value = 0;
   const auto [end, error] =
       std::from_chars(number.data(), number.data() + number.size(), value, std::chars_format::fixed);
   if (number.empty() || error != std::errc{} || end != number.data() + number.size()) {
-    return std::unexpected(inQuotes(text) + ", which is not a duration");
+    return std::unexpected("invalid duration " + inQuotes(text) + ": " + std::string(kSecondsForm));
   }
   for (const TimeUnit& unit : kTimeUnits) {
     if (unit.text != unit_text) continue;
     // Division gives the nearest double. 0.001 is not exact in binary, so multiplying could differ in the last bit.
     const double seconds = unit_text == "ms" ? value / 1000 : value * unit.seconds;
-    if (!(seconds <= kMaxSeconds)) return std::unexpected(inQuotes(text) + ", which is too long");
+    if (!(seconds <= kMaxSeconds)) return std::unexpected("duration " + inQuotes(text) + " is too long");
     return seconds;
   }
-  return std::unexpected("the unknown unit " + inQuotes(unit_text));
+  return unknownUnit("duration", text, unit_text, "ms, s, m, h or d");
 }
 
 std::string formatSize(std::uint64_t bytes) {

@@ -21,16 +21,16 @@ constexpr std::uint64_t percentOf(std::uint64_t share) { return share & ~kShareB
 constexpr std::uint64_t resolveShare(std::uint64_t size, std::uint64_t whole) {
   return isShare(size) && whole != 0 ? whole / 100 * percentOf(size) : size;
 }
-/// "50%": 1 to 100 percent, as shareOfMemory(). The error says what is wrong with the text.
+/// "50%": 1 to 100 percent, as shareOfMemory(). The error is a complete reason that quotes the text.
 std::expected<std::uint64_t, std::string> parseShare(std::string_view text);
 
 /// resources.cpus = "all": more processors than any kernel has.
 inline constexpr double kAllCpus = 1e6;
 
-/// "1024", "512M", "512MiB", "1.5G", "100k": binary multiples. The error says what is wrong with the text.
+/// "1024", "512M", "512MiB", "1.5G", "100k": binary multiples. The error is a complete reason that quotes the text.
 std::expected<std::uint64_t, std::string> parseSize(std::string_view text);
 
-/// "90", "90s", "2m", "1h", "1d", "500ms"; at most 10^9 seconds. The error says what is wrong with the text.
+/// "90", "90s", "2m", "1h", "1d", "500ms"; at most 10^9 seconds. The error is a complete reason that quotes the text.
 std::expected<double, std::string> parseSeconds(std::string_view text);
 
 /// "512 MiB" where that is exact, else "1000 bytes"; "50% of the host's" for a share.

@@ -17,6 +17,14 @@ using service::Scope;
 
 constexpr std::string_view kCsrfHeader = "x-caisson-csrf";
 
+/// The response to a repetition if the first response was lost, but its command may have run.
+service::StoredResponse outcomeUnknown() {
+  const http::Response response =
+      problem(409, "outcome_unknown", "the first request with this key ended without a response",
+              "list the commands of the sandbox, then use a new key");
+  return {response.status, std::get<std::string>(response.body)};
+}
+
 bool changesState(std::string_view method) { return method != "GET" && method != "HEAD"; }
 
 bool mayUse(const Principal& caller, Access access) {
@@ -117,9 +125,9 @@ std::map<std::string, std::size_t> App::readyPools() {
 }
 
 std::shared_ptr<void> App::takeSlot(const Principal& caller, Lasting kind) {
-  constexpr std::size_t kMost[] = {8, 32, 1200};
+  constexpr std::size_t kMaxLasting[] = {8, 32, 1200};
   const auto index = static_cast<std::size_t>(kind);
-  return lasting_[index].take(caller.id, kMost[index]);
+  return lasting_[index].take(caller.id, kMaxLasting[index]);
 }
 
 bool App::isReady() {
@@ -340,6 +348,9 @@ http::Response App::perform(Call& call) {
   if (key == nullptr || !call.route.idempotent_key) return call.route.perform(call);
   if (key->empty() || key->size() > 256)
     return problem(400, "invalid_key", "an Idempotency-Key has 1 to 256 characters");
+  if (call.route.operation == "runCommand" && call.text("mode") == "stream")  // a stream cannot be stored
+    return problem(400, "invalid_key", "mode stream cannot be repeated, so it takes no Idempotency-Key",
+                   "use mode background and read GET .../commands/ID/output");
   return performOnce(call, *key);
 }
 
@@ -368,7 +379,7 @@ http::Response App::performOnce(Call& call, const std::string& key) {
       // A sandbox is found by its name. Whether a command ran cannot be known, and it must not run twice.
       call.key = begun->note;
       if (call.route.operation != "createSandbox") {
-        keys_->finish(call.caller, key, service::StoredResponse{409, "{\"code\":\"outcome_unknown\",\"status\":409}"});
+        keys_->finish(call.caller, key, outcomeUnknown());
         return problem(409, "outcome_unknown", "the server ended while it handled the first request",
                        "list the commands of the sandbox, then use a new key");
       }
@@ -377,8 +388,13 @@ http::Response App::performOnce(Call& call, const std::string& key) {
   }
   http::Response response = call.route.perform(call);
   const auto* body = std::get_if<std::string>(&response.body);
-  const bool keep = body != nullptr && response.status < 300;
-  keys_->finish(call.caller, key, keep ? std::optional(service::StoredResponse{response.status, *body}) : std::nullopt);
+  std::optional<service::StoredResponse> kept;
+  if (body != nullptr && response.status < 300) {
+    kept = {response.status, *body};
+  } else if (call.started) {
+    kept = outcomeUnknown();
+  }
+  keys_->finish(call.caller, key, kept);
   return response;
 }
 

@@ -79,7 +79,10 @@ Json parametersOf(const Route& route) {
     list.push_back({{"name", "Idempotency-Key"},
                     {"in", "header"},
                     {"required", false},
-                    {"description", "A repeated request with the same key gets the first one's response."},
+                    {"description", route.operation == "runCommand"
+                                        ? "A repeated request with the same key gets the first one's response. Not "
+                                          "with mode stream."
+                                        : "A repeated request with the same key gets the first one's response."},
                     {"schema", {{"type", "string"}, {"maxLength", 256}}}});
   if (route.operation == "readFile")
     list.push_back({{"name", "Range"}, {"in", "header"}, {"required", false}, {"schema", {{"type", "string"}}}});

@@ -59,6 +59,9 @@ std::optional<http::Admission> App::admitPreview(const http::RequestHead& head) 
   auto name = authority ? parsePreviewName(authority->host, separate) : std::nullopt;
   if (!name && !separate) return std::nullopt;
   if (!name) return refuse(head, {}, "preview", problem(404, "not_found", "previews are at PORT-ID.HOST"));
+  // Before anything is looked up: the id is all that protects a preview, so nothing may depend on a part of it.
+  if (!service::isSandboxId(name->sandbox))
+    return refuse(head, {}, "preview", problem(404, "not_found", "no such preview"));
   auto admitted = std::make_shared<Admitted>();
   admitted->slot = previews_.take(name->sandbox, kPreviewsPerSandbox);
   if (!admitted->slot)

@@ -166,7 +166,7 @@ http::Response jsonText(int status, std::string text) {
 http::Response jsonResponse(int status, const Json& value) { return jsonText(status, writeJson(value) + "\n"); }
 
 bool JsonList::addText(std::string_view json) {
-  if (text_.size() + json.size() > kMost) return false;
+  if (text_.size() + json.size() > kMaxBytes) return false;
   if (!std::exchange(first_, false)) text_ += ',';
   text_ += json;
   return true;

@@ -66,6 +66,7 @@ struct Call {
   std::shared_ptr<service::ByteBudget::Hold> bytes = {};
   bool counted = false;  ///< `bytes` includes the response
   std::string key = {};  ///< for create: the session's name, chosen before, so that a crash loses nothing
+  bool started = false;  ///< a command was started: whatever fails later, the key must not be free again
 
   [[nodiscard]] const std::string& id() const { return path[0]; }
   [[nodiscard]] bool has(std::string_view name) const { return body.contains(name); }
@@ -111,7 +112,7 @@ class JsonList {
   http::Response finish(std::string_view others = {});
 
  private:
-  static constexpr std::size_t kMost = std::size_t{8} << 20U;
+  static constexpr std::size_t kMaxBytes = std::size_t{8} << 20U;
   std::string text_;
   bool first_ = true;
 };

@@ -200,6 +200,7 @@ http::Response runCommand(Call& call) {
   if (mode == "stream" && !(slot = call.app.takeSlot(call.caller, App::Lasting::stream))) return tooMany();
   const auto number = call.app.sandboxes().with(**sandbox, [&](Session& session) { return session.start(*request); });
   if (!number) return problemOf(number.error());
+  call.started = true;
   call.app.publish("command.started", **sandbox, {{"command_id", commandId(*number)}});
   if (mode == "stream") {
     std::string first = sseEvent("started", "0-0", {{"command_id", commandId(*number)}});

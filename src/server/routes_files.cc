@@ -15,6 +15,7 @@
 #include <deque>
 #include <mutex>
 
+#include "base/base64.h"
 #include "base/percent.h"
 #include "base/text.h"
 #include "server/app.h"
@@ -37,12 +38,16 @@ constexpr Field kWriteQuery[] = {kPathField, {.name = "mode", .description = "Pe
 constexpr Field kRemoveQuery[] = {
     kPathField,
     {.name = "recursive", .type = FieldType::boolean, .description = "Remove a directory with everything in it."}};
+/// JSON has no other way for a name that is not UTF-8; a query has percent-encoded bytes.
+constexpr Field kPathEncoding{
+    .name = "encoding", .description = "Of the paths: utf-8 or base64.", .choices = "utf-8,base64"};
 constexpr Field kMoveFields[] = {
     {.name = "from", .required = true, .description = "The present path."},
     {.name = "to", .required = true, .description = "The new path."},
     {.name = "replace", .type = FieldType::boolean, .description = "Replace what is there."},
+    kPathEncoding,
 };
-constexpr Field kMkdirFields[] = {kPathField};
+constexpr Field kMkdirFields[] = {kPathField, kPathEncoding};
 constexpr double kPackSeconds = 3600;
 constexpr Field kArchiveQuery[] = {kListFilesQuery[0],
                                    {.name = "command_timeout",
@@ -57,6 +62,16 @@ http::Response onSandbox(Call& call, Use use) {
   if (!sandbox) return problemOf(sandbox.error());
   return use(*sandbox);
 }
+
+/// The path in a field of the body; nothing if its base64 is invalid or has a NUL.
+std::optional<std::string> pathInBody(const Call& call, std::string_view field) {
+  std::string text = call.text(field);
+  if (call.text("encoding") != "base64") return text;
+  auto path = decodeBase64(text);
+  if (path && path->find('\0') != std::string::npos) return std::nullopt;
+  return path;
+}
+http::Response invalidPath() { return problem(400, "invalid_body", "a path is not valid base64, or contains NUL"); }
 
 /// Headers of raw content: a browser must neither show it as a page nor run it.
 http::Headers rawHeaders(std::string_view path) {
@@ -148,17 +163,20 @@ http::Response statFile(Call& call) {
 
 http::Response moveFile(Call& call) {
   return onSandbox(call, [&](const SandboxPointer& sandbox) {
-    const auto moved = call.app.sandboxes().with(*sandbox, [&](Session& session) {
-      return session.moveFile(call.text("from"), call.text("to"), call.flag("replace"));
-    });
+    const auto from = pathInBody(call, "from"), to = pathInBody(call, "to");
+    if (!from || !to) return invalidPath();
+    const auto moved = call.app.sandboxes().with(
+        *sandbox, [&](Session& session) { return session.moveFile(*from, *to, call.flag("replace")); });
     return moved ? http::Response{.status = 204} : problemOf(moved.error());
   });
 }
 
 http::Response makeDirectory(Call& call) {
   return onSandbox(call, [&](const SandboxPointer& sandbox) {
+    const auto path = pathInBody(call, "path");
+    if (!path) return invalidPath();
     const auto made =
-        call.app.sandboxes().with(*sandbox, [&](Session& session) { return session.makeDirectory(call.text("path")); });
+        call.app.sandboxes().with(*sandbox, [&](Session& session) { return session.makeDirectory(*path); });
     return made ? http::Response{.status = 204} : problemOf(made.error());
   });
 }
@@ -168,7 +186,7 @@ http::Response watchFiles(Call& call) {
     const std::string path = call.query("path").empty() ? "." : call.query("path");
     auto slot = call.app.takeSlot(call.caller, App::Lasting::costly);
     if (!slot) return tooMany();
-    return streamResponse(watchSource(call.app, sandbox, path, std::move(slot)));
+    return streamResponse(watchSource(call.app, sandbox, path, {std::move(slot), call.bytes}));
   });
 }
 
@@ -194,6 +212,7 @@ class PipedSource final : public http::Source {
     const std::uint64_t one = 1;
     static_cast<void>(::write(queue_->cancel.get(), &one, sizeof one));
   }
+  [[nodiscard]] bool mayEndEarly() const override { return false; }
   void onStart(std::function<void()> wake) override {
     const std::lock_guard lock(queue_->mutex);
     queue_->wake = std::move(wake);

@@ -141,7 +141,8 @@ Json describeCommit(const CommitReport& report) {
                        {"type", entry.type},
                        {"size", entry.size},
                        {"sha256", entry.sha256},
-                       {"merged", entry.merged}});
+                       {"merged", entry.merged},
+                       {"replaces_directory", entry.replaces_directory}});
   return {{"digest", report.digest},
           {"applied", std::move(applied)},
           {"bytes", report.bytes},

@@ -112,13 +112,14 @@ http::Response created(Call& call, const SandboxPointer& sandbox) {
   return response;
 }
 
-http::Response fromCheckpoint(Call& call) {
+/// `there`: what an interrupted request made of it already, or null.
+http::Response fromCheckpoint(Call& call, const SandboxPointer& there) {
   const std::string source = call.text("checkpoint");
   const std::size_t colon = source.find(':');
-  auto from = call.app.sandboxes().find(call.caller, source.substr(0, colon));
-  if (!from) return problemOf(from.error());
   const double ttl = call.number("sandbox_timeout", 3600);
-  auto forked = call.app.sandboxes().fork(call.caller, **from, {.ttl_seconds = ttl}, call.text("name"));
+  auto forked = there ? Result<SandboxPointer>(there) : call.app.sandboxes().find(call.caller, source.substr(0, colon));
+  if (!there && forked)
+    forked = call.app.sandboxes().fork(call.caller, **forked, {.ttl_seconds = ttl}, call.text("name"), call.key);
   if (!forked) return problemOf(forked.error());
   if (colon != std::string::npos) {
     const std::string checkpoint = source.substr(colon + 1);
@@ -135,13 +136,11 @@ http::Response fromCheckpoint(Call& call) {
 
 http::Response createSandbox(Call& call) {
   if (const std::string flaw = findCreateFlaw(call); !flaw.empty()) return problem(400, "invalid_body", flaw);
-  if (!call.key.empty()) {
-    // The repetition of a request that a crash interrupted: the sandbox may exist.
-    if (const SandboxPointer there = call.app.sandboxes().findKey(call.key);
-        there && there->record().owner == call.caller.id)
-      return created(call, there);
-  }
-  if (call.has("checkpoint")) return fromCheckpoint(call);
+  // The repetition of a request that a crash interrupted: the sandbox may exist.
+  const SandboxPointer there = call.key.empty() ? nullptr : call.app.sandboxes().findKey(call.key);
+  if (there && !call.caller.sees(there->record().owner)) return problemOf(service::noSandbox(there->id()));
+  if (call.has("checkpoint")) return fromCheckpoint(call, there);  // whether it was restored is not known
+  if (there) return created(call, there);
   const service::Template* made = nullptr;
   if (call.has("template")) {
     made = call.app.findTemplate(call.text("template"));

@@ -35,6 +35,8 @@ Result<void> canonicalise(std::vector<std::string>& directories) {
   return {};
 }
 
+constexpr std::string_view kTlsHint = ", or give --tls-cert FILE --tls-key FILE";
+
 struct Listeners {
   std::vector<http::ListenSocket> sockets;
   std::optional<std::size_t> preview;
@@ -63,10 +65,11 @@ Result<Listeners> openListeners(const service::Settings& settings) {
   if (addresses.empty() && !inherited) addresses.emplace_back(kDefaultAddress);
   for (const std::string& address : addresses) {
     if (address == "none") continue;
-    if (auto added = add(http::listenTcp(address, tls)); !added) return std::unexpected(added.error());
+    if (auto added = add(http::listenTcp(address, tls, kTlsHint)); !added) return std::unexpected(added.error());
   }
   if (!settings.preview.empty()) {
-    if (auto added = add(http::listenTcp(settings.preview, tls)); !added) return std::unexpected(added.error());
+    if (auto added = add(http::listenTcp(settings.preview, tls, kTlsHint)); !added)
+      return std::unexpected(added.error());
     listeners.preview = listeners.sockets.size() - 1;
   }
   for (http::ListenSocket& socket : listeners.sockets) {

@@ -17,7 +17,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kPiece = std::size_t{32} << 10U;
 constexpr milliseconds kShortestPause{5};
-constexpr milliseconds kLongestPause{250};
+constexpr milliseconds kMaxPause{250};
 constexpr std::chrono::seconds kHeartbeat{15};
 /// Besides watches: they may miss a change, for example after a restart of the sandbox.
 constexpr milliseconds kLookAgain{2000};
@@ -31,7 +31,7 @@ class Pace {
       piece += ": still here\n\n";
       last_ = Clock::now();
     }
-    pause_ = std::min(pause_ * 2, kLongestPause);
+    pause_ = std::min(pause_ * 2, kMaxPause);
     return {http::Source::State::wait, watched ? kLookAgain : pause_};
   }
   http::Source::Next data() {
@@ -100,7 +100,8 @@ class OutputSource final : public http::Source {
     if (!ended && !follow_) return {State::end};
     if (!ended) return pace_.pause(piece, watched);
     const auto info = app_.sandboxes().with(*sandbox_, [&](Session& session) { return session.status(command_); });
-    if (info) piece += sseEvent("exit", id(), describeCommand(*info));
+    piece += info ? sseEvent("exit", id(), describeCommand(*info))
+                  : sseEvent("error", id(), {{"reason", info.error().message()}});
     return {State::end};
   }
 
@@ -194,91 +195,157 @@ class AuditSource final : public http::Source {
 
 /// Compares the tree with what it was: what a payload does to links or mounts cannot mislead that. Watches only tell
 /// when to compare. A payload of the same user can use up all of them; then the tree is compared twice a second.
+///
+/// The payload chooses names and number of the files, so the memory for both lists is bounded and counted, and the
+/// differences are sent in pieces.
 class WatchSource final : public http::Source {
  public:
-  WatchSource(App& app, service::SandboxPointer sandbox, std::string path, std::shared_ptr<void> slot)
-      : app_(app), sandbox_(std::move(sandbox)), path_(std::move(path)), slot_(std::move(slot)) {}
+  WatchSource(App& app, service::SandboxPointer sandbox, std::string path, WatchHolds holds)
+      : app_(app), sandbox_(std::move(sandbox)), path_(std::move(path)), holds_(std::move(holds)) {}
   ~WatchSource() override { app_.watcher().forget(this); }
   WatchSource(const WatchSource&) = delete;
   WatchSource& operator=(const WatchSource&) = delete;
 
   void onStart(std::function<void()> wake) override { wake_ = std::move(wake); }
   Next next(std::string& piece) override {
+    if (comparing_) return sendDifferences(piece, true);
     // A change wakes this at once; a program that changes files in a loop must not make us list them all the time.
     if (const auto left = listed_at_ + kShortestRound - Clock::now(); started_ && left > Clock::duration::zero())
       return {State::wait, std::chrono::ceil<milliseconds>(left)};
-    std::map<std::string, FileEntry> now;
-    directories_ = 0;
-    const auto listed =
-        app_.sandboxes().with(*sandbox_, [&](Session& session) { return list(session, path_, now, 0); });
+    entries_ = bytes_ = directories_ = 0;
+    auto listed = app_.sandboxes().with(*sandbox_, [&](Session& session) { return list(session, path_, 0); });
     listed_at_ = Clock::now();
-    if (!listed) {
-      piece += sseEvent("error", "", {{"reason", listed.error().message()}});
-      return {State::end};
+    if (listed) listed = count();
+    if (!listed) return fail(piece, listed.error().message());
+    if (!started_) {
+      piece += sseEvent("ready", "", {{"entries", now_.size()}, {"polling", !isWatched()}});
+      started_ = true;
+      before_ = std::exchange(now_, {});
+      return slow_.data();
     }
-    if (started_) compare(now, piece);
-    const bool watched = directories_ <= kMaxWatches;
-    if (!started_) piece += sseEvent("ready", "", {{"entries", now.size()}, {"polling", !watched}});
-    started_ = true;
-    before_ = std::move(now);
-    if (!piece.empty()) return slow_.data();
-    slow_.pause(piece);
-    return {State::wait, watched ? kLookAgain : milliseconds(500)};
+    comparing_ = true;
+    sent_ = 0;
+    before_at_ = before_.begin();
+    now_at_ = now_.begin();
+    return sendDifferences(piece, false);
   }
   [[nodiscard]] http::Lane lane() const override { return http::Lane::control; }  // it may start the sandbox
 
  private:
+  struct Seen {
+    std::string type;
+    std::uint64_t size = 0;
+    std::int64_t modified = 0;
+    std::uint32_t mode = 0;
+    bool operator==(const Seen&) const = default;
+  };
+  using Entries = std::map<std::string, Seen>;
+
   static constexpr std::size_t kMaxEntries = 20'000;
+  static constexpr std::size_t kMaxPathBytes = std::size_t{8} << 20U;
+  static constexpr std::size_t kEntryBytes = 192;  ///< of memory for an entry, besides its path
   static constexpr int kMaxDepth = 32;
   static constexpr std::size_t kMaxWatches = 1024;
   static constexpr milliseconds kShortestRound{100};
+  /// For the differences that one comparison finds; both lists are held meanwhile.
+  static constexpr std::chrono::seconds kReadTime{30};
+  static constexpr std::size_t kLeastRate = std::size_t{64} << 10U;  ///< bytes for each further second
+
+  [[nodiscard]] bool isWatched() const { return directories_ <= kMaxWatches; }
+  static Next fail(std::string& piece, std::string_view reason) {
+    piece += sseEvent("error", "", {{"reason", reason}});
+    return {State::end};
+  }
+  static Error tooLarge(std::string_view path, std::string_view what) {
+    return {.stage = Stage::usage,
+            .call = "watch",
+            .object = std::string(path),
+            .reason = std::string(what),
+            .hint = "watch a smaller directory"};
+  }
 
   /// Watches a directory before it is listed.
   void watch(int directory) {
     if (directories_ >= kMaxWatches || !app_.watcher().watch(this, directory, wake_)) directories_ = kMaxWatches;
     ++directories_;
   }
-  Result<void> list(Session& session, const std::string& path, std::map<std::string, FileEntry>& into, int depth) {
+  Result<void> list(Session& session, const std::string& path, int depth) {
+    if (depth == 0) now_.clear();
     auto entries = session.listFiles(path, [this](int directory) { watch(directory); });
     if (!entries) {
       if (depth == 0 || entries.error().sys_errno == EFBIG) return std::unexpected(entries.error());
       return {};  // removed meanwhile
     }
+    const std::string prefix = path.empty() || path == "." ? "" : path + "/";
+    // Before any of them is kept: the lists of all directories above are held, too.
+    entries_ += entries->size();
+    for (const FileEntry& entry : *entries) bytes_ += prefix.size() + entry.name.size();
+    if (entries_ > kMaxEntries) return std::unexpected(tooLarge(path, "more than 20000 entries"));
+    if (bytes_ > kMaxPathBytes) return std::unexpected(tooLarge(path, "the paths of all entries have more than 8 MiB"));
     for (FileEntry& entry : *entries) {
-      if (into.size() >= kMaxEntries)
-        return std::unexpected(Error{.stage = Stage::usage,
-                                     .call = "watch",
-                                     .object = path,
-                                     .reason = "more than 20000 entries",
-                                     .hint = "watch a smaller directory"});
-      const std::string inner = path.empty() || path == "." ? entry.name : path + "/" + entry.name;
+      const std::string inner = prefix + entry.name;
       const bool directory = entry.type == "directory";
-      into.emplace(inner, std::move(entry));
+      now_.try_emplace(inner, Seen{std::move(entry.type), entry.size, entry.modified, entry.mode});
       if (!directory || depth >= kMaxDepth) continue;
-      if (auto below = list(session, inner, into, depth + 1); !below) return below;
+      if (auto below = list(session, inner, depth + 1); !below) return below;
     }
     return {};
   }
-  void compare(const std::map<std::string, FileEntry>& now, std::string& piece) const {
-    for (const auto& [path, entry] : now) {
-      const auto old = before_.find(path);
-      const bool same = old != before_.end() && old->second.size == entry.size && old->second.type == entry.type &&
-                        old->second.modified == entry.modified && old->second.mode == entry.mode;
-      if (same || (old != before_.end() && entry.type == "directory")) continue;
-      piece += sseEvent(old == before_.end() ? "created" : "modified", "",
-                        {{"path", path}, {"type", entry.type}, {"size", entry.size}});
+  /// Counts the memory of both lists for the caller.
+  Result<void> count() {
+    const std::uint64_t needed = 2 * (bytes_ + entries_ * kEntryBytes);
+    if (!holds_.bytes || needed <= counted_) return {};
+    if (!holds_.bytes->add(needed - counted_))
+      return std::unexpected(tooLarge(path_, "requests, responses and watches of this token use too much memory"));
+    counted_ = needed;
+    return {};
+  }
+
+  Next sendDifferences(std::string& piece, bool continued) {
+    if (continued && Clock::now() - listed_at_ > kReadTime + std::chrono::seconds(sent_ / kLeastRate))
+      return fail(piece, "the changes were not read in time");
+    while (piece.size() < kPiece && comparing_) {
+      appendDifference(piece);
+      comparing_ = before_at_ != before_.end() || now_at_ != now_.end();
     }
-    for (const auto& [path, entry] : before_)
-      if (!now.contains(path)) piece += sseEvent("deleted", "", {{"path", path}, {"type", entry.type}});
+    sent_ += piece.size();
+    if (!comparing_) before_ = std::exchange(now_, {});
+    if (!piece.empty()) return slow_.data();
+    if (continued) return {State::wait, kShortestRound};  // a change meanwhile may have been missed
+    slow_.pause(piece);
+    return {State::wait, isWatched() ? kLookAgain : milliseconds(500)};
+  }
+  /// Compares the next path of both lists.
+  void appendDifference(std::string& piece) {
+    if (before_at_ == before_.end() && now_at_ == now_.end()) return;
+    const bool has_before = before_at_ != before_.end(), has_now = now_at_ != now_.end();
+    const int order = !has_before ? 1 : !has_now ? -1 : before_at_->first.compare(now_at_->first);
+    if (order < 0) {
+      Json data{{"type", before_at_->second.type}};
+      addPath(data, "path", before_at_->first);
+      piece += sseEvent("deleted", "", data);
+    } else if (const Seen& seen = now_at_->second;
+               order > 0 || (before_at_->second != seen && seen.type != "directory")) {
+      Json data{{"type", seen.type}, {"size", seen.size}};
+      addPath(data, "path", now_at_->first);
+      piece += sseEvent(order > 0 ? "created" : "modified", "", data);
+    }
+    if (order <= 0) ++before_at_;
+    if (order >= 0) ++now_at_;
   }
 
   App& app_;
   service::SandboxPointer sandbox_;
   std::string path_;
-  std::shared_ptr<void> slot_;
+  WatchHolds holds_;
+  std::uint64_t counted_ = 0;  ///< in holds_.bytes
   bool started_ = false;
-  std::map<std::string, FileEntry> before_;
-  std::size_t directories_ = 0;  ///< that are watched; more than kMaxWatches: not all are
+  Entries before_, now_;
+  std::size_t entries_ = 0, bytes_ = 0;  ///< of the newest list; bytes of paths
+  std::size_t directories_ = 0;          ///< that are watched; more than kMaxWatches: not all are
+  bool comparing_ = false;
+  Entries::const_iterator before_at_, now_at_;
+  std::uint64_t sent_ = 0;  ///< of the differences
   Clock::time_point listed_at_;
   std::function<void()> wake_;
   Pace slow_;
@@ -291,6 +358,8 @@ class TokenSource final : public http::Source {
       : app_(app), token_(std::move(token)), source_(std::move(source)), events_(events) {}
 
   void onStart(std::function<void()> wake) override { source_->onStart(std::move(wake)); }
+  [[nodiscard]] http::Lane lane() const override { return source_->lane(); }
+  [[nodiscard]] bool mayEndEarly() const override { return source_->mayEndEarly(); }
   Next next(std::string& piece) override {
     if (const auto now = Clock::now(); now - checked_at_ >= kCheckToken) {
       checked_at_ = now;
@@ -336,8 +405,8 @@ std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller, s
 }
 
 std::shared_ptr<http::Source> watchSource(App& app, service::SandboxPointer sandbox, std::string path,
-                                          std::shared_ptr<void> slot) {
-  return std::make_shared<WatchSource>(app, std::move(sandbox), std::move(path), std::move(slot));
+                                          WatchHolds holds) {
+  return std::make_shared<WatchSource>(app, std::move(sandbox), std::move(path), std::move(holds));
 }
 
 void endWithToken(App& app, const service::Principal& caller, http::Response& response) {

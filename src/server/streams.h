@@ -26,9 +26,14 @@ std::shared_ptr<http::Source> eventSource(App& app, service::Principal caller, s
                                           std::shared_ptr<void> slot);
 /// New records of the audit log that the caller sees.
 std::shared_ptr<http::Source> auditSource(App& app, service::Principal caller, std::shared_ptr<void> slot);
+/// What a watch uses of its caller's share, until it ends.
+struct WatchHolds {
+  std::shared_ptr<void> slot;
+  std::shared_ptr<service::ByteBudget::Hold> bytes;  ///< null: no limit
+};
 /// What appears, changes and disappears below a directory.
 std::shared_ptr<http::Source> watchSource(App& app, service::SandboxPointer sandbox, std::string path,
-                                          std::shared_ptr<void> slot);
+                                          WatchHolds holds);
 
 /// Ends a response that lasts (a stream, an archive, a terminal) when the caller's token is revoked or expires.
 void endWithToken(App& app, const service::Principal& caller, http::Response& response);

@@ -16,12 +16,6 @@ constexpr std::chrono::seconds kSweepEvery{15};
 constexpr std::string_view kKeyPrefix = "http-";
 constexpr std::string_view kOwner = "owner";
 
-bool isSandboxId(std::string_view id) {
-  return id.size() >= 8 && id.size() <= 64 && std::all_of(id.begin(), id.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-         });
-}
-
 Error overQuota(std::string_view what, std::string reason) {
   return Error{.stage = Stage::limits,
                .call = "quota",
@@ -72,6 +66,8 @@ double realAt(const Json& object, std::string_view key) {
 }
 
 }  // namespace
+
+bool isSandboxId(std::string_view text) { return session::isId(text); }
 
 Error noSandbox(std::string_view id) {
   return Error{.stage = Stage::usage,
@@ -256,9 +252,9 @@ Result<SandboxPointer> Sandboxes::create(const Principal& caller, SandboxRecord 
 }
 
 Result<SandboxPointer> Sandboxes::fork(const Principal& caller, Sandbox& from, ForkOptions options,
-                                       const std::string& name) {
+                                       const std::string& name, const std::string& key) {
   SandboxRecord record = from.record();
-  record.key = newKey();
+  record.key = key.empty() ? newKey() : key;
   record.name = name;
   record.created = std::time(nullptr);
   const Principal owner = record.owner == caller.id ? caller : Principal{.id = record.owner, .owner = true};
@@ -285,6 +281,7 @@ Result<SandboxPointer> Sandboxes::find(const Principal& caller, const std::strin
     const std::lock_guard lock(mutex_);
     if (const auto place = known_.find(id); place != known_.end()) sandbox = place->second;
   }
+  // The store also accepts the beginning of an id, and its response time would reveal a match.
   if (!sandbox && isSandboxId(id)) {
     auto session = store_->find(id);
     if (session && session->id() == id) {

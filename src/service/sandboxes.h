@@ -51,6 +51,8 @@ class Sandbox {
 };
 using SandboxPointer = std::shared_ptr<Sandbox>;
 
+/// Whether this is a whole id, not the beginning of one.
+bool isSandboxId(std::string_view text);
 /// ENOENT, the same for a sandbox that never was and for one of another caller.
 Error noSandbox(std::string_view id);
 
@@ -66,8 +68,10 @@ class Sandboxes {
   /// `record.key` may be chosen by the caller (newKey()), so that it can be found again after a crash.
   Result<SandboxPointer> create(const Principal& caller, SandboxRecord record, SessionOptions options,
                                 SessionPool* pool);
-  /// A second sandbox with the same files, for the same owner; counts for the caller's quotas.
-  Result<SandboxPointer> fork(const Principal& caller, Sandbox& from, ForkOptions options, const std::string& name);
+  /// A second sandbox with the same files, for the same owner; counts for the caller's quotas. `key` as in create();
+  /// empty: a new one.
+  Result<SandboxPointer> fork(const Principal& caller, Sandbox& from, ForkOptions options, const std::string& name,
+                              const std::string& key = {});
   /// ENOENT if there is none, or the caller does not see it: the two cannot be told apart.
   Result<SandboxPointer> find(const Principal& caller, const std::string& id);
   /// The sandbox that was created under this key, or null.

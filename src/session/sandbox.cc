@@ -22,8 +22,9 @@
 #include "host/state_disk.h"
 #include "plan/build_sandbox.h"
 #include "plan/environment.h"
-#include "plan/runtime.h"
+#include "session/session_policy.h"
 #include "sys/descriptor_path.h"
+#include "sys/file_lock.h"
 #include "sys/raw_syscall.h"
 
 namespace caisson::session {
@@ -90,11 +91,7 @@ Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& 
 }
 
 Result<plan::Plan> Planner::plan(const Metadata& metadata, const std::optional<plan::Command>& command) const {
-  if (policy.network.mode == policy::NetworkMode::host) {
-    return fail(plainError(Stage::policy, "session", "network.mode", "a session never gets the host's network",
-                           "use --net proxy and name the hosts"));
-  }
-  if (auto checked = plan::refuseRuntime(policy, "a session"); !checked) return fail(checked.error());
+  if (auto checked = checkPolicy(policy); !checked) return fail(checked.error());
   auto plan = command ? plan::build(policy, facts, *command) : plan::buildSandbox(policy, facts, false);
   if (!plan) return plan;
   // Without a cgroup RLIMIT_NPROC limits tasks. The pid 1 of a session has two threads, that of a run one: allow one
@@ -122,11 +119,12 @@ Result<plan::Plan> Planner::planCommand(const Metadata& metadata, const plan::Co
   return plan;
 }
 
-bool isAlive(const sys::RootDir& directory) {
-  auto file = directory.openFile(kAliveFile, {.flags = O_RDWR});
+bool isAlive(const sys::RootDir& directory) { return isLocked(directory, kAliveFile); }
+
+bool isInUse(const sys::RootDir& directory, std::chrono::milliseconds patience) {
+  const auto file = directory.openFile(kAliveFile, {.flags = O_RDWR});
   if (!file) return false;
-  if (::flock(file->get(), LOCK_EX | LOCK_NB) == 0) return false;
-  return errno == EWOULDBLOCK;
+  return !sys::lockFile(file->get(), sys::LockKind::exclusive, patience, kAliveFile);
 }
 
 bool isSupervised(const sys::RootDir& directory) {
@@ -149,8 +147,7 @@ Result<void> killSandbox(const sys::RootDir& directory) {
   const auto record = readInitRecord(directory);
   if (!record) {
     // A command in the landlock tier, whose caller may just have been told to end it.
-    for (int waited = 0; waited < kKillTimeoutMs && isAlive(directory); ++waited) ::usleep(1000);
-    if (isAlive(directory)) {
+    if (isInUse(directory, std::chrono::milliseconds(kKillTimeoutMs))) {
       return fail(sysError(Stage::state, "kill", "session", EBUSY,
                            "another process runs a command in the session: end that process first"));
     }

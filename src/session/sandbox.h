@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <optional>
 
 #include "base/error.h"
@@ -51,6 +52,9 @@ Result<void> checkFeatures(const std::string& path, int directory);
 
 /// Whether pid 1 lives: it holds a lock that the kernel releases at its exit.
 bool isAlive(const sys::RootDir& directory);
+/// The same for a session in the landlock tier: whether a command runs. Commands share the lock, so that asking takes
+/// it exclusively for a moment; `patience` is for others that ask.
+bool isInUse(const sys::RootDir& directory, std::chrono::milliseconds patience = std::chrono::milliseconds(5));
 
 /// Whether pid 1 lives, or the supervisor of a sandbox that ended does and may still write the ends of its commands.
 bool isSupervised(const sys::RootDir& directory);

@@ -49,7 +49,7 @@ void classifySignal(const plan::Plan& plan, RunResult& result) {
     result.outcome = OutcomeKind::limit;
     result.limit = Limit::cpu;
   } else if (result.signal == SIGSYS) {
-    noteUnheardForeignCall(result);
+    addForeignArchitectureDenial(result);
   }
 }
 

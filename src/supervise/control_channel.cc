@@ -2,7 +2,6 @@
 
 #include <sys/socket.h>
 
-#include <cerrno>
 #include <span>
 
 #include "sys/receive.h"
@@ -18,9 +17,7 @@ Error errorOf(isolation::Message message) {
 
 Channel receive(int control, Arrival& arrival) {
   const auto bytes = std::as_writable_bytes(std::span(&arrival.message, 1));
-  ssize_t got = sys::receiveMessage(control, bytes, arrival.descriptors, MSG_DONTWAIT, &arrival.sender);
-  // The peer died without reading our last message. The kernel reports this once; then what the peer sent can be read.
-  if (got == -ECONNRESET) got = sys::receiveMessage(control, bytes, arrival.descriptors, MSG_DONTWAIT, &arrival.sender);
+  const ssize_t got = sys::receiveMessage(control, bytes, arrival.descriptors, MSG_DONTWAIT, &arrival.sender);
   if (got == 0) return Channel::closed;
   if (got != static_cast<ssize_t>(bytes.size())) return Channel::empty;
   return Channel::message;

@@ -10,11 +10,12 @@
 namespace caisson::supervise {
 
 struct Arrival {
-  static constexpr std::size_t kMost = std::max<std::size_t>(2 + isolation::kMaxSized, 2 * isolation::kMaxHostPorts);
+  static constexpr std::size_t kMaxDescriptors =
+      std::max<std::size_t>(2 + isolation::kMaxSized, 2 * isolation::kMaxHostPorts);
 
   isolation::Message message{};
-  sys::Fd descriptors[kMost];  ///< received with it, in order
-  pid_t sender = -1;           ///< on the control socket of a container: the pid of its pid 1
+  sys::Fd descriptors[kMaxDescriptors];  ///< received with it, in order
+  pid_t sender = -1;                     ///< on the control socket of a container: the pid of its pid 1
 };
 
 /// What receive() found: a message, none now (or one of a wrong size, or an error), or the end of the connection.

@@ -125,7 +125,7 @@ std::string discardCaches(const plan::Plan& plan) {
 }
 
 /// Puts the tool, or exactly this command, into quarantine.
-void putAway(const Request& request, audit::Log* log, RunResult& result) {
+void quarantine(const Request& request, audit::Log* log, RunResult& result) {
   Escape& escape = *result.escape;
   const auto key = request.tool.empty() ? audit::keyForQuarantine(request.command) : request.tool;
   if (!key) {
@@ -173,7 +173,7 @@ void respondToEscape(const plan::Plan& plan, const Request& request, const LastO
   } else {
     result.notices.push_back("the trace of the attempt could not be kept: " + trace.error().message());
   }
-  if (request.quarantine) putAway(request, log, result);
+  if (request.quarantine) quarantine(request, log, result);
   const Event alert{EventType::escape_attempt, Severity::critical, result.sandbox_id, alertFields(request, escape)};
   if (log != nullptr) {
     if (auto written = log->append(alert); !written) {

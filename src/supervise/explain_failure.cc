@@ -21,25 +21,27 @@ void explainDirectory(Error& error, const plan::Plan& plan) {
                           : "the working directory is not visible inside the sandbox";
 }
 
-std::string whereProgramsAre(const plan::Plan& plan) {
-  return plan.layered_root ? "programs come from the image" : "programs come from the host's /usr";
+std::string howToShow(const plan::Plan& plan, std::string_view what) {
+  const std::string shown = "show the directory of " + std::string(what) + " with --ro PATH";
+  return plan.layered_root ? "install it in the image, or " + shown
+                           : shown + "; by default programs come from the host's /usr";
 }
 
 void explainExec(Error& error, const plan::Plan& plan) {
   if (error.code == ErrorCode::no_working_directory) return explainDirectory(error, plan);
   if (error.code == ErrorCode::no_interpreter) {
     error.reason = "the interpreter that its first line names, or its loader, is not inside the sandbox";
-    error.hint = "look at its first line; " + whereProgramsAre(plan) + ", others must be shown with --ro PATH";
+    error.hint = "check its first line, or " + howToShow(plan, "the interpreter");
     return;
   }
   switch (error.sys_errno) {
     case ENOENT:
       error.reason = "no such program inside the sandbox";
-      error.hint = whereProgramsAre(plan) + "; others must be shown with --ro PATH";
+      error.hint = howToShow(plan, "the program");
       break;
     case EACCES:
-      error.reason = "the program may not be executed";
-      error.hint = "its file lacks the execute bit, or lies on a noexec mount (see `caisson plan`)";
+      error.reason = "not executable: no execute permission, or on a noexec mount";
+      error.hint = "chmod +x it, or move it out of a noexec directory; `caisson plan` lists the mounts";
       break;
     case ENOEXEC:
       error.reason = "not a program of this machine, and not a script with a #! line";

@@ -18,7 +18,7 @@ class Lifecycle {
   /// Writes to `steps`, which it does not own.
   Lifecycle(std::vector<StateChange>& steps, Clock::time_point start) : steps_(steps), start_(start) {}
   /// Sets the listener.
-  void tell(Listener listener) { listener_ = std::move(listener); }
+  void setListener(Listener listener) { listener_ = std::move(listener); }
 
   /// Enters `state` and, up to Monitoring, the states before it that were skipped. Does nothing if `state` or a later
   /// one was entered.

@@ -24,7 +24,7 @@ TEST(Lifecycle, GoesThroughEveryStateOnce) {
   std::vector<StateChange> steps;
   std::vector<StateChange> heard;
   Lifecycle life(steps, Lifecycle::Clock::now());
-  life.tell([&](const StateChange& step) { heard.push_back(step); });
+  life.setListener([&](const StateChange& step) { heard.push_back(step); });
   life.reach(RunState::created);
   life.reach(RunState::initialized);
   life.reach(RunState::initialized);

@@ -30,7 +30,7 @@ void SandboxRun::onEgress() {
     if (questions_ && report.kind == egress::Report::Kind::question) questions_->add(report.request);
   });
   if (egress_record_->recordedAll()) egress_->confirmRecorded();
-  if (question_watch_) question_watch_->update();
+  if (prompt_watch_) prompt_watch_->update();
   if (egress_record_->failure()) {
     onMessage();  // if pid 1 failed first, its message has the cause
     return runner_.failAndKill(*egress_record_->failure());
@@ -85,7 +85,7 @@ void SandboxRun::watch() {
 void SandboxRun::onTurn() {
   if (questions_ && (runner_.killed() || sandbox_empty_)) {
     questions_->withdraw();
-    question_watch_->update();
+    prompt_watch_->update();
   }
   if (sandbox_empty_ && !streamsBusy() && (abandoned_ || runner_.killed() || !ports_.busy())) loop_.stop();
 }

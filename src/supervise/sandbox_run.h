@@ -20,14 +20,14 @@
 #include "supervise/lifecycle.h"
 #include "supervise/limits/limit_watch.h"
 #include "supervise/network/egress.h"
-#include "supervise/network/host_questions.h"
+#include "supervise/network/host_prompter.h"
+#include "supervise/network/prompt_watch.h"
 #include "supervise/network/proxy_connector.h"
-#include "supervise/network/question_watch.h"
 #include "supervise/network/run_ports.h"
 #include "supervise/processes/signal_relay.h"
 #include "supervise/run_record.h"
 #include "supervise/streams/stream_relay.h"
-#include "supervise/supervisor.h"
+#include "supervise/supervise.h"
 #include "supervise/syscalls/observer.h"
 #include "supervise/workspace/secret_watch.h"
 #include "sys/cgroup.h"
@@ -53,6 +53,7 @@ class SandboxRun {
         cgroup_base_(std::move(cgroups)),
         runner_(loop_, [this] { kill(); }),
         handed_(handedStreams(request, plan.identity.change_user || plan.identity.subordinate())),
+        kept_flags_(handed_),
         streams_(loop_, request.input, request.relay_stdin && !handed_.stream[0]),
         ports_(
             loop_, plan, result.sandbox_id, [this] { return record_.log(); },
@@ -108,7 +109,7 @@ class SandboxRun {
   void onRunning();
   /// Starts to hide secrets that the host creates in the workspace meanwhile.
   void watchSecrets();
-  /// Messages of the pid 1 of an OCI runtime's container; container_run.cc.
+  /// Messages of the pid 1 of an OCI runtime's container; sandbox_run_container.cc.
   void onContainerMessage();
   /// The runtime itself exited: an error if the program was never started.
   void onRuntimeExit(const Message& message);
@@ -176,14 +177,15 @@ class SandboxRun {
   std::optional<SecretWatch> secret_watch_;
   CommandRunner runner_;
   HandedStreams handed_;
+  KeptFlags kept_flags_;
   StreamRelay streams_;
   RunPorts ports_;
   std::optional<plan::Plan> completed_;    // with what is known only now: the broker's parts, private directories
   std::optional<broker::Started> broker_;  // holds the credentials' secrets; exits with the egress
   std::optional<egress::Process> egress_;
   std::optional<EgressRecord> egress_record_;
-  std::optional<HostQuestions> questions_;
-  std::optional<QuestionWatch> question_watch_;
+  std::optional<HostPrompter> questions_;
+  std::optional<PromptWatch> prompt_watch_;
   bool sandbox_empty_ = false;  // no process is left in it, although pid 1 may still be exiting
   bool usage_known_ = false;    // reported by pid 1; otherwise from wait4
   pid_t container_init_ = -1;   // with an OCI runtime: pid 1 of its container

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kMaxHeaders = 128;
 constexpr std::size_t kMaxDynamic = 4096;
 constexpr std::size_t kMaxLibraries = 256;
-constexpr std::size_t kLongestText = 4096;
+constexpr std::size_t kMaxText = 4096;
 constexpr std::size_t kScriptLine = 256;  // the length that the kernel reads
 
 template <class T>
@@ -22,11 +22,11 @@ bool readObject(const ByteSource& source, std::uint64_t offset, T& object) {
   return source(offset, {reinterpret_cast<char*>(&object), sizeof(T)});
 }
 
-/// Reads a NUL-terminated string of at most kLongestText bytes. Byte-wise, since the file may end right after it.
+/// Reads a NUL-terminated string of at most kMaxText bytes. Byte-wise, since the file may end right after it.
 std::optional<std::string> readText(const ByteSource& source, std::uint64_t offset, std::uint64_t most) {
   std::string text;
   char letter = 0;
-  for (std::uint64_t at = 0; at < std::min<std::uint64_t>(most, kLongestText); ++at) {
+  for (std::uint64_t at = 0; at < std::min<std::uint64_t>(most, kMaxText); ++at) {
     if (!source(offset + at, {&letter, 1})) return std::nullopt;
     if (letter == 0) return text;
     text += letter;
@@ -71,7 +71,7 @@ class ElfReader {
       if (entry.d_tag == DT_NULL) break;
       if (entry.d_tag != DT_NEEDED && entry.d_tag != DT_RPATH && entry.d_tag != DT_RUNPATH) continue;
       if (needs_.libraries.size() >= kMaxLibraries) return;
-      const auto text = readText(source_, *strings + entry.d_un.d_val, kLongestText);
+      const auto text = readText(source_, *strings + entry.d_un.d_val, kMaxText);
       if (!text || text->empty()) continue;
       if (entry.d_tag == DT_NEEDED) needs_.libraries.push_back(*text);
       if (entry.d_tag == DT_RPATH) needs_.rpath = *text;

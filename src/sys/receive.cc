@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace caisson::sys {
 
@@ -16,15 +17,20 @@ ssize_t receiveMessage(int socket, std::span<std::byte> into, std::span<Fd> desc
       (most > 0 ? CMSG_SPACE(most * sizeof(int)) : 0) + (sender != nullptr ? CMSG_SPACE(sizeof(ucred)) : 0);
   ssize_t got;
   msghdr header;
-  do {
+  bool reset = false;
+  for (;;) {
     header = {};
     header.msg_iov = &io;
     header.msg_iovlen = 1;
     header.msg_control = space > 0 ? room : nullptr;
     header.msg_controllen = space;
     got = ::recvmsg(socket, &header, flags | MSG_CMSG_CLOEXEC);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) return -errno;
+    if (got >= 0) break;
+    const int error = errno;
+    // The kernel reports once that the peer died without reading our last message, before what the peer had sent.
+    const bool first_reset = error == ECONNRESET && !std::exchange(reset, true);
+    if (error != EINTR && !first_reset) return -error;
+  }
   std::size_t next = 0;
   for (cmsghdr* part = CMSG_FIRSTHDR(&header); part != nullptr; part = CMSG_NXTHDR(&header, part)) {
     if (part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_CREDENTIALS && sender != nullptr) {

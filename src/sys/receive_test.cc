@@ -76,6 +76,16 @@ TEST(ReceiveMessage, LeavesNothingOpenThatNobodyAskedFor) {
   EXPECT_EQ(openDescriptors(), before);
 }
 
+TEST(ReceiveMessage, BringsTheLastWordsOfAPeerThatDiedWithoutReading) {
+  PacketPair pair;
+  ASSERT_EQ(::send(pair.ours.get(), "go", 2, 0), 2);
+  pair.send("failed", {});
+  pair.theirs.reset();
+  std::array<std::byte, 8> into{};
+  EXPECT_EQ(receiveMessage(pair.ours.get(), into, {}, MSG_DONTWAIT), 6);
+  EXPECT_EQ(receiveMessage(pair.ours.get(), into, {}, MSG_DONTWAIT), 0);
+}
+
 TEST(ReceiveMessage, TellsTheEndFromNothingYet) {
   PacketPair pair;
   std::array<std::byte, 8> into{};

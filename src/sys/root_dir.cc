@@ -160,7 +160,7 @@ Result<RootDir> RootDir::adopt(Fd directory, RootDirOptions options) {
 }
 
 Result<RootDir::Place> RootDir::locate(std::string_view call, std::string_view relative, bool stay_on_mount) const {
-  auto path = takeApart(relative, options_.known_as);
+  auto path = splitPath(relative, options_.known_as);
   if (!path && path.error() == BadRequest::nul_byte) return refuse(call, "", EINVAL, "the path holds a NUL byte");
   if (!path) {
     return fail(withCode(plainError(options_.stage, call, relative, "climbs out of " + options_.known_as),
@@ -180,7 +180,7 @@ Result<RootDir::Place> RootDir::locateName(std::string_view call, std::string_vi
 }
 
 Result<RootDir> RootDir::enter(std::string_view relative) const {
-  auto path = takeApart(relative, options_.known_as);
+  auto path = splitPath(relative, options_.known_as);
   if (!path) return std::unexpected(locate("enter", relative).error());
   const std::string whole = path->directory + (path->name.empty() ? "" : "/" + path->name);
   auto directory = resolveDirectory(root_.get(), whole, {false, options_.walk_by_hand});
@@ -230,7 +230,7 @@ Result<Fd> RootDir::openFile(std::string_view relative, OpenOptions options) con
 }
 
 Result<void> RootDir::makeDirs(std::string_view relative, mode_t mode) const {
-  auto path = takeApart(relative, options_.known_as);
+  auto path = splitPath(relative, options_.known_as);
   if (!path) return std::unexpected(locate("mkdir", relative).error());
   const std::string whole = path->directory + (path->name.empty() ? "" : "/" + path->name);
   const ResolveRules rules{false, options_.walk_by_hand};

@@ -141,7 +141,7 @@ std::expected<Fd, int> walkByHand(int root, const std::string& path, bool stay_o
 
 }  // namespace
 
-std::expected<RequestedPath, BadRequest> takeApart(std::string_view requested, std::string_view known_as) {
+std::expected<RequestedPath, BadRequest> splitPath(std::string_view requested, std::string_view known_as) {
   if (requested.find('\0') != std::string_view::npos) return std::unexpected(BadRequest::nul_byte);
   std::vector<std::string_view> parts = components(requested);
   if (requested.starts_with('/')) {

@@ -24,7 +24,7 @@ enum class BadRequest { climbs, nul_byte };  ///< `climbs`: it leads out of the 
 
 /// Purely lexical. `known_as` is the prefix of absolute requests. Removes `.`, doubled and trailing slashes: `link/`
 /// with O_NOFOLLOW would follow the link.
-std::expected<RequestedPath, BadRequest> takeApart(std::string_view requested, std::string_view known_as);
+std::expected<RequestedPath, BadRequest> splitPath(std::string_view requested, std::string_view known_as);
 
 struct ResolveRules {
   bool stay_on_mount = false;  ///< fail with EXDEV instead of crossing a mount

@@ -27,7 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kTimeout = std::chrono::seconds(1);
 constexpr const char* kHint = "start caisson with `systemd-run --user --scope -p Delegate=yes`";
 
-Error failed(std::string_view call, const std::string& object, int error) {
+Error busError(std::string_view call, const std::string& object, int error) {
   return sysError(Stage::limits, call, object, error, kHint);
 }
 
@@ -43,19 +43,19 @@ class Connection {
   static Result<Connection> open(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    if (path.size() >= sizeof(address.sun_path)) return fail(failed("connect", path, ENAMETOOLONG));
+    if (path.size() >= sizeof(address.sun_path)) return fail(busError("connect", path, ENAMETOOLONG));
     std::memcpy(address.sun_path, path.c_str(), path.size());
     Connection connection;
     connection.path_ = path;
     connection.fd_ = Fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!connection.fd_ || ::connect(connection.fd_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
-      return fail(failed("connect", path, errno));
+      return fail(busError("connect", path, errno));
     // We authenticate to this peer and ask it to move us, so it must be this user or root.
     ucred peer{};
     socklen_t length = sizeof(peer);
     if (::getsockopt(connection.fd_.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 ||
         (peer.uid != ::geteuid() && peer.uid != 0))
-      return fail(failed("connect", path, EPERM));
+      return fail(busError("connect", path, EPERM));
     return connection;
   }
 
@@ -67,7 +67,7 @@ class Connection {
       } else if (errno == EAGAIN || errno == EINTR) {
         if (auto ready = wait(POLLOUT); !ready) return ready;
       } else {
-        return fail(failed("send", path_, errno));
+        return fail(busError("send", path_, errno));
       }
     }
     return {};
@@ -82,8 +82,8 @@ class Connection {
         received_.append(buffer, static_cast<std::size_t>(got));
         return {};
       }
-      if (got == 0) return fail(failed("recv", path_, ECONNRESET));
-      if (errno != EAGAIN && errno != EINTR) return fail(failed("recv", path_, errno));
+      if (got == 0) return fail(busError("recv", path_, ECONNRESET));
+      if (errno != EAGAIN && errno != EINTR) return fail(busError("recv", path_, errno));
       if (auto ready = wait(POLLIN); !ready) return ready;
     }
   }
@@ -93,12 +93,12 @@ class Connection {
     if (auto sent = send(std::string(1, '\0') + "AUTH EXTERNAL " + hex + "\r\n"); !sent) return sent;
     std::size_t end = 0;
     while ((end = received_.find("\r\n")) == std::string::npos) {
-      if (received_.size() > 4096) return fail(failed("authenticate", path_, EPROTO));
+      if (received_.size() > 4096) return fail(busError("authenticate", path_, EPROTO));
       if (auto got = receive(); !got) return got;
     }
     const bool accepted = received_.starts_with("OK ");
     received_.erase(0, end + 2);
-    if (!accepted) return fail(failed("authenticate", path_, EACCES));
+    if (!accepted) return fail(busError("authenticate", path_, EACCES));
     return send("BEGIN\r\n");
   }
 
@@ -108,7 +108,7 @@ class Connection {
     for (;;) {
       bool broken = false;
       const auto message = decodeMessage(received_, broken);
-      if (broken) return fail(failed(call.member, path_, EPROTO));
+      if (broken) return fail(busError(call.member, path_, EPROTO));
       if (!message) {
         if (auto got = receive(); !got) return got;
         continue;
@@ -126,7 +126,7 @@ class Connection {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
     pollfd poll{fd_.get(), events, 0};
     if (left > 0 && ::poll(&poll, 1, static_cast<int>(left)) != 0) return {};
-    return fail(failed("wait", path_, ETIMEDOUT));
+    return fail(busError("wait", path_, ETIMEDOUT));
   }
 
   Fd fd_;
@@ -172,7 +172,7 @@ Result<void> enterUserScope() {
     const std::string own = readAt(AT_FDCWD, "/proc/self/cgroup").value_or("");
     if (own.find("/" + unit) != std::string::npos) return {};
   }
-  return fail(failed("StartTransientUnit", unit, ETIMEDOUT));
+  return fail(busError("StartTransientUnit", unit, ETIMEDOUT));
 }
 
 }  // namespace caisson::sys

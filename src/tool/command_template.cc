@@ -12,7 +12,7 @@ constexpr std::string_view kMore = "...";
 constexpr std::size_t kMaxParameterName = 32;
 constexpr std::size_t kMaxWords = 1024;
 /// The kernel's limit for one argument (MAX_ARG_STRLEN).
-constexpr std::size_t kLongestWord = 128 * 1024 - 1;
+constexpr std::size_t kMaxWord = 128 * 1024 - 1;
 
 constexpr std::string_view kInterpreters[] = {"env",  "perl", "ruby", "node",   "php",  "python", "deno",
                                               "bun",  "lua",  "awk",  "gawk",   "mawk", "sed",    "xargs",
@@ -83,13 +83,14 @@ Error wordError(const std::string& word, std::string_view reason, std::string_vi
 Result<void> checkTemplate(std::span<const std::string> words) {
   if (words.empty() || words.front().empty())
     return fail(wordError("", "a tool needs a command", "caisson tool add NAME -- CMD"));
-  if (words.size() > kMaxWords) return fail(wordError(words.front(), "has more than 1024 words", "use a script"));
+  if (words.size() > kMaxWords) return fail(wordError(words.front(), "has more than 1024 arguments", "use a script"));
   const bool interpreter = isInterpreter(words.front());
   int more = 0;
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
-    if (word.find('\0') != std::string::npos || word.size() > kLongestWord)
-      return fail(wordError(word.substr(0, 80), "no program can be given such a word", "shorten it"));
+    if (word.find('\0') != std::string::npos || word.size() > kMaxWord)
+      return fail(
+          wordError(word.substr(0, 80), "argument is too long or contains a NUL byte", "pass the data in a file"));
     const auto pieces = split(word);
     if (!pieces)
       return fail(wordError(word, "expected a place such as {file} or {...}", "a brace itself is written twice: {{"));
@@ -97,10 +98,10 @@ Result<void> checkTemplate(std::span<const std::string> words) {
       return fail(wordError(word, "the program itself is not a value", "declare a tool for each program"));
     if (interpreter && hasPlace(*pieces) && pieces->size() > 1)
       return fail(wordError(word, "inside a text for an interpreter a value would become part of the program",
-                            "pass it as a separate word: sh -c 'grep -- \"$1\"' sh {pattern}"));
+                            "pass it as a separate argument: sh -c 'grep -- \"$1\"' sh {pattern}"));
     if (!isMore(*pieces)) continue;
     if (pieces->size() > 1 || ++more > 1)
-      return fail(wordError(word, "{...} stands for further words: use it once, as a separate word", ""));
+      return fail(wordError(word, "{...} must be a separate argument and may be used once", ""));
   }
   return {};
 }
@@ -137,7 +138,8 @@ Result<std::vector<std::string>> fillTemplate(std::span<const std::string> words
     if (!values.contains(name)) return fail(wordError(name, "this value is missing", "give " + name + "=VALUE"));
   }
   if (!more.empty() && !takesMore(words))
-    return fail(wordError(more.front(), "the tool takes no further words", "its command has no {...}"));
+    return fail(wordError(more.front(), "the tool takes no extra arguments: its command has no {...}",
+                          "leave out what follows `--`"));
   std::vector<std::string> command;
   bool options_ended = false;
   for (const std::string& word : words) {
@@ -152,7 +154,7 @@ Result<std::vector<std::string>> fillTemplate(std::span<const std::string> words
     if (starts_with_value && filled.starts_with('-') && !options_ended)
       return fail(wordError(pieces.front().text, "the value begins with `-`: the program would read it as an option",
                             "declare the tool with `--` before it, if the program knows that"));
-    if (filled.size() > kLongestWord) return fail(wordError(filled.substr(0, 80), "the value is too long", ""));
+    if (filled.size() > kMaxWord) return fail(wordError(filled.substr(0, 80), "the value is too long", ""));
     options_ended = options_ended || word == "--";
     command.push_back(std::move(filled));
   }

@@ -102,7 +102,7 @@ Result<void> keepConsent(const Tool& tool, std::string by, std::int64_t now) {
   if (!store) return fail(store.error());
   const auto granted = store->grant({.what = consentFor(tool),
                                      .scope = approval::Scope::timed,
-                                     .expires = now + approval::kLongest,
+                                     .expires = now + approval::kMaxValidSeconds,
                                      .by = std::move(by)},
                                     now);
   if (!granted) return fail(granted.error());

@@ -102,7 +102,7 @@ TEST_F(ToolConsent, HoldsUntilItIsTakenBack) {
   ASSERT_TRUE(dropConsent("t", 3000));
   EXPECT_FALSE(checkConsent(tool, 3000));
   ASSERT_TRUE(keepConsent(tool, "terminal", 3000));
-  EXPECT_FALSE(checkConsent(tool, 3000 + approval::kLongest + 1)) << "nothing holds for ever";
+  EXPECT_FALSE(checkConsent(tool, 3000 + approval::kMaxValidSeconds + 1)) << "nothing holds for ever";
 }
 
 }  // namespace caisson::tool

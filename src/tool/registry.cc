@@ -20,9 +20,9 @@ namespace {
 constexpr const char* kDirectory = "tools";
 constexpr std::string_view kEnding = ".json";
 constexpr int kFormat = 1;
-constexpr std::size_t kLongestName = 64;
-constexpr std::size_t kLongestDescription = 4096;
-constexpr std::uint64_t kLongestFile = 1024 * 1024;
+constexpr std::size_t kMaxName = 64;
+constexpr std::size_t kMaxDescription = 4096;
+constexpr std::uint64_t kMaxFile = 1024 * 1024;
 
 std::string fileOf(std::string_view name) { return std::string(name) + std::string(kEnding); }
 
@@ -58,10 +58,10 @@ Result<void> checkName(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
            c == '.';
   };
-  if (name.empty() || name.size() > kLongestName || !std::ranges::all_of(name, plain) || name.front() == '.' ||
+  if (name.empty() || name.size() > kMaxName || !std::ranges::all_of(name, plain) || name.front() == '.' ||
       name.front() == '-') {
     std::string shown;
-    for (const char c : name.substr(0, kLongestName)) shown += plain(c) ? c : '?';
+    for (const char c : name.substr(0, kMaxName)) shown += plain(c) ? c : '?';
     return fail(plainError(Stage::usage, "tool", shown, "not a tool's name",
                            "up to 64 letters, digits, '-', '_' and '.', beginning with a letter or digit"));
   }
@@ -130,10 +130,10 @@ Result<Registry> Registry::open() {
 Result<void> Registry::add(const Tool& tool) const {
   if (auto checked = checkName(tool.name); !checked) return checked;
   if (auto checked = checkTemplate(tool.command); !checked) return checked;
-  if (tool.description.size() > kLongestDescription)
+  if (tool.description.size() > kMaxDescription)
     return fail(plainError(Stage::usage, "tool add", tool.name, "the description is too long", "4096 bytes at most"));
   const std::string text = writeTool(tool);
-  if (text.size() > kLongestFile)
+  if (text.size() > kMaxFile)
     return fail(plainError(Stage::usage, "tool add", tool.name, "the declaration is too long", "use a script"));
   // Read it back: bytes that JSON cannot represent or a policy above the ceilings must fail now, not later.
   auto again = readTool(text, tool.name);
@@ -155,7 +155,7 @@ Result<void> Registry::add(const Tool& tool) const {
 
 Result<std::optional<Tool>> Registry::find(std::string_view name) const {
   if (auto checked = checkName(name); !checked) return fail(checked.error());
-  const auto text = directory_.readFile(fileOf(name), kLongestFile);
+  const auto text = directory_.readFile(fileOf(name), kMaxFile);
   if (!text) {
     if (text.error().sys_errno == ENOENT) return std::nullopt;
     return fail(text.error());

@@ -18,12 +18,17 @@ constexpr Check kResources[] = {
      }},
     {"resources.tmpfs-size", Category::resources, "A directory in memory ends at its size",
      [](Context& context) {
-       const Observed seen = context.script("head -c 20971520 /dev/zero > /run/x 2>/dev/null && echo wrote; echo end");
-       return printed(seen, "end\n");
+       // The small write proves that the large one fails for its size.
+       const Observed seen = context.script(
+           "echo x > /run/x && echo ok; head -c 20971520 /dev/zero > /run/x 2>/dev/null && echo wrote; echo end");
+       return printed(seen, "ok\nend\n");
      }},
     {"resources.noexec", Category::resources, "Programs in a noexec directory can't be executed",
      [](Context& context) {
-       return printed(context.script("cp /bin/true /run/x && /run/x 2>/dev/null && echo ran; echo end"), "end\n");
+       // `cp` keeps the execute permission, so only the mount can refuse to execute the copy.
+       const Observed seen =
+           context.script("cp /bin/true /run/x && echo copied; /run/x 2>/dev/null && echo ran; echo end");
+       return printed(seen, "copied\nend\n");
      }},
     {"resources.processes", Category::resources, "A fork bomb meets its limit",
      [](Context& context) { return contained(context.inside({"forks", "80"}, {{"process.max_processes", "30"}})); }},
@@ -36,9 +41,9 @@ constexpr Check kResources[] = {
     {"resources.file-size", Category::resources, "A file ends at its size limit",
      [](Context& context) {
        const Observed seen =
-           context.script("head -c 2097152 /dev/zero > /tmp/x && echo wrote", {{"filesystem.max_file_size", "1M"}});
-       if (!seen.ran) return failed(seen.describe());
-       return seen.out.find("wrote") == std::string::npos ? passed() : failed(seen.describe());
+           context.script("echo x > /tmp/x && echo ok; head -c 2097152 /dev/zero > /tmp/x && echo wrote",
+                          {{"filesystem.max_file_size", "1M"}});
+       return seen.ran && seen.out == "ok\n" ? passed() : failed(seen.describe());
      }},
     {"resources.open-files", Category::resources, "Descriptors are limited",
      [](Context& context) { return printed(context.script("ulimit -Hn", {{"resources.open_files", "64"}}), "64\n"); }},

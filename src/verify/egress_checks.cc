@@ -4,7 +4,7 @@
 #include <chrono>
 
 #include "sys/host_program.h"
-#include "verify/small_internet.h"
+#include "verify/fake_internet.h"
 
 namespace caisson::verify {
 namespace {
@@ -65,14 +65,14 @@ Verdict tryHttps(Context& context) {
   const auto server = startOnHost(
       {"openssl", "s_server", "-accept", "127.0.0.1:8443", "-key", key, "-cert", certificate, "-www", "-quiet"});
   if (!server) return failed(server.error().message());
-  CheckRun wish{
+  CheckRun wanted{
       .command = {"sh", "-c",
                   "for i in 1 2 3 4 5 6 7 8 9; do curl -s --max-time 5 --cacert /workspace/server.crt "
                   "https://site.verify.example:8443/ | grep -q s_server && echo spoke && exit; sleep 0.2; done"},
       .settings = egressTo("site.verify.example"),
       .workspace = true};
-  wish.settings.emplace_back("network.allowed_ports", "8443");  // an unprivileged port
-  return printed(context.run(wish), "spoke\n");
+  wanted.settings.emplace_back("network.allowed_ports", "8443");  // an unprivileged port
+  return printed(context.run(wanted), "spoke\n");
 }
 
 Verdict tryPrivate(Context& context) {
@@ -104,17 +104,17 @@ Verdict tryRedirects(Context& context) {
 
 }  // namespace
 
-Verdict namesResolve(Context& context) { return inSmallInternet(context, tryNames); }
-Verdict httpWorks(Context& context) { return inSmallInternet(context, tryHttp); }
+Verdict namesResolve(Context& context) { return withFakeInternet(context, tryNames); }
+Verdict httpWorks(Context& context) { return withFakeInternet(context, tryHttp); }
 Verdict httpsWorks(Context& context) {
   for (const char* tool : {"openssl", "curl"}) {
     if (!hostHas(tool)) return skipped(std::string(tool) + " is not installed on this host");
   }
-  return inSmallInternet(context, tryHttps);
+  return withFakeInternet(context, tryHttps);
 }
-Verdict privateRangesAreBlocked(Context& context) { return inSmallInternet(context, tryPrivate); }
-Verdict metadataIsBlocked(Context& context) { return inSmallInternet(context, tryMetadata); }
-Verdict checkedAddressIsUsed(Context& context) { return inSmallInternet(context, tryAnswers); }
-Verdict redirectsAreCheckedAgain(Context& context) { return inSmallInternet(context, tryRedirects); }
+Verdict privateRangesAreBlocked(Context& context) { return withFakeInternet(context, tryPrivate); }
+Verdict metadataIsBlocked(Context& context) { return withFakeInternet(context, tryMetadata); }
+Verdict checkedAddressIsUsed(Context& context) { return withFakeInternet(context, tryAnswers); }
+Verdict redirectsAreCheckedAgain(Context& context) { return withFakeInternet(context, tryRedirects); }
 
 }  // namespace caisson::verify

@@ -1,4 +1,4 @@
-// What `--net proxy` allows and denies, tested with a small internet (small_internet.h).
+// What `--net proxy` allows and denies, tested with a small internet (fake_internet.h).
 #pragma once
 
 #include "verify/check.h"

@@ -113,7 +113,7 @@ class AgentTest(unittest.TestCase):
         return str(path)
 
     def on_terminal(self, command, answers):
-        """Runs it on a terminal; each (text, answer) waits for the text. Returns the status and the output."""
+        """Runs it on a terminal; each (text, answer) waits for the text. An answer may be a function that returns it. Returns the status and the output."""
         child, terminal = pty.fork()
         if child == 0:
             os.chdir(self.project)
@@ -130,7 +130,8 @@ class AgentTest(unittest.TestCase):
                 break
             shown += piece
             if answers and answers[0][0].encode() in shown:
-                os.write(terminal, answers.pop(0)[1].encode())
+                answer = answers.pop(0)[1]
+                os.write(terminal, (answer() if callable(answer) else answer).encode())
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os.close(terminal)
         return status, shown.decode(errors="replace")

@@ -1,4 +1,5 @@
 """The hook that runs an agent's shell tool in a session, called as agents call it, and its installation."""
+import hashlib
 import json
 import os
 import subprocess
@@ -61,9 +62,46 @@ class ShellTool(harness.AgentTest):
 
     def test_FailureBlocksTheCommand(self):
         # CONFORMS("R-AGENT-3")
-        for text in ("", "[]", "{}", '{"hook_event_name":"PreToolUse","cwd":"/","tool_input":{"command":"ls"}}',
-                     '{"hook_event_name":"PreToolUse","cwd":"%s","tool_input":{}}' % self.project):
+        for text in ("", "[]", "{}",
+                     '{"hook_event_name":"PreToolUse","cwd":"/","tool_name":"Bash","tool_input":{"command":"ls"}}',
+                     '{"hook_event_name":"PreToolUse","cwd":"%s","tool_name":"Bash","tool_input":{}}' % self.project):
             self.assertEqual(self.caisson("agent", "hook", "claude-code", input=text).returncode, 2, text)
+
+    def test_ToolOfAnotherShellIsBlocked(self):
+        # CONFORMS("R-AGENT-3")
+        attack = "x'; id > /tmp/out; #"
+        for host, tool, status in (("claude-code", "PowerShell", 2), ("claude-code", "", 2), ("claude-code", None, 2),
+                                   ("claude-code", "run_shell_command", 2), ("codex", "PowerShell", 2),
+                                   ("gemini", "Bash", 2), ("claude-code", "Bash", 0), ("claude-code", "Monitor", 0),
+                                   ("codex", "Bash", 0), ("gemini", "run_shell_command", 0)):
+            call = {"hook_event_name": "PreToolUse", "cwd": str(self.project), "tool_name": tool,
+                    "tool_input": {"command": attack}}
+            answer = self.caisson("agent", "hook", host, input=json.dumps(call))
+            self.assertEqual(answer.returncode, status, (host, tool))
+            if status == 2:
+                self.assertEqual(answer.stdout, "")
+                self.assertIn("not known to use a POSIX shell", answer.stderr)
+
+    def test_SessionOfAnotherWorkspaceIsRefused(self):
+        # CONFORMS("R-AGENT-1")
+        digest = hashlib.sha256(str(self.project).encode()).hexdigest()[:10]
+        name = f"agent-project-{digest}"
+        other = self.scratch / "other"
+        other.mkdir()
+        for workspace in (str(other), str(self.project)):  # the second is at /workspace, not at its own path
+            made = self.caisson("session", "create", "--name", name, "--workspace", workspace)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            planted = self.caisson("session", "exec", name, "--", "sh", "-c", "echo x > planted.txt")
+            self.assertEqual(planted.returncode, 0, planted.stderr)
+            for command in (("exec", "--", "cat planted.txt"), ("diff",), ("commit",)):
+                refused = self.caisson("agent", *command)
+                self.assertEqual((refused.returncode, refused.stdout), (125, ""), command)
+                self.assertIn("caisson session destroy " + name, refused.stderr)
+            stop = {"hook_event_name": "Stop", "cwd": str(self.project)}
+            self.assertEqual(self.caisson("agent", "hook", "claude-code", input=json.dumps(stop)).stdout, "")
+            self.assertFalse((other / "planted.txt").exists() or (self.project / "planted.txt").exists())
+            self.assertEqual(self.caisson("session", "destroy", name).returncode, 0)
+        self.assertEqual(self.caisson("agent", "exec", "--", "echo fine").stdout, "fine\n")
 
     def test_ModelAndUserAreTold(self):
         start = {"hook_event_name": "SessionStart", "cwd": str(self.project)}
@@ -118,11 +156,28 @@ class Install(harness.AgentTest):
 
     def test_MalformedFileIsRefused(self):
         # CONFORMS("R-AGENT-4")
-        for text in ("{", "[]", '{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', '// note\n{}'):
+        for text in ("{", "[]", '{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', '// note\n{}',
+                     '{"a": 123456789012345678901234567890}', '{"a": 1, "a": 2}'):
             self.settings.write_text(text)
             refused = self.install()
             self.assertEqual(refused.returncode, 125, text)
             self.assertEqual(self.settings.read_text(), text)
+
+    def test_DisabledHooksAreRefused(self):
+        # CONFORMS("R-AGENT-3")
+        users = self.home / ".claude" / "settings.json"
+        users.parent.mkdir()
+        for file in (self.settings, self.project / ".claude" / "settings.local.json", users):
+            file.write_text('{"disableAllHooks": true}')
+            for host in ("claude-code", "claude-code-user"):
+                refused = self.install(host=host)
+                self.assertEqual(refused.returncode, 125, (file, host))
+                self.assertIn("disableAllHooks", refused.stderr)
+            self.assertEqual(file.read_text(), '{"disableAllHooks": true}')
+            file.write_text('{"disableAllHooks": false}')
+        self.assertEqual(self.install().returncode, 0)
+        self.settings.write_text(json.dumps({**json.loads(self.settings.read_text()), "disableAllHooks": True}))
+        self.assertEqual(self.install(verb="uninstall").returncode, 0)
 
     def test_LinkIsRefused(self):
         other = self.scratch / "other.json"
@@ -165,6 +220,41 @@ class Install(harness.AgentTest):
         self.assertIn("/hooks", done.stderr)
         hooks = json.loads((self.home / ".codex" / "hooks.json").read_text())["hooks"]["PreToolUse"]
         self.assertEqual(hooks[0]["matcher"], "^Bash$")
+
+    def test_ChangeDuringTheQuestionIsKept(self):
+        # CONFORMS("R-AGENT-4")
+        for verb in ("install", "uninstall"):
+            changed = json.loads(self.settings.read_text()) if self.settings.exists() else {}
+            changed["account"] = "new of " + verb
+
+            def change():
+                self.settings.write_text(json.dumps(changed))
+                return "y\n"
+            command = [harness.CAISSON, "agent", verb, "claude-code"]
+            status, shown = self.on_terminal(command, [("write it? [y/N] ", change)])
+            self.assertEqual(status, 125, shown)
+            self.assertIn("changed meanwhile", shown)
+            self.assertEqual(json.loads(self.settings.read_text()), changed)
+            status, shown = self.on_terminal(command, [("write it? [y/N] ", "y\n")])
+            self.assertEqual(status, 0, shown)
+            self.assertEqual(json.loads(self.settings.read_text())["account"], changed["account"])
+
+    def test_NewFilesAreNotReadableByOthers(self):
+        # CONFORMS("R-AGENT-4")
+        for mask in (0o077, 0o022):
+            for host, file, mode in (("claude-code-user", self.home / ".claude" / "settings.json", 0o600),
+                                     ("codex", self.home / ".codex" / "hooks.json", 0o600),
+                                     ("claude-code", self.settings, 0o666 & ~mask)):
+                done = self.run_program(harness.CAISSON, "agent", "install", host, "--yes", "--env", "TOKEN=s3cret",
+                                        umask=mask)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertEqual(file.stat().st_mode & 0o777, mode, (host, oct(mask)))
+                file.unlink()
+        self.assertEqual((self.home / ".codex").stat().st_mode & 0o777, 0o700)
+        self.settings.write_text("{}")
+        self.settings.chmod(0o640)
+        self.assertEqual(self.install().returncode, 0)
+        self.assertEqual(self.settings.stat().st_mode & 0o777, 0o640)
 
     def test_NeedsConfirmation(self):
         refused = self.caisson("agent", "install", "claude-code", stdin=subprocess.DEVNULL)

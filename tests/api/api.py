@@ -144,8 +144,9 @@ class Server:
             if self.process.poll() is not None:
                 break
             time.sleep(0.02)
-        with open(log) as file:
-            raise AssertionError("the server did not start: " + file.read())
+        text = read_text(log)
+        self.close()
+        raise AssertionError("the server did not start: " + text)
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)

@@ -310,6 +310,18 @@ class HeldLock(ApiTest):
             sock.close()
         self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/extend", {"sandbox_timeout": 60}), 200)
 
+    def test_watches_of_a_token_do_not_delay_its_short_requests(self):
+        # A fork is not started before it is used, so each look at its files waits for the lock, for ten seconds.
+        box = self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{self.alice.create()}/fork", {}), 201).json["id"]
+        with open(os.path.join(self.server.home, "sessions", box, "lock"), "a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            watches = [self.alice.open("GET", f"/v1/sandboxes/{box}/files/watch") for _ in range(8)]
+            self.assertEqual({one.status for one in watches}, {200})
+            for _ in range(20):
+                self.assertStatus(self.alice.call("GET", "/v1/templates", timeout=5), 200)
+            for one in watches:
+                one.connection.close()
+
     def test_an_expired_sandbox_in_use_delays_no_list(self):
         box = self.alice.create(sandbox_timeout=1)
         with open(os.path.join(self.server.home, "sessions", box, "lock")) as lock:

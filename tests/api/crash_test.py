@@ -147,6 +147,35 @@ class Crash(unittest.TestCase):
         print(f"create: killed at {killed} steps")
         self.assertNothingIsLeft()
 
+    def test_create_from_a_checkpoint_survives_a_kill_at_each_step(self):
+        # CONFORMS("R-HTTP-8", "R-HTTP-9")
+        source = self.alice.create()
+        self.alice.put(source, "f", b"old")
+        self.assertEqual(self.alice.call("POST", f"/v1/sandboxes/{source}/checkpoints", {"name": "one"}).status, 201)
+        self.alice.put(source, "f", b"new")
+        killed = 0
+        for step in self.steps():
+            name, key = f"c{step}", {"Idempotency-Key": f"fork-{step}"}
+            body = {"name": name, "checkpoint": f"{source}:one"}
+
+            def similar():
+                reply = self.alice.call("POST", "/v1/sandboxes", {"checkpoint": f"{source}:one"})
+                self.alice.call("DELETE", f"/v1/sandboxes/{reply.json['id']}")
+
+            more = self.kill_at(step, lambda: self.alice.call("POST", "/v1/sandboxes", body, headers=key), similar)
+            killed += more
+            reply = self.alice.call("POST", "/v1/sandboxes", body, headers=key)
+            self.assertEqual(reply.status, 201, (step, reply))
+            named = self.alice.call("GET", "/v1/sandboxes", query={"name": name}).json["sandboxes"]
+            self.assertEqual([one["id"] for one in named], [reply.json["id"]], step)
+            self.assertEqual(self.alice.get(reply.json["id"], "f").body, b"old", step)
+            self.assertEqual(self.alice.call("DELETE", f"/v1/sandboxes/{reply.json['id']}").status, 204)
+            if not more:
+                break
+        self.assertGreater(killed, 0)
+        print(f"create from a checkpoint: killed at {killed} steps")
+        self.assertNothingIsLeft()
+
     def test_destroy_survives_a_kill_at_each_step(self):
         # CONFORMS("R-HTTP-9")
         killed = 0

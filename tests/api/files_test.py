@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Files of a sandbox: single ones, archives, watches."""
+import base64
 import http.client
 import io
 import os
@@ -37,7 +38,51 @@ class Files(ApiTest):
         self.assertStatus(self.alice.call("DELETE", self.at + "/content", query={"path": "x", "recursive": "true"}), 204)
         self.assertStatus(self.alice.call("DELETE", self.at + "/content", query={"path": "x"}), 404)
 
-    def test_ranges(self):
+    def test_names_that_are_not_utf8_work_in_every_route(self):
+        def base64_of(name):
+            return base64.b64encode(name).decode()
+
+        box = self.alice.create()
+        at = f"/v1/sandboxes/{box}/files"
+        response = self.alice.open("GET", at + "/watch")
+        stream = events(response)
+        self.assertEqual(next(stream)[0], "ready")
+        self.alice.run(box, r"""printf hello > "$(printf 'a\377b')" """)
+        kind, _, change = next(stream)
+        self.assertEqual((kind, change["path"], change["path_encoding"]), ("created", base64_of(b"a\xffb"), "base64"))
+        listed = self.alice.call("GET", at).json["files"]
+        self.assertEqual([(one["name"], one["name_encoding"]) for one in listed], [(base64_of(b"a\xffb"), "base64")])
+        self.assertEqual(self.alice.get(box, b"a\xffb").body, b"hello")
+        self.assertEqual(self.alice.call("GET", at + "/stat", query={"path": b"a\xffb"}).json["size"], 5)
+        self.assertStatus(self.alice.put(box, b"a\xffb", b"again"), 200)
+        self.assertEqual(self.alice.get(box, b"a\xffb").body, b"again")
+        self.assertStatus(self.alice.call("POST", at + "/mkdir", {"path": base64_of(b"d\xfe/e\xfd"), "encoding": "base64"}), 204)
+        moved = {"from": base64_of(b"a\xffb"), "to": base64_of(b"d\xfe/e\xfd/f\xfc"), "encoding": "base64"}
+        self.assertStatus(self.alice.call("POST", at + "/move", moved), 204)
+        self.assertEqual(self.alice.get(box, b"d\xfe/e\xfd/f\xfc").body, b"again")
+        packed = self.assertStatus(self.alice.call("GET", at + "/archive", query={"path": b"d\xfe"}), 200).body
+        self.assertStatus(self.alice.call("PUT", at + "/archive", packed, query={"path": b"g\xfb"}), 204)
+        self.assertEqual(self.alice.get(box, b"g\xfb/e\xfd/f\xfc").body, b"again")
+        self.assertStatus(self.alice.call("DELETE", at + "/content", query={"path": b"d\xfe", "recursive": "true"}), 204)
+        self.assertEqual([one["name"] for one in self.alice.call("GET", at).json["files"]], [base64_of(b"g\xfb")])
+        response.connection.close()
+
+    def test_base64_paths_are_checked(self):
+        def base64_of(name):
+            return base64.b64encode(name).decode()
+
+        self.alice.put(self.box, "stays", b"x")
+        for path in ("%%%", base64_of(b"a\0b"), base64_of(b"stays\0")):
+            for route, body in (("/mkdir", {"path": path}), ("/move", {"from": path, "to": "eA=="}),
+                                ("/move", {"from": base64_of(b"stays"), "to": path})):
+                self.assertStatus(self.alice.call("POST", self.at + route, {**body, "encoding": "base64"}), 400, "invalid_body")
+        out = base64_of(b"../../etc/passwd")
+        self.assertIn(self.alice.call("POST", self.at + "/mkdir", {"path": out, "encoding": "base64"}).status, (400, 403, 404))
+        self.assertIn(self.alice.call("POST", self.at + "/move", {"from": base64_of(b"stays"), "to": out, "encoding": "base64"}).status,
+                      (400, 403, 404))
+        self.assertEqual(self.alice.get(self.box, "stays").body, b"x")
+
+    def test_range_request_returns_that_part(self):
         self.alice.put(self.box, "range", b"0123456789")
         reply = self.alice.get(self.box, "range", headers={"Range": "bytes=2-4"})
         self.assertEqual((reply.status, reply.body, reply.headers["Content-Range"]), (206, b"234", "bytes 2-4/10"))
@@ -117,6 +162,29 @@ class Files(ApiTest):
         response.connection.close()
         self.assertTrue(api.wait_until(lambda: not self.tar_runs()))
 
+    def test_archive_breaks_off_when_the_server_stops(self):
+        server = api.Server()
+        self.addCleanup(server.close)
+        for client in (server.owner(), server.client("archive")):
+            box = client.create()
+            client.run(box, "mkdir stopped; truncate -s 2G stopped/file")
+            response = client.open("GET", f"/v1/sandboxes/{box}/files/archive", query={"path": "stopped"})
+            response.read(1)
+            client.run(box, 'for one in /proc/[0-9]*; do [ "$(cat $one/comm)" = tar ] && kill -STOP "${one#/proc/}"; done; true')
+            response.connection.sock.settimeout(1)
+            with self.assertRaises(TimeoutError):
+                while response.read(1 << 20):
+                    pass
+            # On the socket: a response that ran into a timeout cannot be read on.
+            sock = response.fp.raw._sock
+            sock.settimeout(30)
+            server.process.terminate()
+            rest = api.receive_all(sock)
+            self.assertNotIn(b"0\r\n\r\n", rest[-16:])
+            response.connection.close()
+            server.process.wait(30)
+            server.start()
+
     def test_paths_that_lead_out_are_refused_in_every_route(self):
         # CONFORMS("R-HTTP-7")
         self.alice.run(self.box, "ln -sfn / root; ln -sfn /etc/passwd passwd; ln -sfn ../../../../etc up; mkfifo pipe")
@@ -159,6 +227,58 @@ class Files(ApiTest):
             times.append(time.monotonic() - begin)
         self.assertLess(max(times), 1.8, times)
         response.connection.close()
+
+    # About 3.7 KB for each path; in JSON six times as much.
+    LONG_PATHS = """
+import os
+for _ in range(14):
+    os.mkdir(chr(1) * 250)
+    os.chdir(chr(1) * 250)
+for number in range({}):
+    open("%05d" % number + chr(1) * 245, "w").close()
+"""
+
+    def test_watch_sends_many_changes_in_small_pieces(self):
+        count = 1500
+        box = self.alice.create()
+        self.assertEqual(self.alice.run(box, ["python3", "-c", self.LONG_PATHS.format(count)]).json["exit_code"], 0)
+        sock = self.server.raw(60)
+        sock.sendall(f"GET /v1/sandboxes/{box}/files/watch HTTP/1.1\r\nHost: localhost\r\n"
+                     f"Authorization: Bearer {self.alice.token}\r\n\r\n".encode())
+        stream = sock.makefile("rb")
+        while stream.readline() != b"\r\n":
+            pass
+        deleted, sizes, removed = 0, [], False
+        while deleted < count:
+            sizes.append(int(stream.readline(), 16))
+            piece = stream.read(sizes[-1] + 2)
+            deleted += piece.count(b"event: deleted\n")
+            if not removed:
+                removed = True
+                self.assertEqual(self.alice.run(box, "rm -r */*").json["exit_code"], 0)
+        self.assertLess(max(sizes), 64 << 10)
+        self.assertGreater(sum(sizes), 20_000_000)
+        sock.close()
+
+    def test_watch_of_too_many_long_paths_is_an_error(self):
+        box = self.alice.create()
+        self.assertEqual(self.alice.run(box, ["python3", "-c", self.LONG_PATHS.format(2500)]).json["exit_code"], 0)
+        response = self.alice.open("GET", f"/v1/sandboxes/{box}/files/watch")
+        kind, _, data = next(events(response))
+        self.assertEqual(kind, "error")
+        self.assertIn("8 MiB", data["reason"])
+        response.connection.close()
+
+    def test_memory_of_watches_is_counted(self):
+        box = self.bob.create()
+        self.assertEqual(self.bob.run(box, ["python3", "-c", self.LONG_PATHS.format(2200)]).json["exit_code"], 0)
+        watches = [self.bob.open("GET", f"/v1/sandboxes/{box}/files/watch") for _ in range(8)]
+        kinds = [next(events(one)) for one in watches]
+        # Two lists of 8 MiB each, of 128 MiB for all.
+        self.assertEqual(sorted(kind for kind, _, _ in kinds), ["error"] + ["ready"] * 7)
+        self.assertIn("too much memory", next(data["reason"] for kind, _, data in kinds if kind == "error"))
+        for one in watches:
+            one.connection.close()
 
     def test_watch_of_many_directories_polls(self):
         self.alice.run(self.box, "mkdir many && cd many && seq 1100 | xargs mkdir")

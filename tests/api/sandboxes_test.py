@@ -3,6 +3,9 @@
 import concurrent.futures
 import json
 import os
+import shutil
+import signal
+import threading
 import time
 
 import api
@@ -62,6 +65,36 @@ class Sandboxes(ApiTest):
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"name": "other"}, headers=key), 409, "idempotency_conflict")
         other = self.bob.call("POST", "/v1/sandboxes", {"name": "idem"}, headers=key)
         self.assertNotEqual(other.json["id"], first.json["id"])
+
+
+class KeysOfCommands(ApiTest):
+    def test_streams_take_no_key(self):
+        # CONFORMS("R-HTTP-8")
+        box = self.alice.create()
+        at, key = f"/v1/sandboxes/{box}/commands", {"Idempotency-Key": "stream"}
+        body = {"command": "echo x >> ran", "mode": "stream"}
+        for _ in range(2):
+            self.assertStatus(self.alice.call("POST", at, body, headers=key), 400, "invalid_key")
+        self.assertStatus(self.alice.get(box, "ran"), 404)
+        self.assertIn(self.alice.call("POST", at, {**body, "mode": "background"}, headers=key).status, (200, 202))
+
+    def test_command_that_started_is_not_repeated_after_an_error(self):
+        # CONFORMS("R-HTTP-8")
+        box = self.alice.create()
+        before = api.processes_of(self.server.home)
+        at, key = f"/v1/sandboxes/{box}/commands", {"Idempotency-Key": "lost"}
+        body = {"command": "echo x >> ran; sleep 60", "request_timeout": 30}
+        replies = []
+        thread = threading.Thread(target=lambda: replies.append(self.alice.call("POST", at, body, headers=key)))
+        thread.start()
+        self.assertTrue(api.wait_until(lambda: self.alice.get(box, "ran").status == 200))
+        # Without its files and its supervisor, which this server started for this test, nothing knows the command.
+        shutil.rmtree(os.path.join(self.server.home, "sessions", box, "logs"))
+        for pid in (pid for pid in before if pid != self.server.process.pid and box in before[pid]):
+            os.kill(pid, signal.SIGKILL)
+        thread.join()
+        self.assertGreaterEqual(replies[0].status, 400, replies)
+        self.assertStatus(self.alice.call("POST", at, body, headers=key), 409, "outcome_unknown")
 
 
 class IdempotencyKeys(ApiTest):
@@ -164,7 +197,7 @@ class Templates(ApiTest):
         self.assertEqual(self.server.owner().call("GET", "/v1/stats").json["pools"]["warm"], before)
 
     def test_a_failing_warm_up_is_an_error_at_the_start(self):
-        with self.assertRaisesRegex(AssertionError, "no module"):
+        with self.assertRaisesRegex(AssertionError, "warm-up command failed: no module\n"):
             api.Server(config='[templates.bad]\nprofile = "bash"\npool = 1\nwarm_up = ["sh", "-c", "echo no module >&2; exit 3"]\n')
 
 

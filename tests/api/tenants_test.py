@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Token A against everything of token B: all refused, and recorded. Scopes, quotas, approvals, browsers."""
+import ctypes
 import http.client
 import json
 import os
@@ -72,6 +73,32 @@ class Tenants(ApiTest):
         self.assertEqual(foreign.status, unknown.status)
         self.assertEqual({**foreign.json, "reason": ""}, {**unknown.json, "reason": ""})
 
+    def test_part_of_an_id_reaches_no_file(self):
+        """Else the time of a refusal would show whether a sandbox's id begins like this."""
+        box = self.alice.create()
+        libc = ctypes.CDLL(None, use_errno=True)
+        watch = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
+        self.addCleanup(os.close, watch)
+        opened = 0x20  # IN_OPEN
+        self.assertGreater(libc.inotify_add_watch(watch, f"{self.server.home}/sessions".encode(), opened), 0)
+
+        def is_read(request):
+            self.assertEqual(request(), 404)
+            try:
+                return bool(os.read(watch, 65536))
+            except BlockingIOError:
+                return False
+
+        def preview(name):
+            return self.bob.call("GET", "/", headers={"Host": f"80-{name}.localhost"}).status
+
+        parts = [box[:length] for length in range(4, len(box))]
+        reads = [is_read(lambda: self.bob.call("GET", f"/v1/sandboxes/{part}").status) for part in parts]
+        reads += [is_read(lambda: preview(part)) for part in parts]
+        self.assertLess(sum(reads), 4)  # the server itself looks every 15 seconds
+        self.assertEqual(self.owner.call("GET", "/v1/sandboxes").status, 200)
+        self.assertTrue(os.read(watch, 65536))  # a look is seen at all
+
     def test_scopes_expiry_and_revocation(self):
         # CONFORMS("R-HTTP-3")
         reader = self.server.client("reader", "--scopes", "read")
@@ -142,7 +169,7 @@ class Tenants(ApiTest):
         self.assertStatus(admin.call("GET", f"/v1/sandboxes/{box}"), 200)
         self.assertStatus(admin.call("POST", "/v1/approvals/ap-x", {"decision": "allow"}), 403, "scope")
 
-    def test_quotas(self):
+    def test_request_above_quota_or_rate_is_429(self):
         # CONFORMS("R-HTTP-3")
         caller = self.server.client("small", "--sandboxes", "2", "--memory", "512M")
         caller.create()

@@ -241,6 +241,41 @@ TEST_F(LandlockTier, NamesAnotherUsersDirectoryAsTheCause) {
                 {"may not enter this directory of root's", "ordinary user"});
 }
 
+TEST_F(LandlockTier, ChangesNeitherLimitsNorSchedulingOfOtherProcesses) {
+  requireOrSkip(hasProgram("python3"), "no python3");
+  const BackgroundProgram other({"sleep", "60"});
+  const std::string pid = std::to_string(other.pid());
+  const auto scheduling = [&] {
+    return runProgram({"python3", "-c",
+                       "import os; p = " + pid +
+                           "; print(os.sched_getscheduler(p), os.getpriority(os.PRIO_PROCESS, p), "
+                           "os.sched_getaffinity(p))"})
+        .out;
+  };
+  const std::string before = scheduling();
+  const RunOutput output =
+      caissonWithout("namespaces", {"run", "--tier", "landlock", "--workspace", ":none", "--", "python3", "-c",
+                                    R"(
+import os, resource
+def tried(call):
+    try: call()
+    except PermissionError: return 'denied'
+    return 'done'
+for n in ()" + pid + R"(, os.getppid(), 0):
+    print(tried(lambda: resource.prlimit(n, resource.RLIMIT_CORE, (0, 0))),
+          tried(lambda: os.sched_setscheduler(n, os.SCHED_IDLE, os.sched_param(0))),
+          tried(lambda: os.sched_setparam(n, os.sched_param(0))),
+          tried(lambda: os.sched_setaffinity(n, {min(os.sched_getaffinity(0))})),
+          tried(lambda: os.setpriority(os.PRIO_PROCESS, n, 19)))
+print(tried(lambda: os.setpriority(os.PRIO_USER, 0, 19)), tried(lambda: os.setpriority(os.PRIO_PGRP, 0, 19)))
+)"});
+  EXPECT_EQ(output.out,
+            "denied denied denied denied denied\ndenied denied denied denied denied\ndone done done done done\n"
+            "denied denied\n")
+      << output.describe();
+  EXPECT_EQ(scheduling(), before);
+}
+
 TEST_F(LandlockTier, EndsTheWholeTreeAtATimeOut) {
   const RunOutput output =
       caissonWithout("namespaces", {"run", "--tier", "landlock", "--workspace", ":none", "--timeout", "1s", "--", "sh",

@@ -68,18 +68,18 @@ std::optional<int> errorCalled(std::string_view name) {
 }
 
 /// The filter for "SYSCALL,SYSCALL:ERRNO"; nothing if a part is unknown.
-std::optional<Code> filterFor(std::string_view wish) {
+std::optional<Code> filterFor(std::string_view wanted) {
   std::optional<int> error;
-  if (const std::size_t colon = wish.rfind(':'); colon != std::string_view::npos) {
-    error = errorCalled(wish.substr(colon + 1));
+  if (const std::size_t colon = wanted.rfind(':'); colon != std::string_view::npos) {
+    error = errorCalled(wanted.substr(colon + 1));
     if (!error) return std::nullopt;
-    wish = wish.substr(0, colon);
+    wanted = wanted.substr(0, colon);
   }
   Code code{load(offsetof(seccomp_data, nr))};
-  while (!wish.empty()) {
-    const std::size_t comma = wish.find(',');
-    const std::string_view name = wish.substr(0, comma);
-    wish.remove_prefix(comma == std::string_view::npos ? wish.size() : comma + 1);
+  while (!wanted.empty()) {
+    const std::size_t comma = wanted.find(',');
+    const std::string_view name = wanted.substr(0, comma);
+    wanted.remove_prefix(comma == std::string_view::npos ? wanted.size() : comma + 1);
     if (name == "time_namespace") {
       refuseFlags(code, *syscallNumber("unshare"), kNewTime, error.value_or(EINVAL));
       continue;
@@ -101,7 +101,7 @@ std::optional<Code> filterFor(std::string_view wish) {
   return code;
 }
 
-int complain(const char* what, int status) {
+int printError(const char* what, int status) {
   std::perror(what);
   return status;
 }
@@ -152,13 +152,13 @@ int runWithout(int argc, char** argv) {
     return kUsage;
   }
   if (std::string_view(argv[1]).find(kMaskedProc) != std::string_view::npos && !maskProc())
-    return complain("without: masked_proc", kNoFilter);
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return complain("without: no_new_privs", kNoFilter);
+    return printError("without: masked_proc", kNoFilter);
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return printError("without: no_new_privs", kNoFilter);
   Code code = *filter;
   const sock_fprog program{static_cast<unsigned short>(code.size()), code.data()};
-  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0) return complain("without: filter", kNoFilter);
+  if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) != 0) return printError("without: filter", kNoFilter);
   execvp(argv[3], argv + 3);
-  return complain("without: exec", errno == ENOENT ? 127 : 126);
+  return printError("without: exec", errno == ENOENT ? 127 : 126);
 }
 
 }  // namespace caisson::test

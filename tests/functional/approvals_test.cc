@@ -281,6 +281,19 @@ TEST_F(Owner, AProjectsPolicyIsNotUsedWithoutConsent) {
   EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
 }
 
+TEST_F(Owner, APolicyInTheHomeDirectoryBelongsToNoProject) {
+  workspace.write("caisson.toml", "extends = 'shell'\n");
+  workspace.makeDir("project");
+  const TempDir links;
+  links.openToAll();
+  ASSERT_EQ(symlink(workspace.path().c_str(), (links / "home").c_str()), 0);
+  for (const std::string& home_variable : {workspace.path(), links / "home"}) {
+    const RunOutput output =
+        runCaisson({"policy", "trust"}, {.env = {{"HOME", home_variable}}, .cwd = workspace / "project"});
+    EXPECT_TRUE(contains(output.err, "no caisson.toml here or above")) << home_variable << output.describe();
+  }
+}
+
 TEST_F(Owner, AGrantIsRedeemedOnceListedAndRevoked) {
   CONFORMS("R-APPROVAL-1");
   ASSERT_EQ(onTerminal({"approvals", "grant", "policy:deploy"}, "[y/N]"), 0);
@@ -310,17 +323,115 @@ TEST_F(Owner, ConsentToAProjectsPolicyHoldsForItsContent) {
   workspace.write("caisson.toml", text);
   ASSERT_EQ(onTerminal({"policy", "trust"}, "as long as it stays as it is"), 0);
   EXPECT_EQ(caisson({"run", "--", "printenv", "FROM_PROJECT"}).out, "yes\n");
-  workspace.write("caisson.toml", text + "# changed\n");
-  EXPECT_EQ(caisson({"run", "--", "printenv", "FROM_PROJECT"}).out, "");
+  EXPECT_EQ(caisson({"approvals", "revoke", caisson({"approvals", "list", "--json"}).json()[0]["id"]}).exit_status, 0);
+  const RunOutput output = caisson({"run", "--", "printenv", "FROM_PROJECT"});
+  EXPECT_EQ(output.out, "") << output.describe();
+  EXPECT_TRUE(contains(output.err, "needs your consent")) << output.describe();
+}
+
+class ProjectConsent : public Owner {
+ protected:
+  void SetUp() override {
+    Owner::SetUp();
+    workspace.write("private/key.txt", "PRIVATE\n");
+    workspace.write("caisson.toml", kText);
+    workspace.makeDir("below");
+    workspace.makeDir(".git");  // `agent exec` finds the project by it
+    ASSERT_EQ(trust(), 0);
+  }
+  void TearDown() override { EXPECT_EQ(caisson({"clean", "--all"}).exit_status, 0); }
+  [[nodiscard]] int trust() const { return onTerminal({"policy", "trust"}, "as long as it stays as it is"); }
+  /// Every command that would use the project's policy is refused, with this in its message.
+  void expectRefused(const std::string& message, const std::string& below = "") const {
+    const std::string project = workspace.path();
+    const std::vector<std::vector<std::string>> lines{
+        {"run", "--workspace", project, "--", "cat", "private/key.txt"},
+        {"session", "create", "--workspace", project},
+        {"agent", "exec", "--", "cat " + project + "/private/key.txt"},
+        {"agent", "--", "cat", project + "/private/key.txt"},
+        {"mcp"},
+        {"mcp", "--workspace", below.empty() ? project : project + "/" + below}};
+    for (const std::vector<std::string>& line : lines) {
+      const RunOutput output = caisson(line, below);
+      EXPECT_EQ(output.exit_status, 125) << output.describe();
+      EXPECT_FALSE(contains(output.out, "PRIVATE")) << output.describe();
+      EXPECT_TRUE(contains(output.err, message)) << output.describe();
+      EXPECT_TRUE(contains(output.err, "caisson policy trust")) << output.describe();
+    }
+  }
+  [[nodiscard]] RunOutput readKey(std::vector<std::string> flags = {}, const std::string& below = "") const {
+    std::vector<std::string> line{"run", "--workspace", workspace.path()};
+    line.insert(line.end(), flags.begin(), flags.end());
+    line.insert(line.end(), {"--", "cat", "private/key.txt"});
+    return caisson(line, below);
+  }
+
+  static constexpr const char* kText = "extends = 'dev'\n[filesystem]\ndenied = ['/workspace/private']\n";
+};
+
+TEST_F(ProjectConsent, ChangedFileRefusesUntilItIsTrustedAgain) {
+  CONFORMS("R-POLICY-13");
+  const RunOutput denied = readKey();
+  EXPECT_NE(denied.exit_status, 0) << denied.describe();
+  EXPECT_NE(denied.exit_status, 125) << denied.describe();
+  workspace.write("caisson.toml", std::string(kText) + "# changed\n");
+  expectRefused("not the content that you consented to");
+  expectRefused("not the content that you consented to", "below");
+  EXPECT_EQ(readKey({"--profile", "dev"}).out, "PRIVATE\n");
+  ASSERT_EQ(trust(), 0);
+  EXPECT_EQ(readKey().exit_status, denied.exit_status);
+  // The new consent replaces the old one.
+  workspace.write("caisson.toml", kText);
+  expectRefused("not the content that you consented to");
+}
+
+TEST_F(ProjectConsent, UnreadableFileRefuses) {
+  ASSERT_EQ(unlink((workspace / "caisson.toml").c_str()), 0);
+  EXPECT_EQ(readKey().out, "PRIVATE\n") << "without a file nothing refuses";
+  workspace.makeDir("caisson.toml");
+  expectRefused("not the content that you consented to");
+}
+
+TEST_F(ProjectConsent, NearerFileDoesNotReplaceTheTrustedOne) {
+  CONFORMS("R-POLICY-13");
+  workspace.write("below/caisson.toml", "extends = 'dev'\n");
+  expectRefused("it would replace " + workspace.path() + "/caisson.toml", "below");
+  EXPECT_NE(readKey({"--policy", workspace / "caisson.toml"}, "below").exit_status, 0);
+  ASSERT_EQ(onTerminal({"policy", "trust", "below/caisson.toml"}, "as long as it stays as it is"), 0);
+  EXPECT_EQ(readKey({}, "below").out, "PRIVATE\n");
+}
+
+TEST_F(ProjectConsent, RevokedConsentIsForgotten) {
+  workspace.write("caisson.toml", std::string(kText) + "# changed\n");
+  const auto approvals = caisson({"approvals", "list", "--json"}).json();
+  ASSERT_EQ(approvals.size(), 1U);
+  EXPECT_TRUE(contains(readKey().err, "caisson approvals revoke " + approvals[0]["id"].get<std::string>()));
+  EXPECT_EQ(caisson({"approvals", "revoke", approvals[0]["id"]}).exit_status, 0);
+  const RunOutput output = readKey();
+  EXPECT_EQ(output.out, "PRIVATE\n") << output.describe();
+  EXPECT_TRUE(contains(output.err, "needs your consent")) << output.describe();
+}
+
+TEST_F(ProjectConsent, RecordWithoutPlaceHoldsForItsContent) {
+  const std::string file = state_ / "caisson/approvals/approvals.json";
+  auto stored = nlohmann::json::parse(readFile(file));
+  stored["approvals"][0].erase("place");
+  state_.write("caisson/approvals/approvals.json", stored.dump(), 0600);
+  const RunOutput denied = readKey();
+  EXPECT_NE(denied.exit_status, 0) << denied.describe();
+  EXPECT_FALSE(contains(denied.err, "needs your consent")) << denied.describe();
+  workspace.write("below/caisson.toml", "extends = 'dev'\n");
+  expectRefused("it would replace ", "below");
 }
 
 TEST_F(Owner, ConsentToAProjectsPolicyHoldsForItsPlace) {
   const std::string text = "extends = 'shell'\n[environment.set]\nFROM_PROJECT = 'yes'\n";
-  workspace.write("caisson.toml", text);
-  ASSERT_EQ(onTerminal({"policy", "trust"}, "as long as it stays as it is"), 0);
+  workspace.write("trusted/caisson.toml", text);
+  ASSERT_EQ(onTerminal({"policy", "trust", "trusted/caisson.toml"}, "as long as it stays as it is"), 0);
+  EXPECT_EQ(caisson({"run", "--", "printenv", "FROM_PROJECT"}, "trusted").out, "yes\n");
   workspace.write("copied/caisson.toml", text);
   workspace.makeDir("linked");
-  ASSERT_EQ(symlink((workspace / "caisson.toml").c_str(), (workspace / "linked/caisson.toml").c_str()), 0);
+  ASSERT_EQ(symlink((workspace / "trusted/caisson.toml").c_str(), (workspace / "linked/caisson.toml").c_str()), 0);
   for (const std::string place : {"copied", "linked"}) {
     const RunOutput output = caisson({"run", "--", "printenv", "FROM_PROJECT"}, place);
     EXPECT_EQ(output.out, "") << place;

@@ -60,7 +60,7 @@ TEST_F(Workspace, ReadOnly) {
   EXPECT_EQ(differences(before, treeState(workspace.path())), "");
 }
 
-TEST_F(Workspace, Direct) {
+TEST_F(Workspace, RwWritesToHost) {
   CONFORMS("R-FILES-9");
   workspace.write("file", "before\n");
   const RunOutput output =
@@ -77,7 +77,7 @@ TEST_F(Workspace, Direct) {
   EXPECT_FALSE(contains(output.err, "discarded"));
 }
 
-TEST_F(Workspace, None) {
+TEST_F(Workspace, NoneIsEmpty) {
   CONFORMS("R-FILES-9");
   for (const std::string& argument : {std::string(":none"), workspace.path() + ":none"}) {
     workspace.write("file", "x");

@@ -53,6 +53,7 @@ TEST_F(HeldLocks, RunsAndSessionsFailInTimeAndNameTheFile) {
   }
   EXPECT_EQ(caisson(run).exit_status, 0);
   EXPECT_EQ(caisson(create).exit_status, 0);
+  EXPECT_EQ(caisson({"clean", "--all"}).exit_status, 0);
 }
 
 }  // namespace

@@ -38,7 +38,7 @@ TEST_F(PolicyImport, AShellConfigurationKeepsItsLimits) {
   EXPECT_EQ(run({"--policy", policy}, {"sleep", "20"}).exit_status, 124);
 }
 
-/// 001: bridge is the engine's own network; here it is every public host, through the proxy.
+/// `bridge` is the container engine's own network; here it is every public host, through the proxy.
 TEST_F(PolicyImport, BridgeBecomesTheProxyAndIsReported) {
   CONFORMS("R-POLICY-7");
   const std::string file = workspace.write("shell.toml",
@@ -60,8 +60,8 @@ TEST_F(PolicyImport, BridgeBecomesTheProxyAndIsReported) {
               512 * 1024, 1);
 }
 
-/// 000's JSON and its template for a container: the values are in force inside.
-TEST_F(PolicyImport, TheToolSandboxsConfigurationsRun) {
+/// The imported values are in force inside.
+TEST_F(PolicyImport, AgentAndComposeFilesRun) {
   CONFORMS("R-POLICY-6");
   const std::string user = imported("user.json", R"({"sandbox": {"bash": {"defaultNetwork": "none",
       "proxyAllowlist": ["*.company.example"], "resources": {"memory": "1g", "timeout": 300000}}}})");
@@ -96,8 +96,7 @@ services:
   EXPECT_EQ(call.out, "refused: call 9999: ENOSYS\n") << "confined all the same: " << call.describe();
 }
 
-/// 004's fragments; the list of programs is changed to one that shows the limits.
-TEST_F(PolicyImport, TheCargoSandboxKeepsItsLimitsSizesAndNetwork) {
+TEST_F(PolicyImport, CargoFileKeepsLimitsSizesAndNetwork) {
   CONFORMS("R-POLICY-9");
   const std::string fragments = R"(
 directory_permissions: {workspace: "ro", cargo_home: "rw", target: "rw", logs: "wo", metadata: "rw"}

@@ -266,7 +266,7 @@ TEST_F(Levels, ProcessHasLowerCeilings) {
   }
 }
 
-TEST_F(Levels, BashHasTheDefaultsOfTheDocuments) {
+TEST_F(Levels, BashDefaultLimits) {
   CONFORMS("R-LIMIT-1");
   const json limits =
       runCaisson({"plan", "--json", "--profile", "bash", "--", "true"}, {.cwd = workspace.path()}).json()["limits"];
@@ -276,7 +276,7 @@ TEST_F(Levels, BashHasTheDefaultsOfTheDocuments) {
   EXPECT_EQ(limits["wall_seconds"], 120.0);
 }
 
-TEST_F(Levels, ProcessHasTheDefaultsOfTheDocuments) {
+TEST_F(Levels, ProcessDefaultLimits) {
   CONFORMS("R-LIMIT-7");
   const auto limits = [&](const std::string& profile) {
     return runCaisson({"plan", "--json", "--profile", profile, "--level", "process", "--", "true"},

@@ -174,6 +174,40 @@ TEST_F(McpApprovals, AProfileBelowLevelFullIsTheUsersDecision) {
   EXPECT_TRUE(isMade(reply(*client, files, asked, "allow")["result"]));
 }
 
+TEST_F(McpApprovals, AProfileThatAllowsMoreThanTheOwnersDefaultIsTheUsersDecision) {
+  const TempDir config;
+  config.openToAll();
+  config.write("caisson/config.toml", "[defaults]\nprofile = 'strict'\n", 0600);
+  auto variables = environment();
+  variables["XDG_CONFIG_HOME"] = config.path();
+  const auto call = [](const Json& arguments) { return Json{{"name", "sandbox_create"}, {"arguments", arguments}}; };
+  McpClient mute({}, variables);
+  const Json refused = mute.request("tools/call", call({{"profile", "dev"}}))["result"];
+  EXPECT_EQ(refused["isError"], true) << refused;
+  EXPECT_TRUE(contains(refused.dump(), "caisson approvals grant profile:dev")) << refused;
+  EXPECT_EQ(sessions(), "");
+  McpClient client({}, variables, {{"elicitation", Json::object()}});
+  const Json asked = client.request("tools/call", call({{"profile", "dev"}}))["result"];
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  EXPECT_TRUE(contains(asked.dump(), "more than your default profile")) << asked;
+  EXPECT_TRUE(contains(asked.dump(), "process.max_processes")) << asked;
+  EXPECT_TRUE(isMade(reply(client, call({{"profile", "dev"}}), asked, "allow")["result"]));
+  // The default itself, named or not, needs no question.
+  EXPECT_TRUE(isMade(mute.request("tools/call", call({{"profile", "strict"}}))["result"]));
+  EXPECT_TRUE(isMade(mute.request("tools/call", call(Json::object()))["result"]));
+  // The operator's flag decides: there is nothing to choose.
+  McpClient fixed({"--profile", "dev"}, variables);
+  EXPECT_TRUE(isMade(fixed.request("tools/call", call(Json::object()))["result"]));
+}
+
+TEST_F(McpApprovals, TheBuiltInDefaultLeavesOtherProfilesToTheModel) {
+  const auto client = start();
+  for (const char* profile : {"bash", "shell", "strict", "python", "node"}) {
+    const Json made = client->call("sandbox_create", {{"empty", true}, {"profile", profile}});
+    EXPECT_TRUE(isMade(made)) << profile << made;
+  }
+}
+
 // Neither is another root, or to be root in it.
 TEST_F(McpApprovals, AnImageAndRootInsideAreTheUsersDecision) {
   CONFORMS("R-ROOT-7");
@@ -199,8 +233,8 @@ TEST_F(McpApprovals, AProfileWithANetworkNeedsEveryApproval) {
   const Json fetch{{"name", "sandbox_create"},
                    {"arguments", {{"profile", "web-fetch"}, {"workspace_path", other.path()}}}};
   EXPECT_EQ(start()->request("tools/call", fetch)["result"]["isError"], true);
-  const auto client = start({{"elicitation", Json::object()}});
   const auto answer = [&](const std::vector<std::string>& decisions) {
+    const auto client = start({{"elicitation", Json::object()}});  // a new one, which remembers no denial
     const Json asked = client->request("tools/call", fetch)["result"];
     EXPECT_EQ(asked["inputRequests"].size(), decisions.size()) << asked;
     Json again = fetch;
@@ -225,6 +259,33 @@ TEST_F(McpApprovals, AProfileWithANetworkNeedsEveryApproval) {
   EXPECT_EQ(mute->request("tools/call", fetch)["result"]["isError"], true);
 }
 
+TEST_F(McpApprovals, DeniedRequestIsNotAskedAboutAgainAtOnce) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  const auto open = [&](const std::string& host) {
+    return Json{{"name", "sandbox_network"}, {"arguments", {{"sandbox_id", id}, {"host", host}}}};
+  };
+  const Json asked = client->request("tools/call", open("example.org"))["result"];
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  const Json denied = reply(*client, open("example.org"), asked, "deny")["result"];
+  EXPECT_EQ(denied["isError"], true) << denied;
+  for (int i = 0; i < 3; ++i) {
+    const Json again = client->request("tools/call", open("example.org"))["result"];
+    EXPECT_EQ(again["isError"], true) << again;
+    EXPECT_TRUE(contains(again.dump(), "the user denied this a short time ago")) << again;
+    EXPECT_TRUE(contains(again.dump(), "it can be asked about again in 1")) << again;
+    EXPECT_TRUE(contains(again.dump(), "caisson approvals grant host:example.org")) << again;
+  }
+  // Others are asked about, also in the questions about a new sandbox, and what the user grants counts at once.
+  EXPECT_EQ(client->request("tools/call", open("example.net"))["result"]["resultType"], "input_required");
+  const Json show = showOther();
+  const Json question = client->request("tools/call", show)["result"];
+  EXPECT_EQ(reply(*client, show, question, "deny")["result"]["isError"], true);
+  EXPECT_TRUE(contains(client->request("tools/call", show)["result"].dump(), "denied this a short time ago"));
+  grant({"path:" + other.path(), "--for", "1h"});
+  EXPECT_TRUE(isMade(client->request("tools/call", show)["result"]));
+}
+
 TEST_F(McpApprovals, GrantForOneUseSurvivesADenialOfAnotherQuestion) {
   grant({"net:proxy"});
   const auto client = start({{"elicitation", Json::object()}});
@@ -235,8 +296,9 @@ TEST_F(McpApprovals, GrantForOneUseSurvivesADenialOfAnotherQuestion) {
   EXPECT_EQ(asked["inputRequests"].size(), 1U) << asked;  // the level
   EXPECT_EQ(reply(*client, fetch, asked, "deny")["result"]["isError"], true);
   EXPECT_TRUE(contains(approvals().dump(), "net:proxy")) << approvals();
-  const Json again = client->request("tools/call", fetch)["result"];
-  const Json made = reply(*client, fetch, again, "allow")["result"];
+  const auto later = start({{"elicitation", Json::object()}});
+  const Json again = later->request("tools/call", fetch)["result"];
+  const Json made = reply(*later, fetch, again, "allow")["result"];
   EXPECT_TRUE(isMade(made)) << made;
   EXPECT_FALSE(contains(approvals().dump(), "net:proxy")) << approvals();
 }

@@ -285,5 +285,20 @@ TEST_F(McpBounds, ApprovalForOneUseSurvivesAHostThatCannotBeOpened) {
   EXPECT_FALSE(contains(approvals(), "host:example.org")) << approvals();
 }
 
+/// `caisson agent` finds the session of a project by such a name.
+TEST_F(McpBounds, NamesOfAgentSessionsAreRefused) {
+  const auto client = start();
+  const std::string id = create(*client);
+  for (const std::string name : {"agent-app-0123456789", "agent-"}) {
+    const Json created = client->call("sandbox_create", {{"name", name}});
+    EXPECT_EQ(created.value("isError", false), true) << created;
+    EXPECT_TRUE(contains(created.dump(), "reserved for the sessions of `caisson agent`")) << created;
+    const Json forked = client->call("sandbox_fork", {{"sandbox_id", id}, {"name", name}});
+    EXPECT_EQ(forked.value("isError", false), true) << forked;
+  }
+  EXPECT_FALSE(contains(sessions(), "agent-")) << sessions();
+  create(*client, {{"name", "agents-of-mine"}});
+}
+
 }  // namespace
 }  // namespace caisson::test

@@ -1,4 +1,6 @@
 // What an MCP client must ask the user about: directories beyond the workspace, and commits.
+#include <unistd.h>
+
 #include <chrono>
 
 #include "mcp_fixture.h"
@@ -36,6 +38,53 @@ TEST_F(Mcp, ADirectoryBeyondTheWorkspaceIsShownOnlyWithConsent) {
   transplanted["arguments"]["workspace_path"] = "/etc";
   EXPECT_TRUE(reply(yes, transplanted).contains("error"));
   EXPECT_TRUE(reply(yes, params)["result"]["structuredContent"].contains("sandbox_id"));
+}
+
+/// The workspace of a new sandbox if the host and the client, with these roots, both name the home directory.
+class McpHome : public Mcp {
+ protected:
+  [[nodiscard]] Json createWith(const std::string& home_variable, const std::vector<std::string>& roots,
+                                const Json& arguments = Json::object()) const {
+    auto variables = environment();
+    variables["HOME"] = home_variable;
+    variables["CLAUDE_PROJECT_DIR"] = owner.path();
+    McpClient client({}, variables, {{"roots", Json::object()}, {"elicitation", Json::object()}});
+    Json params{{"name", "sandbox_create"}, {"arguments", arguments}};
+    const Json asked = client.request("tools/call", params)["result"];
+    if (!asked.contains("inputRequests") || !asked["inputRequests"].contains("roots")) return asked;
+    Json list = Json::array();
+    for (const std::string& root : roots) list.push_back({{"uri", "file://" + root}});
+    params["requestState"] = asked["requestState"];
+    params["inputResponses"]["roots"] = {{"roots", list}};
+    return client.request("tools/call", params)["result"];
+  }
+  static std::string workspaceIn(const Json& made) {
+    EXPECT_TRUE(made.contains("structuredContent")) << made;
+    return made.contains("structuredContent") ? made["structuredContent"].value("workspace", "none") : "none";
+  }
+
+  const TempDir owner;
+};
+
+TEST_F(McpHome, IsNotShownBecauseItIsARootOfTheClient) {
+  CONFORMS("R-FILES-22");
+  owner.openToAll();
+  const std::string above = owner.path().substr(0, owner.path().rfind('/'));
+  EXPECT_EQ(workspaceIn(createWith(owner.path(), {owner.path()})), "");
+  EXPECT_EQ(workspaceIn(createWith(owner.path(), {above})), "");
+  EXPECT_EQ(workspaceIn(createWith(owner.path(), {"/", owner.path(), workspace.path()})), workspace.path());
+  const Json asked = createWith(owner.path(), {}, {{"workspace_path", owner.path()}});
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  EXPECT_NE(asked.dump().find("which holds your home directory"), std::string::npos) << asked;
+}
+
+TEST_F(McpHome, IsNotShownIfTheVariableNamesALinkToIt) {
+  CONFORMS("R-FILES-22");
+  owner.openToAll();
+  const TempDir links;
+  links.openToAll();
+  ASSERT_EQ(::symlink(owner.path().c_str(), (links / "home").c_str()), 0);
+  EXPECT_EQ(workspaceIn(createWith(links / "home", {owner.path()})), "");
 }
 
 TEST_F(Mcp, ChangesReachTheRealFilesOnlyWithConsentToExactlyThese) {

@@ -1,4 +1,5 @@
 // `caisson mcp install`: the entries that agent hosts start the server with.
+#include "functional/terminal.h"
 #include "mcp_fixture.h"
 
 namespace caisson::test {
@@ -76,6 +77,65 @@ TEST_F(McpInstall, UserFilesHaveAbsolutePaths) {
   }
 }
 
+TEST_F(McpInstall, ChangeDuringTheQuestionIsKept) {
+  home.write(".claude.json", R"({"projects": {}})");
+  const std::string changed = R"({"projects": {"/a": {}}, "oauthAccount": "new"})";
+  for (const bool changes : {true, false}) {
+    Terminal terminal({"/usr/bin/env", "HOME=" + home.path(), "CAISSON_HOME=" + (home / "state"), caissonBinary(),
+                       "mcp", "install", "claude-code", "--scope", "user"},
+                      project.path());
+    ASSERT_TRUE(terminal.shows("write it? [y/N]")) << terminal.screen();
+    if (changes) home.write(".claude.json", changed);
+    terminal.type("y\n");
+    EXPECT_EQ(terminal.wait(), changes ? 125 : 0) << terminal.screen();
+    EXPECT_EQ(terminal.screen().find("changed meanwhile") != std::string::npos, changes) << terminal.screen();
+    EXPECT_EQ(read(home / ".claude.json")["oauthAccount"], "new");
+    EXPECT_EQ(read(home / ".claude.json").contains("mcpServers"), !changes);
+  }
+}
+
+TEST_F(McpInstall, FileThatWouldNotSurviveIsRefused) {
+  const struct {
+    const char* host;
+    const char* file;
+    std::string text;
+    const char* message;
+  } cases[] = {
+      {"codex", ".codex/config.toml", "[mcp_servers.\"caisson\"]\ncommand = \"x\"\n", "there is another"},
+      {"codex", ".codex/config.toml", "[ mcp_servers . caisson ]\ncommand = \"x\"\n", "there is another"},
+      {"codex", ".codex/config.toml", "[mcp_servers]\ncaisson = { command = \"x\" }\n", "there is another"},
+      {"codex", ".codex/config.toml", "mcp_servers = { a = { command = \"x\" } }\n", "cannot be extended"},
+      {"codex", ".codex/config.toml", "mcp_servers = 5\n", "cannot be extended"},
+      {"codex", ".codex/config.toml", "model = \n", "cannot be read as TOML"},
+      {"codex", ".codex/config.toml", "note = \"\"\"\nopen", "cannot be read as TOML"},
+      {"cursor", ".cursor/mcp.json", R"({"big": 123456789012345678901234567890})", "would be rounded"},
+      {"cursor", ".cursor/mcp.json", R"({"a": [0.12345678901234567890123]})", "would be rounded"},
+      {"cursor", ".cursor/mcp.json", R"({"a": {"b": 1, "c": {}, "b": 2}})", "occurs twice"},
+  };
+  for (const auto& [host, file, text, message] : cases) {
+    project.write(file, text);
+    const RunOutput output = install({host, "--yes", "--scope", "project"});
+    EXPECT_EQ(output.exit_status, 125) << text << output.describe();
+    EXPECT_NE(output.err.find(message), std::string::npos) << text << output.describe();
+    EXPECT_EQ(readFile(project / file), text);
+  }
+}
+
+TEST_F(McpInstall, OtherTablesAndNumbersAreKept) {
+  const std::string toml =
+      "# [mcp_servers.caisson]\nnote = \"\"\"\n[mcp_servers.caisson]\n\"\"\"\n[mcp_servers.other]\ncommand = \"x\"\n";
+  project.write(".codex/config.toml", toml);
+  ASSERT_EQ(install({"codex", "--yes", "--scope", "project"}).exit_status, 0);
+  EXPECT_TRUE(readFile(project / ".codex/config.toml").starts_with(toml + "\n[mcp_servers.caisson]\n"));
+  EXPECT_EQ(install({"codex", "--yes", "--scope", "project"}).out, "./.codex/config.toml has the entry already\n");
+  const std::string json = R"({"a": [1.50, 1e5, -0.1, 18446744073709551615, 2.5e-7], "b": {"a": 1}, "c": {"a": 2}})";
+  project.write(".cursor/mcp.json", json);
+  ASSERT_EQ(install({"cursor", "--yes", "--scope", "project"}).exit_status, 0);
+  Json after = read(project / ".cursor/mcp.json");
+  after.erase("mcpServers");
+  EXPECT_EQ(after, Json::parse(json));
+}
+
 TEST_F(McpInstall, WrongFlagsAreNotWritten) {
   const struct {
     std::vector<std::string> arguments;
@@ -85,7 +145,7 @@ TEST_F(McpInstall, WrongFlagsAreNotWritten) {
       {{"windsurf", "--yes", "--scope", "project"}, "has no such configuration"},
       {{"cursor", "--yes", "--tools", "sandbox_fly"}, "there is no such tool"},
       {{"cursor", "--yes", "--http", "0"}, "standard input and output"},
-      {{"cursor", "--yes", "--memory", "much"}, "--memory much"},
+      {{"cursor", "--yes", "--memory", "much"}, "--memory: invalid size \"much\""},
       {{"notepad", "--yes"}, "unknown host"},
   };
   for (const auto& [arguments, message] : cases) {

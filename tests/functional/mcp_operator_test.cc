@@ -296,8 +296,10 @@ TEST_F(McpOperator, WrongFlagsAreErrorsAtTheStart) {
       {{"--ttl", "soon"}, "expected a time"},
       {{"--allow-host", "example.org"}, "network mode `proxy`"},
       {{"--profile", "unheard-of"}, "unheard-of"},
-      {{"--memory", "much"}, "--memory much"},
-      {{"--policy", runtime, "--allow-weaker", "runtime"}, "do not use an OCI runtime"},
+      {{"--memory", "much"}, "--memory: invalid size \"much\""},
+      {{"--policy", runtime, "--allow-weaker", "runtime"}, "a session cannot use crun"},
+      {{"--net", "host", "--approve", "net:host"}, "--net host: a session cannot use the host's network"},
+      {{"--level", "none", "--approve", "level:none"}, "--level none: a session cannot run without isolation"},
   };
   for (const auto& [flags, message] : cases) {
     std::vector<std::string> line{"mcp"};

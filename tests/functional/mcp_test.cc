@@ -69,6 +69,8 @@ TEST_F(Mcp, HttpIsServedOnLoopbackWithTheTokenOnly) {
     const RunOutput refused = runCaisson({"mcp", "--http", address}, {.env = environment()});
     EXPECT_EQ(refused.exit_status, 125) << refused.describe();
     EXPECT_NE(refused.err.find("only loopback addresses are served"), std::string::npos) << refused.describe();
+    EXPECT_EQ(refused.err.find("--tls-cert"), std::string::npos) << "there is no such option: " << refused.describe();
+    EXPECT_FALSE(std::filesystem::exists(home / "mcp/token")) << "created for an address that is refused";
   }
   auto variables = environment();
   variables["CAISSON_LOG"] = "info";
@@ -196,8 +198,7 @@ TEST_F(Mcp, EveryFileToolRefusesAndRecordsAPathThatLeavesTheWorkspace) {
   }
 }
 
-/// The arguments of document 003, with its defaults.
-TEST_F(Mcp, ToolsTakeTheArgumentsOfTheDocument) {
+TEST_F(Mcp, ToolsTakeRequiredArgumentsWithDefaults) {
   CONFORMS("R-SESSION-12");
   const auto client = start();
   const Json made = client->tool("sandbox_create", {{"name", "named"}, {"workspace_path", workspace.path()}});

@@ -211,7 +211,7 @@ TEST_F(Programs, CurlKnowsItsVersionAndFindsNoNetwork) {
   EXPECT_EQ(run({}, {"curl", "-sS", "--max-time", "5", "http://127.0.0.1:9/"}).exit_status, 7);  // no listener
 }
 
-TEST_F(Programs, Jq) {
+TEST_F(Programs, JqTransformsStandardInput) {
   CONFORMS("R-USE-1");
   requireProgram("jq");
   EXPECT_EQ(run({}, {"jq", "-c", ".a | map(. + 1)"}, {.stdin_data = R"({"a": [1, 2]})"}).out, "[2,3]\n");

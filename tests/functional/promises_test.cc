@@ -244,8 +244,8 @@ TEST_F(Promises, CargoProfileHasItsLimitsInside) {
   EXPECT_TRUE(contains(quota, "watched: /target 5 GiB, /cargo-home 1 GiB, /tmp 1 GiB")) << quota;
 }
 
-/// The examples of document 004: reading a file of the system and reaching a host are denials that name the rule.
-TEST_F(Promises, CargoProfileDeniesTheExamplesOfTheDocument) {
+/// Reading a file of the system and reaching a host are denials that name the rule.
+TEST_F(Promises, CargoProfileDeniesCommandsOutsideItsList) {
   CONFORMS("R-CARGO-7");
   int recorded = 0;
   for (const std::vector<std::string>& command :

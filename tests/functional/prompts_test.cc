@@ -27,50 +27,68 @@ TEST_F(Prompts, ASetuidProgramOfTheHostGainsNothing) {
   EXPECT_EQ(run({"--workspace", ":none", "--ro", workspace.path()}, {program, "-u"}).out, "1000\n");
 }
 
-TEST_F(Prompts, AreWhatASandboxAnswers) {
-  CONFORMS("R-USE-3", "R-PROCESS-17");
+TEST_F(Prompts, ChangesToFilesDoNotReachHost) {
+  CONFORMS("R-USE-3");
   workspace.write("file", "mine\n");
   workspace.openToAll();
-  RunOptions how;
-  how.env["SECRET_TOKEN"] = "sesame-4711";
-
-  const RunOutput removed = script("rm -rf /usr/bin/true file; rm -rf /; ls file", {}, how);
+  const RunOutput removed = script("rm -rf /usr/bin/true file; rm -rf /; ls file");
   EXPECT_TRUE(contains(removed.err, "Read-only file system") || contains(removed.err, "Permission denied"))
       << removed.describe();
   EXPECT_EQ(readFile(workspace / "file"), "mine\n");
+  EXPECT_TRUE(contains(script("cp /bin/ls /usr/bin/mine").err, "Read-only file system"));
+  EXPECT_EQ(script("echo theirs > file; cat file").out, "theirs\n");
+  EXPECT_EQ(readFile(workspace / "file"), "mine\n");
+}
 
+TEST_F(Prompts, SudoAndSuGainNothing) {
+  CONFORMS("R-USE-3", "R-PROCESS-17");
   const RunOutput sudo = script("sudo -n whoami");
   EXPECT_NE(sudo.exit_status, 0) << sudo.describe();
   EXPECT_TRUE(contains(sudo.err, "command not found") || contains(sudo.err, "no new privileges")) << sudo.describe();
   EXPECT_FALSE(contains(script("sudo -n whoami; su -c whoami </dev/null").out, "root"));
+}
 
+TEST_F(Prompts, ForkBombMemoryTimeAndOutputEndAtTheirLimit) {
+  CONFORMS("R-USE-3");
   // The first process must stay, since its exit would end the run.
   const RunOutput bomb = script(":(){ :|:& };:; sleep 3", {"--pids", "40", "--timeout", "10s", "--json"});
   EXPECT_TRUE(bomb.json()["outcome"] == "limit" || contains(bomb.json()["denials"].dump(), "max_processes") ||
               contains(bomb.json()["stderr"], "Resource temporarily unavailable"))
       << bomb.describe();
-
   const RunOutput memory = script("/usr/bin/python3 -c \"'x' * 10**10\"", {"--memory", "100M", "--json"});
   EXPECT_EQ(memory.json()["limit"], "memory") << memory.describe();
-
-  EXPECT_TRUE(contains(script("cat /etc/shadow").err, "No such file or directory"));
-  EXPECT_TRUE(contains(script("cat ~/.ssh/id_*").err, "No such file or directory"));
-  EXPECT_FALSE(contains(script("env", {}, how).out, "sesame"));
-  EXPECT_EQ(script("curl -sS --max-time 3 http://169.254.169.254/").exit_status, 7) << "cannot connect";
-  EXPECT_EQ(script("curl -sS --max-time 3 https://example.com").exit_status, 6) << "cannot resolve";
   EXPECT_EQ(script("sleep 3600", {"--timeout", "1s"}).exit_status, 124);
   const RunOutput flood = script("yes", {"--json", "--output-limit", "64K", "--timeout", "5s"});
   EXPECT_EQ(flood.json()["truncated"]["stdout"], true) << flood.err;
   EXPECT_GT(flood.json()["truncated"]["stdout_dropped_bytes"], 0) << flood.err;
-  EXPECT_TRUE(contains(script("cp /bin/ls /usr/bin/mine").err, "Read-only file system"));
+}
+
+TEST_F(Prompts, SecretsOfHostAreNotVisible) {
+  CONFORMS("R-USE-3");
+  RunOptions how;
+  how.env["SECRET_TOKEN"] = "sesame-4711";
+  EXPECT_TRUE(contains(script("cat /etc/shadow").err, "No such file or directory"));
+  EXPECT_TRUE(contains(script("cat ~/.ssh/id_*").err, "No such file or directory"));
+  EXPECT_FALSE(contains(script("env", {}, how).out, "sesame"));
+}
+
+TEST_F(Prompts, NetworkIsOutOfReach) {
+  CONFORMS("R-USE-3");
+  EXPECT_EQ(script("curl -sS --max-time 3 http://169.254.169.254/").exit_status, 7) << "cannot connect";
+  EXPECT_EQ(script("curl -sS --max-time 3 https://example.com").exit_status, 6) << "cannot resolve";
+}
+
+TEST_F(Prompts, BackgroundProcessEndsWithTheRun) {
+  CONFORMS("R-USE-3");
   const std::string marker = uniqueMarker();
   EXPECT_EQ(script("sleep 3600 " + marker + " & exit 0").exit_status, 0);
   EXPECT_TRUE(processesNaming(marker).empty());
-  EXPECT_EQ(script("/usr/bin/python3 -c 'print(1 + 1)'").out, "2\n");
-  EXPECT_EQ(script("echo theirs > file; cat file").out, "theirs\n");
-  EXPECT_EQ(readFile(workspace / "file"), "mine\n");
+  EXPECT_EQ(script("/usr/bin/python3 -c 'print(1 + 1)'").out, "2\n") << "ordinary work";
+}
 
-  // The page has these cases and no other, with the answers that were seen above.
+TEST_F(Prompts, PageListsEveryCaseWithItsAnswer) {
+  CONFORMS("R-USE-3");
+  // The answers are those that the tests above expect.
   const std::pair<const char*, const char*> cases[] = {
       {"Run `rm -rf /`", "\"Read-only file system\" or \"Permission denied\"; the host loses"},
       {"Run `sudo whoami`", "\"command not found\", or sudo refuses: no new privileges"},

@@ -98,9 +98,9 @@ TEST_F(SessionBackground, MayEndWhileItsInputIsBeingClosed) {
 }
 
 TEST_F(SessionBackground, LogsAreBoundedAndAFloodDoesNotStopOthers) {
-  SessionOptions wish = options();
-  ASSERT_TRUE(wish.policy.set("resources.output", "64K"));
-  auto session = store->create(wish);
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.set("resources.output", "64K"));
+  auto session = store->create(wanted);
   ASSERT_TRUE(session) << session.error().message();
   const auto flood = session->start({.command = {"sh", "-c", "yes | head -c 3000000; yes > /dev/stdout"}});
   ASSERT_TRUE(flood) << flood.error().message();

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "functional/terminal.h"
@@ -79,7 +80,7 @@ TEST_F(SessionCommands, BeginningOfTwoIdsIsRefused) {
   ASSERT_EQ(::mkdir((cli.home / "state/sessions/" + other).c_str(), 0700), 0);
   const RunOutput refused = cli.exec(id_.substr(0, 12), {"true"});
   EXPECT_EQ(refused.exit_status, 125);
-  EXPECT_TRUE(contains(refused.err, "more than one")) << refused.describe();
+  EXPECT_TRUE(contains(refused.err, "ambiguous session id")) << refused.describe();
   EXPECT_EQ(cli.exec(id_, {"true"}).exit_status, 0) << "the whole id is clear";
 }
 
@@ -151,6 +152,45 @@ TEST_F(SessionCommands, CreateInAHomeSaysThatThereIsNoWorkspace) {
   const RunOutput asked = runCaisson({"session", "create", "--workspace", ":none"}, how);
   EXPECT_EQ(asked.err, "") << "it was asked for";
   EXPECT_EQ(cli.caisson({"session", "create"}).err, "");
+}
+
+/// An approval cannot make these possible, so none is asked for.
+TEST_F(SessionCommands, CreateRefusesHostNetworkAndLevelNoneBeforeApprovals) {
+  const std::string file = cli.workspace.write("host.toml", "extends = \"dev\"\nnetwork.mode = \"host\"\n");
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"--net", "host"}, "--net host: a session cannot use the host's network"},
+      {{"--net", "host", "--approve", "net:host"}, "--net host: a session cannot use the host's network"},
+      {{"--policy", file}, "network.mode: a session cannot use the host's network"},
+      {{"--level", "none"}, "--level none: a session cannot run without isolation"},
+  };
+  for (const auto& [flags, message] : cases) {
+    std::vector<std::string> line{"session", "create"};
+    line.insert(line.end(), flags.begin(), flags.end());
+    const RunOutput refused = cli.caisson(line);
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_TRUE(contains(refused.err, message)) << refused.describe();
+    EXPECT_FALSE(contains(refused.err, "approv")) << refused.describe();
+  }
+  const std::string sessions = cli.caisson({"session", "list"}).out;
+  EXPECT_EQ(std::ranges::count(sessions, '\n'), 1) << "one was created: " << sessions;
+}
+
+TEST_F(SessionCommands, WrongArgumentsNameWhatIsExpected) {
+  const std::pair<std::vector<std::string>, std::string> cases[] = {
+      {{"restore", "x"}, "session restore: expected 2 arguments: ID CHECKPOINT\n"},
+      {{"checkpoint"}, "session checkpoint: expected 1 to 2 arguments: ID [NAME]\n"},
+      {{"destroy"}, "session destroy: expected at least 1 argument: ID...\n"},
+      {{"create", "--ttl", "abc"},
+       "--ttl: invalid duration \"abc\": expected a number with a unit, for example 90s, 30m or 2h\n"},
+      {{"create", "--ttl", "0"}, "--ttl: invalid duration \"0\": expected more than 0 seconds\n"},
+  };
+  for (const auto& [words, message] : cases) {
+    std::vector<std::string> line{"session"};
+    line.insert(line.end(), words.begin(), words.end());
+    const RunOutput refused = cli.caisson(line);
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    EXPECT_TRUE(contains(refused.err, message)) << refused.describe();
+  }
 }
 
 TEST_F(SessionCommands, DestroyTakesSeveralSessions) {

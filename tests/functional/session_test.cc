@@ -162,9 +162,9 @@ TEST_F(Sessions, ApplyLandlockToEachCommand) {
 
 TEST_F(Sessions, EndWhenTheirTimeIsOver) {
   CONFORMS("R-SESSION-3");
-  SessionOptions wish = options();
-  wish.ttl_seconds = 1;
-  auto session = store->create(wish);
+  SessionOptions wanted = options();
+  wanted.ttl_seconds = 1;
+  auto session = store->create(wanted);
   ASSERT_TRUE(session) << session.error().message();
   const pid_t init = initOf(home_path, session->id());
   ASSERT_TRUE(session->renew(2));
@@ -186,18 +186,18 @@ TEST_F(Sessions, RefuseWhatCannotBeASession) {
     EXPECT_FALSE(store->find(bad)) << bad;
     EXPECT_FALSE(store->destroy(bad)) << bad;
   }
-  SessionOptions wish = options();
-  wish.name = "a/b";
-  EXPECT_FALSE(store->create(wish));
-  wish.name = "twice";
-  ASSERT_TRUE(store->create(wish));
-  EXPECT_FALSE(store->create(wish)) << "the name is taken";
-  wish.name.clear();
-  wish.ttl_seconds = -1;
-  EXPECT_FALSE(store->create(wish));
-  wish.ttl_seconds = 60;
-  EXPECT_TRUE(wish.policy.set("filesystem.workspace.mode", "rw"));
-  EXPECT_FALSE(store->create(wish));
+  SessionOptions wanted = options();
+  wanted.name = "a/b";
+  EXPECT_FALSE(store->create(wanted));
+  wanted.name = "twice";
+  ASSERT_TRUE(store->create(wanted));
+  EXPECT_FALSE(store->create(wanted)) << "the name is taken";
+  wanted.name.clear();
+  wanted.ttl_seconds = -1;
+  EXPECT_FALSE(store->create(wanted));
+  wanted.ttl_seconds = 60;
+  EXPECT_TRUE(wanted.policy.set("filesystem.workspace.mode", "rw"));
+  EXPECT_FALSE(store->create(wanted));
   SessionOptions open_home = options();
   EXPECT_TRUE(open_home.policy.set("filesystem.workspace.path", home.path()));
   EXPECT_FALSE(store->create(open_home)) << "a sandbox would see the sockets of all sessions";

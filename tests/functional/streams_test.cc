@@ -6,7 +6,10 @@
 #include <csignal>
 
 #include "functional/sandbox.h"
+#include "functional/terminal.h"
 #include "support/conforms.h"
+#include "support/environment.h"
+#include "support/processes.h"
 
 namespace caisson::test {
 namespace {
@@ -35,6 +38,39 @@ TEST_F(Streams, AreKeptApart) {
   const RunOutput output = script("for i in 1 2 3; do echo out$i; echo err$i >&2; done");
   EXPECT_EQ(output.out, "out1\nout2\nout3\n");
   EXPECT_EQ(output.err, "err1\nerr2\nerr3\n");
+}
+
+/// The flags are of the open file, which programs of the caller share.
+TEST_F(Streams, KeepTheFlagsOfTheCallersPipe) {
+  requireOrSkip(hasProgram("python3"), "no python3");
+  const RunOutput output = onHost(
+      R"(("$CAISSON" run -- python3 -c 'import os; os.set_blocking(1, False); print("inside")' && python3 -c 'import os, sys; print(os.get_blocking(1), file=sys.stderr)') | cat)");
+  EXPECT_EQ(output.out, "inside\n") << output.describe();
+  EXPECT_EQ(output.err, "True\n") << output.describe();
+}
+
+TEST_F(Streams, CannotOverwriteALogThatTheCallerAppendsTo) {
+  requireOrSkip(hasProgram("python3"), "no python3");
+  const RunOutput output = onHost(
+      R"(log=$(mktemp); echo "line of the host" > $log; "$CAISSON" run -- python3 -c '
+import fcntl, os
+try:
+    fcntl.fcntl(1, fcntl.F_SETFL, fcntl.fcntl(1, fcntl.F_GETFL) & ~os.O_APPEND)
+    os.lseek(1, 0, os.SEEK_SET)
+except OSError: pass
+print("x" * 20)' >> $log; cat $log; rm $log)");
+  EXPECT_EQ(output.out, "line of the host\n" + std::string(20, 'x') + "\n") << output.describe();
+}
+
+/// The user reads nothing: the terminal is full, and the program writes until a limit ends it.
+TEST_F(Streams, UnreadTerminalDoesNotHoldUpTheTimeLimit) {
+  const std::string marker = "unread-" + std::to_string(::getpid());
+  const Terminal terminal(
+      {"sh", "-c", "exec \"$0\" run --timeout 2s -- yes \"$1\" < /dev/null", caissonBinary(), marker},
+      workspace.path());
+  ASSERT_TRUE(eventually([&] { return liveProcesses(marker).size() > 1; }));
+  EXPECT_TRUE(eventually([&] { return liveProcesses(marker).size() <= 1; }, seconds(6)))
+      << "more than caisson is there, which waits for the reader";
 }
 
 TEST_F(Streams, KeepTheirOrderWhenTheCallerJoinsThem) {

@@ -64,7 +64,7 @@ TEST_F(Tools, WrongValuesAreNamed) {
                                                                      {{"search", "pattern=-r"}, "option"},
                                                                      {{"search", "pattern=a", "other=b"}, "other"},
                                                                      {{"search", "pattern=a", "pattern=b"}, "twice"},
-                                                                     {{"search", "a"}, "NAME=VALUE"},
+                                                                     {{"search", "a"}, "KEY=VALUE"},
                                                                      {{"search", "pattern=a", "--", "more"}, "more"},
                                                                      {{"unknown"}, "no such tool"},
                                                                      {{"../audit/x"}, "not a tool's name"},

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "egress/broker_words.h"
+#include "egress/broker_messages.h"
 #include "egress/records.h"
 #include "egress/settings.h"
 
@@ -98,7 +98,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   if (const auto settings = decodeSettings(packet)) require(encode(*settings) == packet);
   if (const auto change = decodeChange(packet)) require(encode(*change) == packet);
-  if (const auto word = decodeBrokerWord(packet)) require(encode(*word) == packet);
+  if (const auto word = decodeBrokerReport(packet)) require(encode(*word) == packet);
   if (const auto target = decodeHandOver(packet)) require(encodeHandOver(*target) == packet);
 
   FuzzedDataProvider made(data, size);

@@ -43,7 +43,7 @@ void writeLayer(const std::string& frames) {
   const caisson::sys::Fd pipe(memoryFile(frames));
   image::FrameReader reader(pipe.get());
   image::UnpackReport report;
-  image::LayerWriter writer(*root, {.bytes = 1 << 20, .entries = 500}, report);
+  image::LayerWriter writer(*root, {.bytes = 1 << 20, .entries = 500, .text = 1 << 20}, report);
   while (const auto frame = reader.next()) {
     caisson::Result<void> done;
     if (frame->type == image::FrameType::failed) return;
@@ -58,8 +58,12 @@ void writeLayer(const std::string& frames) {
     if (!done) return;
   }
   if (!writer.finish()) return;
-  const auto record = image::describeLayer(*root, writer.originals());
-  const auto problems = record ? image::verifyLayer(*root, *record) : caisson::fail(record.error());
+  std::string record;
+  const auto described = image::describeLayer(*root, writer.originals(), 1U << 30, [&](std::string_view part) {
+    record += part;
+    return caisson::Result<void>();
+  });
+  const auto problems = described ? image::verifyLayer(*root, record) : caisson::fail(described.error());
   if (!problems || !problems->empty()) std::abort();
 }
 

@@ -4,6 +4,7 @@ Every archive that leads outside aims at a canary directory that the test made; 
 """
 import gzip
 import io
+import random
 import struct
 import tarfile
 import zlib
@@ -14,10 +15,11 @@ MIB = 1 << 20
 
 
 class Case:
-    def __init__(self, name, data, refused=None, reported=None, absent=(), present=()):
+    def __init__(self, name, data, refused=None, reported=None, absent=(), present=(), noted=None):
         self.name, self.data = name, data
         self.refused = refused      # text of the error; the import must fail
         self.reported = reported    # text of a report line; the import must succeed
+        self.noted = noted or reported  # text of a note of `image inspect`
         self.absent = absent        # paths that must not exist in the layer
         self.present = present      # paths that must exist in the layer
 
@@ -119,8 +121,8 @@ def types(canary):
     yield Case("setuid hard link", tar_bytes([entry("a", b"x"), hard_link("b", "a", mode=0o4755)]), reported="setuid bit removed")
     yield Case("unreadable directory with files", tar_bytes([directory("d", mode=0), entry("d/f", b"f", mode=0)]), present=["d/f"])
     for name in ("security.capability", "trusted.overlay.opaque", "user.overlay.opaque", "user.overlay.redirect", "user.overlay.metacopy", "security.selinux", "user.mine"):
-        yield Case(f"attribute {name}", file_of({f"SCHILY.xattr.{name}": b"y\1\2"}) + END, reported=f"extended attributes removed: {name}", present=["file"])
-    yield Case("access control list", file_of({"SCHILY.acl.access": "user::rwx,user:0:rwx,group::r-x,mask::rwx,other::r-x"}) + END, reported="extended attributes removed: system.posix_acl")
+        yield Case(f"attribute {name}", file_of({f"SCHILY.xattr.{name}": b"y\1\2"}) + END, reported="extended attributes removed", noted=f"extended attributes removed: {name}", present=["file"])
+    yield Case("access control list", file_of({"SCHILY.acl.access": "user::rwx,user:0:rwx,group::r-x,mask::rwx,other::r-x"}) + END, reported="extended attributes removed", noted="extended attributes removed: system.posix_acl")
 
 
 def whiteouts(canary):
@@ -149,6 +151,44 @@ def bombs(canary):
     yield Case("enormous pax size", pax({"size": str((1 << 63) - 1)}) + raw_header(b"f", 1) + padded(b"x") + END, refused="size attribute overflow")
     yield Case("many duplicate entries", tar_bytes([entry("same", b"x")] * 2000), reported="duplicate entry", present=["same"])
     yield Case("long pax record", pax({"comment": "c" * (3 * MIB)}) + raw_header(b"f", 1) + padded(b"x") + END, refused="Special header too large")
+
+
+DEEP = "/".join(["d" * 240] * 16)  # 3855 bytes
+
+
+def long_name(kind, text):
+    """A GNU header with the name (L) or link target (K) of the next entry."""
+    return raw_header(b"././@LongLink", len(text) + 1, kind) + padded(text + b"\0")
+
+
+def many(count, make):
+    """A compressed archive of `count` entries. make(number, noise): one entry; noise keeps it below the ratio of a bomb."""
+    noise = random.Random(1)
+    out = io.BytesIO()
+    with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1) as packed:
+        for number in range(count):
+            packed.write(make(number, b"%032x" % noise.getrandbits(128)))
+        packed.write(END)
+    return out.getvalue()
+
+
+def long_texts():
+    """Entries without content whose names or link targets would fill the memory."""
+    deep = DEEP.encode()
+    refused = "the names, link targets and attributes of the layer take more than 256 MiB"
+    yield Case("names", many(70_000, lambda number, noise: long_name(b"L", deep + b"/.wh." + noise) + raw_header(b"n")), refused=refused)
+    yield Case("link targets", many(70_000, lambda number, noise: long_name(b"K", deep + b"/" + noise) + raw_header(b".wh..wh.l", kind=b"2", linkname=b"l")), refused=refused)
+
+
+def long_paths():
+    """Short names whose directory is a link: the record of the layer would have 17,000 paths of 34 KB."""
+    entries, top = [], ""
+    for level in range(9):
+        entries += [directory(f"{top}{DEEP}"), link(f"l{level}", f"{top}{DEEP}")]
+        top = f"l{level}/"
+    archive = tar_bytes(entries).rstrip(b"\0")
+    files = b"".join(raw_header(b"l8/%d" % number) for number in range(17_000))
+    return Case("paths behind links", padded(archive) + files + END, refused="the paths of its files take more than 512 MiB")
 
 
 def damage(canary):

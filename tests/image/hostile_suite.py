@@ -3,8 +3,9 @@ import json
 import os
 import pathlib
 import stat
+import sys
 
-from hostile_archives import all_cases
+from hostile_archives import all_cases, long_name, long_paths, long_texts, many, raw_header
 from world import CAISSON, ImageTest, oci_layout, sha256, tar_bytes, entry
 
 
@@ -63,7 +64,7 @@ class HostileArchives(ImageTest):
         (layer,) = self.inspect(name)["Layers"]
         if case.reported:
             self.assertIn(case.reported, result.err)
-            self.assertIn(case.reported, "\n".join(note["what"] for note in layer["Neutralised"]))
+            self.assertIn(case.noted, "\n".join(note["what"] for note in layer["Neutralised"]))
         root = pathlib.Path(layer["Directory"])
         self.check_tree(root)
         for name in case.present:
@@ -80,6 +81,46 @@ class HostileArchives(ImageTest):
                 self.check(case, count)
         self.assertGreaterEqual(count, 60)
         self.assert_store_clean()
+
+    def check_memory(self, case, most):
+        """The import is refused, and no process of it had more than `most` MiB."""
+        archive = self.scratch / "long.tar.gz"
+        archive.write_bytes(case.data)
+        # Through a small process: the peak of a new process begins with that of the one that starts it.
+        measure = "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); " \
+                  "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)"
+        result = self.run_program(sys.executable, "-c", measure, CAISSON, "image", "import", "-q", archive, "long:1")
+        self.assertEqual(result.status, 125, result.text)
+        self.assertIn(case.refused, result.err)
+        self.assertLess(len(result.err), 2000)
+        peak = int(result.out.split("peak ")[1]) // 1024
+        self.assertLess(peak, most, "MiB of memory")
+        self.assertEqual(self.stored(), 0)
+        self.assert_store_clean()
+
+    def test_names_beyond_the_bound_are_refused_with_bounded_memory(self):
+        # CONFORMS("R-IMAGE-3")
+        for case in long_texts():
+            with self.subTest(case.name):
+                self.check_memory(case, most=450)
+
+    def test_paths_behind_links_are_refused_with_bounded_memory(self):
+        # CONFORMS("R-IMAGE-3")
+        self.check_memory(long_paths(), most=200)
+
+    def test_names_and_record_count_against_the_quota(self):
+        config = self.scratch / "config/caisson"
+        config.mkdir(parents=True)
+        (config / "config.toml").write_text('[images]\nquota = "500K"\n')
+        os.chmod(config / "config.toml", 0o600)
+        for length, refused in ((250, "the names of the layer exceed the size limit"), (100, "than the quota of the image store leaves")):
+            archive = self.scratch / "names.tar.gz"
+            archive.write_bytes(many(3000, lambda number, noise, size=length: long_name(b"L", noise.ljust(size, b"n")) + raw_header(b"n")))
+            self.assertLess(archive.stat().st_size, 200 << 10)
+            result = self.image("import", "-q", archive, "long:1")
+            self.assertEqual(result.status, 125, result.text)
+            self.assertIn(refused, result.err)
+            self.assert_store_clean()
 
     def test_decoder_has_no_network_and_no_files(self):
         # CONFORMS("R-IMAGE-3")

@@ -232,7 +232,9 @@ class Names(ImageTest):
         self.must("remove", identifier)
         self.assertEqual(list((self.store / "layers").iterdir()), [])
         self.assertEqual(list((self.store / "blobs/sha256").iterdir()), [])
-        self.assertEqual(self.image("remove", "root:1").status, 125)
+        missing = self.image("remove", "root:1")
+        self.assertEqual(missing.status, 125)
+        self.assertIn("try: caisson image list", missing.err)
 
     def test_replaced_image_loses_its_name_and_prune_removes_it(self):
         self.must("import", self.write_tar("s.tar", [entry("x", b"1")]), "root:1")

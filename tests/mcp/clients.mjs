@@ -98,19 +98,22 @@ async function flow(client, where, answers) {
   assert.equal(readFileSync(join(where.project, 'b.txt'), 'utf8'), 'edited');
   answers.asked.length = 0;
 
-  // A directory beyond the workspace: the person is asked, and both answers count.
+  // A directory beyond the workspace: the person is asked, and both answers count. What they denied is not asked again.
   answers.next = { action: 'decline' };
-  const refused = await client.callTool({ name: 'sandbox_create', arguments: { workspace_path: where.other } });
-  assert.equal(refused.isError, true);
+  for (let times = 0; times < 2; ++times) {
+    const refused = await client.callTool({ name: 'sandbox_create', arguments: { workspace_path: '/usr' } });
+    assert.equal(refused.isError, true);
+  }
   answers.next = { action: 'accept', content: { decision: 'allow' } };
   const second = await call('sandbox_create', { workspace_path: where.other });
   assert.equal(answers.asked.length, 2);
-  assert.ok(answers.asked[0].includes(where.other));
+  assert.ok(answers.asked[0].includes('/usr') && answers.asked[1].includes(where.other));
 
   // A host on the network: the same, and a yes is kept where the owner finds it.
   answers.next = { action: 'accept', content: { decision: 'deny' } };
   const wish = { sandbox_id, host: 'example.org', stop_processes: true };
-  assert.equal((await client.callTool({ name: 'sandbox_network', arguments: wish })).isError, true);
+  const denied = { ...wish, host: 'example.net' };
+  assert.equal((await client.callTool({ name: 'sandbox_network', arguments: denied })).isError, true);
   answers.next = { action: 'accept', content: { decision: 'allow for this sandbox' } };
   assert.deepEqual((await call('sandbox_network', wish)).allowed_hosts, ['example.org']);
   const [kept] = JSON.parse(execFileSync(caisson, ['approvals', 'list', '--json'],

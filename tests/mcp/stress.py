@@ -200,7 +200,8 @@ def one_round(client, round_number, outside):
         background = client.tool("sandbox_execute", sandbox_id=box, command="sleep 1000", background=True)
         client.tool("sandbox_process", sandbox_id=box, exec_id=background["exec_id"], action="kill")
         client.tool("sandbox_info", sandbox_id=box)
-    refused(client, {"name": "sandbox_create", "arguments": {"workspace_path": outside}})
+    # Another directory for each call: a denial counts for the same request of every client.
+    refused(client, {"name": "sandbox_create", "arguments": {"workspace_path": tempfile.mkdtemp(dir=outside)}})
     client.tool("sandbox_list")
     left = ""
     for _ in range(100):  # what was cancelled is gone, with a moment's delay

@@ -8,7 +8,7 @@ using Clients = NetworkTest;
 
 bool has(const std::string& program) { return hasProgram(program); }
 
-TEST_F(Clients, Wget) {
+TEST_F(Clients, WgetWorksThroughProxyAndDirectly) {
   requireOrSkip(has("wget"), "no wget here");
   const RunOutput output =
       shell({"example.org"}, "wget -qO- http://example.org/w; wget -qO- --ca-certificate=" + certificate() +
@@ -23,7 +23,7 @@ TEST_F(Clients, CurlWithHttp2AndWithoutAProxy) {
   EXPECT_EQ(output.out, "example.org /h from 443\n") << output.describe();
 }
 
-TEST_F(Clients, Git) {
+TEST_F(Clients, GitClonesThroughProxyAndDirectly) {
   requireOrSkip(has("git"), "no git here");
   for (const std::string& prefix : {std::string(), std::string(kDirect)}) {
     const RunOutput output =
@@ -105,14 +105,14 @@ openssl s_client -connect example.org:443 -servername evil.test </dev/null 2>&1 
   EXPECT_EQ(output.out, "example.org /o from 443\n1\n") << output.describe();
 }
 
-TEST_F(Clients, Npm) {
+TEST_F(Clients, NpmReadsFromAllowedRegistry) {
   requireOrSkip(has("npm"), "no npm here");
   const RunOutput output =
       shell({"example.org"}, "npm view leaf version --registry http://example.org/npm/ --cache /tmp/npm");
   EXPECT_EQ(output.out, "1.2.3\n") << output.describe();
 }
 
-TEST_F(Clients, AptGet) {
+TEST_F(Clients, AptGetUpdatesFromAllowedHost) {
   requireOrSkip(has("apt-get"), "no apt-get here");
   const RunOutput output = shell({"example.org"}, R"(
 mkdir -p /tmp/apt/lists/partial /tmp/apt/cache/archives/partial /tmp/apt/parts; touch /tmp/apt/status

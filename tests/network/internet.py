@@ -251,6 +251,33 @@ class Echo(socketserver.BaseRequestHandler):
             self.request.sendall(data)
 
 
+class Endless(socketserver.StreamRequestHandler):
+    """Answers without end, as fast as it is read: /interim with interim answers, else with tiny chunks."""
+
+    def handle(self):
+        path = self.rfile.readline().split()[1]
+        while self.rfile.readline() not in (b"\r\n", b""):
+            pass
+        threading.Thread(target=self.drain, daemon=True).start()
+        try:
+            if path == b"/interim":
+                piece = b"HTTP/1.1 100 \r\n\r\n" * 16384
+            else:
+                self.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+                piece = b"1\r\nx\r\n" * 65536
+            while True:
+                self.wfile.write(piece)
+        except OSError:
+            pass
+
+    def drain(self):
+        try:
+            while self.connection.recv(1 << 20, socket.MSG_TRUNC):
+                pass
+        except OSError:
+            pass
+
+
 class Threads(socketserver.ThreadingMixIn, socketserver.TCPServer):
     allow_reuse_address = True
     daemon_threads = True
@@ -288,6 +315,7 @@ def main():
     for port in (80, 8080):
         start(ThreadsV6(("::", port), Web))
     start(Threads((OTHER, 3128), Proxy))
+    start(ThreadsV6(("::", 8086), Endless))
     for port in (22, 5432, 8085):
         start(ThreadsV6(("::", port), Echo))
     for port, name in ((443, "server"), (8443, "server"), (8444, "expired"), (8445, "wrong")):

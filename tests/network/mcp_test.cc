@@ -39,13 +39,13 @@ class McpNetwork : public NetworkTest {
     how.env["CAISSON_HOME"] = home_;
     return runCaisson(words, how);
   }
-  [[nodiscard]] Json wish(const std::string& host) const {
+  [[nodiscard]] Json wanted(const std::string& host) const {
     return {{"name", "sandbox_network"},
             {"arguments", {{"sandbox_id", id_}, {"host", host}, {"stop_processes", true}}}};
   }
-  Json ask(const std::string& host) { return client_->request("tools/call", wish(host))["result"]; }
+  Json ask(const std::string& host) { return client_->request("tools/call", wanted(host))["result"]; }
   Json answer(const std::string& host, const Json& asked, const std::string& decision) {
-    Json again = wish(host);
+    Json again = wanted(host);
     again["requestState"] = asked["requestState"];
     again["inputResponses"] = {{"approval", {{"action", "accept"}, {"content", {{"decision", decision}}}}}};
     return client_->request("tools/call", again)["result"];
@@ -226,7 +226,7 @@ TEST_F(McpNetwork, WhatRunsIsNotEndedUnlessToldSo) {
   const Json running =
       client_->tool("sandbox_execute", {{"sandbox_id", id_}, {"command", "sleep 300"}, {"background", true}});
   ASSERT_EQ(running["status"], "running") << running;
-  Json gentle = wish("example.org");
+  Json gentle = wanted("example.org");
   gentle["arguments"].erase("stop_processes");
   const Json asked = client_->request("tools/call", gentle)["result"];
   gentle["requestState"] = asked["requestState"];

@@ -1,4 +1,7 @@
 // An unlisted host while a user is at the terminal: that user decides.
+#include <csignal>
+#include <cstring>
+
 #include "functional/terminal.h"
 #include "network/network.h"
 #include "support/conforms.h"
@@ -6,7 +9,7 @@
 namespace caisson::test {
 namespace {
 
-constexpr const char* kQuestion = "Allow it? [o/r/g/N] ";
+constexpr const char* kQuestion = "Allow it? [o ";  // then the code
 
 class Question : public NetworkTest {
  protected:
@@ -30,15 +33,21 @@ class Question : public NetworkTest {
     how.env["CAISSON_HOME"] = home_;
     return runCaisson(words, how);
   }
-  /// Waits for prompt number `count` about `what` and answers it.
+  /// Waits for prompt number `count` about `what` and answers it; "#" in `keys` is the code.
   static void answer(Terminal& terminal, const std::string& what, const std::string& keys, int count = 1) {
     EXPECT_TRUE(eventually([&] {
       terminal.shows(kQuestion, std::chrono::milliseconds(0));
       return questions(terminal) >= count;
     })) << terminal.screen();
     EXPECT_TRUE(contains(terminal.screen(), "approval needed: host:" + what + "\r\n")) << terminal.screen();
-    sleepFor(std::chrono::milliseconds(200));  // input before the prompt is discarded
-    terminal.type(keys);
+    terminal.type(withCode(terminal, keys));
+  }
+  /// `keys` with the code of the last prompt for each "#".
+  static std::string withCode(const Terminal& terminal, std::string keys) {
+    const std::string code = terminal.screen().substr(terminal.screen().rfind(kQuestion) + std::strlen(kQuestion), 4);
+    EXPECT_EQ(code.find_first_not_of("0123456789"), std::string::npos) << terminal.screen();
+    for (std::size_t at = 0; (at = keys.find('#', at)) != std::string::npos;) keys.replace(at, 1, code);
+    return keys;
   }
   static int questions(const Terminal& terminal) {
     int count = 0;
@@ -57,7 +66,7 @@ class Question : public NetworkTest {
 TEST_F(Question, OnceIsForTheConnectionThatWaitsAndNoOther) {
   CONFORMS("R-NETWORK-15");
   auto terminal = start("curl -sS http://evil.test/one; curl -sS http://evil.test/two; echo over");
-  answer(*terminal, "evil.test:80", "o\r");
+  answer(*terminal, "evil.test:80", "o #\r");
   EXPECT_TRUE(terminal->shows("evil.test /one from 80")) << terminal->screen();
   answer(*terminal, "evil.test:80", "n\r", 2);
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
@@ -101,7 +110,7 @@ TEST_F(Question, BeforeANetworkClientFailsForWantOfANetwork) {
 TEST_F(Question, ForTheRunIsForTheRunAndForThatPort) {
   auto terminal =
       start("for i in 1 2; do curl -sS http://evil.test/$i; done; curl -sS http://evil.test:8080/; echo over");
-  answer(*terminal, "evil.test:80", "r\r");
+  answer(*terminal, "evil.test:80", "r #\r");
   answer(*terminal, "evil.test:8080", "\r", 2);
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "/2 from 80")) << terminal->screen();
@@ -115,7 +124,7 @@ TEST_F(Question, ForTheRunIsForTheRunAndForThatPort) {
 
 TEST_F(Question, ForGoodIsOnRecordUntilItIsRevoked) {
   auto first = start("curl -sS http://evil.test/1");
-  answer(*first, "evil.test:80", "good\r");
+  answer(*first, "evil.test:80", "good#\r");
   EXPECT_EQ(first->wait(), 0) << first->screen();
   const auto kept = caisson({"approvals", "list", "--json"}).json();
   ASSERT_EQ(kept.size(), 1U) << kept;
@@ -140,7 +149,7 @@ TEST_F(Question, ByWhateverWayAProgramGoesThere) {
   int number = 0;
   for (const char* host :
        {"evil.test:80", "93.184.0.4:80", "other.example.org:443", "www.example.org:80", "dual.example.org:80"}) {
-    answer(*terminal, host, "o\r", ++number);
+    answer(*terminal, host, "o #\r", ++number);
   }
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   for (const char* words :
@@ -170,9 +179,10 @@ TEST_F(Question, NeverEndsTheQuestionsOfARun) {
 }
 
 TEST_F(Question, UnclearAnswerMeansNoAndIsNotAskedAgain) {
-  for (const std::string reply : {"yes\r", "\x1b]10;rgb:ffff/ffff/ffff\x1b\\\r", "\x1b[24;80Ro\r", "\x1bo\r"}) {
+  for (const std::string reply :
+       {"yes\r", "\x1b]10;rgb:ffff/ffff/ffff\x1b\\\r", "\x1b[24;80Ro #\r", "\x1bo #\r", "g #\r"}) {
     auto terminal = start("curl -sS http://evil.test/; read -t 1 rest; echo over");
-    answer(*terminal, "evil.test:80", reply + "r\rg\r");
+    answer(*terminal, "evil.test:80", reply + "r #\rgood #\r");
     EXPECT_TRUE(terminal->shows("evil.test:80 stays refused")) << terminal->screen();
     EXPECT_TRUE(terminal->wait()) << terminal->screen();
     EXPECT_EQ(questions(*terminal), 1) << terminal->screen();
@@ -203,6 +213,60 @@ TEST_F(Question, TheInterruptKeyMeansNo) {
   EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
 }
 
+TEST_F(Question, TheInterruptKeyRefusesEveryHostThatWaits) {
+  auto terminal = start(
+      "for h in a b c d e; do curl -sS http://$h.test/ & done; wait; curl -sS http://later.test/; echo waiting; "
+      "read line; echo over");
+  ASSERT_TRUE(terminal->shows("approval needed")) << terminal->screen();
+  terminal->type("\x03");  // also before the code is shown
+  ASSERT_TRUE(terminal->shows("later.test:80 is refused")) << terminal->screen();
+  EXPECT_EQ(times(terminal->screen(), "approval needed"), 1) << terminal->screen();
+  ASSERT_TRUE(terminal->shows("waiting")) << terminal->screen();
+  terminal->type("\x03");  // from now on for the program
+  EXPECT_EQ(terminal->wait(), 128 + SIGINT) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "over")) << terminal->screen();
+}
+
+/// The payload sees each key and connects in the middle of a word: the rest of the word must not answer.
+TEST_F(Question, KeysTypedForTheProgramAreNoAnswer) {
+  CONFORMS("R-APPROVAL-2");
+  for (const std::string word : {"no", "log", "server"}) {
+    const std::string begin = word.substr(0, word.size() - 1);
+    auto terminal = start("stty raw -echo; printf 'Remove it? '; read -N " + std::to_string(begin.size()) +
+                          " key; curl -sS http://evil.test/; echo over");
+    ASSERT_TRUE(terminal->shows("Remove it?")) << terminal->screen();
+    terminal->type(begin);
+    ASSERT_TRUE(terminal->shows("approval needed")) << terminal->screen();
+    terminal->type(word.substr(word.size() - 1));
+    sleepFor(std::chrono::milliseconds(100));  // as fast as a user types
+    terminal->type("\r");
+    ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+    EXPECT_FALSE(contains(terminal->screen(), "evil.test:80 ")) << "it is answered: " << terminal->screen();
+    // The same after a pause.
+    terminal->type(word.substr(word.size() - 1) + "\r");
+    EXPECT_TRUE(terminal->shows("evil.test:80 stays refused")) << terminal->screen();
+    EXPECT_TRUE(terminal->wait()) << terminal->screen();
+    EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
+  }
+  EXPECT_EQ(caisson({"approvals", "list", "--json"}).json().size(), 0U);
+  EXPECT_FALSE(contains(caisson({"audit", "show", "--json"}).out, "\"approval_given\""));
+}
+
+TEST_F(Question, TheCodeOfAnotherPromptIsNoAnswer) {
+  auto terminal = start("curl -sS http://evil.test/; curl -sS http://www.example.org/; echo over");
+  answer(*terminal, "evil.test:80", "n\r");
+  const std::string first = withCode(*terminal, "#");
+  EXPECT_TRUE(eventually([&] {
+    terminal->shows(kQuestion, std::chrono::milliseconds(0));
+    return questions(*terminal) >= 2;
+  })) << terminal->screen();
+  const bool same = withCode(*terminal, "#") == first;  // one of ten thousand times
+  terminal->type(same ? "n\r" : "o " + first + "\r");
+  EXPECT_TRUE(terminal->shows("www.example.org:80 stays refused")) << terminal->screen();
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
+}
+
 TEST_F(Question, ThePayloadCanNeitherDrawOverItNorAnswerIt) {
   CONFORMS("R-APPROVAL-2");
   auto terminal = start(
@@ -212,7 +276,7 @@ TEST_F(Question, ThePayloadCanNeitherDrawOverItNorAnswerIt) {
   sleepFor(std::chrono::milliseconds(500));
   terminal->shows("nothing that is there", std::chrono::milliseconds(10));  // reads pending output
   const std::string& screen = terminal->screen();
-  EXPECT_TRUE(screen.ends_with(kQuestion)) << screen;
+  EXPECT_TRUE(screen.ends_with("/N] ")) << screen;
   terminal->type("n\r");
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();

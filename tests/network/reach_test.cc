@@ -101,7 +101,7 @@ TEST_F(Reach, TheCargoProfileHasNoNetworkUntilItsRegistryIsNamed) {
   EXPECT_FALSE(contains(fetch(opened, "example.org"), "from 80"));
 }
 
-/// What `policy import` makes of the networks of documents 001 and 004.
+/// The networks of imported `shell-toml` and `cargo` files.
 TEST_F(Reach, WithImportedPolicies) {
   CONFORMS("R-POLICY-7", "R-POLICY-9");
   const auto imported = [&](const std::string& name, const std::string& text) {

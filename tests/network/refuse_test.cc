@@ -359,7 +359,6 @@ TEST_F(Refuse, RedirectsToHostsThatAreNotPermitted) {
   EXPECT_EQ(fine.out, "www.example.org /y from 80\n") << fine.describe();
 }
 
-/// Document 000 names both events.
 TEST_F(Refuse, BlockedRedirectsAndRebindingAreEvents) {
   CONFORMS("R-NETWORK-8", "R-NETWORK-7");
   RunOptions how;

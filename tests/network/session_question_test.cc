@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr const char* kQuestion = "Allow it? [o/s/g/N] ";
+constexpr const char* kQuestion = "Allow it? [o ";  // then the code
 class SessionQuestion : public NetworkTest {
  protected:
   void SetUp() override {
@@ -33,9 +33,9 @@ class SessionQuestion : public NetworkTest {
   void TearDown() override {
     for (const std::string& id : made_) caisson({"session", "destroy", id});
   }
-  std::string createSession() {
-    const RunOutput made =
-        caisson({"session", "create", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none"});
+  std::string createSession() { return createSession(policyFor({"example.org"}, "")); }
+  std::string createSession(const std::string& policy) {
+    const RunOutput made = caisson({"session", "create", "--policy", policy, "--workspace", ":none"});
     EXPECT_EQ(made.exit_status, 0) << made.describe();
     made_.push_back(made.out.substr(0, made.out.find('\n')));
     return made_.back();
@@ -49,10 +49,7 @@ class SessionQuestion : public NetworkTest {
   std::string createOfflineSession() {
     const std::string policy =
         files.write("offline.toml", "extends = 'bash'\n[network]\ndns_servers = ['93.184.0.2']\n");
-    const RunOutput made = caisson({"session", "create", "--policy", policy, "--workspace", ":none"});
-    EXPECT_EQ(made.exit_status, 0) << made.describe();
-    made_.push_back(made.out.substr(0, made.out.find('\n')));
-    return made_.back();
+    return createSession(policy);
   }
   /// Without a terminal.
   [[nodiscard]] RunOutput exec(const std::string& script, const std::vector<std::string>& options = {}) const {
@@ -71,9 +68,21 @@ class SessionQuestion : public NetworkTest {
   }
   [[nodiscard]] std::unique_ptr<Terminal> start(const std::string& script) const { return start(script, id_); }
 
+  /// `keys` with the code of the last prompt for each "#".
+  static std::string withCode(const Terminal& terminal, std::string keys) {
+    const std::string code = terminal.screen().substr(terminal.screen().rfind(kQuestion) + std::strlen(kQuestion), 4);
+    EXPECT_EQ(code.find_first_not_of("0123456789"), std::string::npos) << terminal.screen();
+    for (std::size_t at = 0; (at = keys.find('#', at)) != std::string::npos;) keys.replace(at, 1, code);
+    return keys;
+  }
   static int questions(const Terminal& terminal) {
     int count = 0;
     for (std::size_t at = 0; (at = terminal.screen().find(kQuestion, at)) != std::string::npos; ++at) ++count;
+    return count;
+  }
+  static int times(const std::string& text, const std::string& part) {
+    int count = 0;
+    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
     return count;
   }
   static void answer(Terminal& terminal, const std::string& what, const std::string& keys, int count = 1) {
@@ -82,8 +91,7 @@ class SessionQuestion : public NetworkTest {
       return questions(terminal) >= count;
     })) << terminal.screen();
     EXPECT_TRUE(contains(terminal.screen(), "approval needed: host:" + what + "\r\n")) << terminal.screen();
-    sleepFor(milliseconds(200));  // input before the prompt is discarded
-    terminal.type(keys);
+    terminal.type(withCode(terminal, keys));
   }
   /// Starts a background command that writes its output and duration to /tmp/`name` when it has ended.
   void background(const std::string& name, const std::string& script) const {
@@ -112,7 +120,7 @@ TEST_F(SessionQuestion, OnceIsForTheConnectionThatWaitsAndNoOther) {
   auto terminal = start("curl -sS http://evil.test/one; curl -sS http://evil.test/two; echo over");
   ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
   EXPECT_EQ(queries(), "");  // no query leaves before the answer
-  answer(*terminal, "evil.test:80", "o\r");
+  answer(*terminal, "evil.test:80", "o #\r");
   EXPECT_TRUE(terminal->shows("evil.test /one from 80")) << terminal->screen();
   answer(*terminal, "evil.test:80", "n\r", 2);
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
@@ -160,7 +168,7 @@ TEST_F(SessionQuestion, IsANoticeBeforeANetworkClientWithoutATerminal) {
 TEST_F(SessionQuestion, ForTheSessionIsForAllItsCommandsAndForThatPort) {
   auto terminal =
       start("for i in 1 2; do curl -sS http://evil.test/$i; done; curl -sS http://evil.test:8080/; echo over");
-  answer(*terminal, "evil.test:80", "s\r");
+  answer(*terminal, "evil.test:80", "session #\r");
   answer(*terminal, "evil.test:8080", "\r", 2);
   EXPECT_EQ(terminal->wait(), 0) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "/2 from 80")) << terminal->screen();
@@ -178,7 +186,7 @@ TEST_F(SessionQuestion, ForTheSessionIsForAllItsCommandsAndForThatPort) {
 
 TEST_F(SessionQuestion, ForGoodIsOnRecordUntilItIsRevoked) {
   auto first = start("curl -sS http://evil.test/1");
-  answer(*first, "evil.test:80", "g\r");
+  answer(*first, "evil.test:80", "good #\r");
   EXPECT_EQ(first->wait(), 0) << first->screen();
   EXPECT_TRUE(contains(first->screen(), "/1 from 80")) << first->screen();
   const auto kept = caisson({"approvals", "list", "--json"}).json();
@@ -216,11 +224,33 @@ TEST_F(SessionQuestion, WhatIsOnTheScreenIsTheQuestionUntilItIsAnswered) {
   ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
   sleepFor(milliseconds(500));
   terminal->shows("nothing that is there", milliseconds(10));  // reads pending output
-  EXPECT_TRUE(terminal->screen().ends_with(kQuestion)) << terminal->screen();
+  EXPECT_TRUE(terminal->screen().ends_with("/N] ")) << terminal->screen();
   terminal->type("n\r");
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "over <>")) << terminal->screen();
+}
+
+/// The payload sees each key and connects in the middle of a word: the rest of the word must not answer.
+TEST_F(SessionQuestion, KeysTypedForTheProgramAreNoAnswer) {
+  CONFORMS("R-APPROVAL-2");
+  auto terminal = start(
+      "stty raw -echo; printf 'Remove it? '; read -N 2 key; curl -sS http://evil.test/; curl -sS http://a.test/; echo "
+      "over");
+  ASSERT_TRUE(terminal->shows("Remove it?")) << terminal->screen();
+  terminal->type("ye");
+  ASSERT_TRUE(terminal->shows("approval needed")) << terminal->screen();
+  terminal->type("s");
+  sleepFor(milliseconds(100));  // as fast as a user types
+  terminal->type("\r");
+  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "evil.test:80 ")) << "it is answered: " << terminal->screen();
+  terminal->type("s\r");  // after a pause, too
+  EXPECT_TRUE(terminal->shows("evil.test:80 stays refused")) << terminal->screen();
+  answer(*terminal, "a.test:80", "\x03", 2);
+  EXPECT_TRUE(terminal->wait()) << terminal->screen();
+  EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
+  EXPECT_FALSE(contains(exec("curl -sS http://evil.test/").out, "from 80"));
 }
 
 TEST_F(SessionQuestion, NobodyIsAskedAboutWhatAnotherCommandDoes) {
@@ -240,9 +270,61 @@ TEST_F(SessionQuestion, NobodyIsAskedAboutWhatAnotherCommandDoes) {
   terminal->shows("nothing that is there", milliseconds(0));
   EXPECT_EQ(questions(*terminal), 0) << terminal->screen();
   terminal->type("\r");
-  answer(*terminal, "evil.test:80", "o\r");
+  answer(*terminal, "evil.test:80", "o #\r");
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "/asked from 80")) << terminal->screen();
+}
+
+/// Many processes with many descriptors, and connections that none of them holds: finding the owner takes long.
+TEST_F(SessionQuestion, ASlowSearchForTheOwnerDoesNotHoldTheTerminal) {
+  const std::string script = R"(
+import os, resource, signal, socket, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_NOFILE, (9000, 9000))
+read, write = os.pipe()
+for i in range(300):
+    if os.fork() == 0:
+        null = os.open("/dev/null", os.O_RDONLY)
+        for k in range(8000): os.dup(null)
+        os.write(write, b"x")
+        time.sleep(120)
+        os._exit(0)
+for i in range(300): os.read(read, 1)
+if os.fork() == 0:  # a process that has left the command
+    os.setsid()
+    if os.fork() > 0: os._exit(0)
+    keep = []
+    while True:
+        keep.append(socket.create_connection(("127.0.0.1", 3128)))
+        name = b"h%d.example:443" % len(keep)
+        keep[-1].sendall(b"CONNECT " + name + b" HTTP/1.1\r\nHost: " + name + b"\r\n\r\n")
+        if len(keep) > 40: keep[-40].close()
+        time.sleep(0.05)
+signal.signal(signal.SIGINT, lambda *_: print("interrupted", flush=True))
+for i in range(400):
+    print("tick %d." % i, flush=True)
+    time.sleep(0.1)
+)";
+  const std::string policy =
+      files.write("many.toml",
+                  "extends = 'dev'\n[network]\nmode = 'proxy'\ndns_servers = ['93.184.0.2']\n"
+                  "allowed_hosts = ['example.org']\n[process]\nmax_processes = 1000\n[resources]\nopen_files = 9000\n");
+  auto terminal = start("exec /usr/bin/python3 - <<'EOF'" + script + "EOF\n", createSession(policy));
+  ASSERT_TRUE(terminal->shows("tick 0.", seconds(30))) << terminal->screen();
+  const auto begin = std::chrono::steady_clock::now();
+  for (int key = 1; key <= 5; ++key) {
+    ASSERT_TRUE(terminal->shows("tick " + std::to_string(10 * key) + ".", seconds(30))) << terminal->screen();
+    terminal->type("\x03");
+    EXPECT_TRUE(eventually(
+        [&] {
+          terminal->shows("nothing that is there", milliseconds(0));  // reads pending output
+          return times(terminal->screen(), "interrupted") >= key;
+        },
+        seconds(30)))
+        << terminal->screen();
+  }
+  // Five seconds of the program's own.
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(9)) << terminal->screen();
 }
 
 TEST_F(SessionQuestion, EachCommandIsAskedOnItsOwnTerminal) {
@@ -254,7 +336,7 @@ TEST_F(SessionQuestion, EachCommandIsAskedOnItsOwnTerminal) {
   EXPECT_TRUE(two->wait()) << two->screen();
   EXPECT_FALSE(contains(two->screen(), "from 80")) << two->screen();
   EXPECT_FALSE(one->wait(milliseconds(300))) << one->screen();  // that was not its answer
-  answer(*one, "evil.test:80", "o\r");
+  answer(*one, "evil.test:80", "o #\r");
   EXPECT_TRUE(one->wait()) << one->screen();
   EXPECT_TRUE(contains(one->screen(), "/one from 80")) << one->screen();
   EXPECT_EQ(questions(*one) + questions(*two), 2);
@@ -361,7 +443,7 @@ TEST_F(SessionQuestion, OneThatSaysNothingHoldsNobodyUp) {
   const std::string output = outputOf("held");
   EXPECT_TRUE(contains(output, "evil.test:80 is refused")) << output;
   auto terminal = start("curl -sS http://evil.test/answered; echo over");
-  answer(*terminal, "evil.test:80", "o\r");
+  answer(*terminal, "evil.test:80", "o #\r");
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "/answered from 80")) << terminal->screen();
 }
@@ -393,7 +475,7 @@ TEST_F(SessionQuestion, AKilledCommandLeavesNothingWaiting) {
   EXPECT_TRUE(eventually([&] { return !contains(exec("cat /proc/net/tcp").out, ":0050 01 "); }));
   EXPECT_EQ(exec("curl -sS http://example.org/a").out, "example.org /a from 80\n");
   auto next = start("curl -sS http://evil.test/next; echo over");
-  answer(*next, "evil.test:80", "o\r");
+  answer(*next, "evil.test:80", "o #\r");
   EXPECT_TRUE(next->wait()) << next->screen();
   EXPECT_TRUE(contains(next->screen(), "/next from 80")) << next->screen();
 }

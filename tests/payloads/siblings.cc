@@ -55,13 +55,13 @@ void makeCriticalCall(int) { syscall(SYS_bpf, 99, nullptr, 0); }
 
 /// Sends `count` copies of a descriptor to a socket that stays open and is never read.
 bool sendDescriptors(int count) {
-  constexpr int kMost = 25;
+  constexpr int kMaxDescriptors = 25;
   const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
   int ends[2];
-  if (file < 0 || count > kMost || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  if (file < 0 || count > kMaxDescriptors || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
   char byte = 0;
   iovec io{&byte, 1};
-  alignas(cmsghdr) char room[CMSG_SPACE(kMost * sizeof(int))] = {};
+  alignas(cmsghdr) char room[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
   msghdr header{};
   header.msg_iov = &io;
   header.msg_iovlen = 1;

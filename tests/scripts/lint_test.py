@@ -13,7 +13,9 @@ def lint(script, files):
     """Runs a lint over a tree of the given files; returns (status, messages)."""
     with tempfile.TemporaryDirectory() as directory:
         root = pathlib.Path(directory)
-        tree = {"src/CMakeLists.txt": "foreach(layer base sys policy cli)\nendforeach()\n", "include/caisson/a.h": ""}
+        tree = {"src/CMakeLists.txt": "foreach(layer base sys policy cli)\nendforeach()\n", "include/caisson/a.h": "",
+                "docs/architecture.md": "| folder | subfolders |\n|---|---|\n| `cli` | `commands`: one file each; `result` |\n",
+                "src/cli/commands/run.cc": "", "src/cli/result/report.cc": ""}
         tree.update(files)
         for name, content in tree.items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
@@ -39,6 +41,17 @@ class Layers(unittest.TestCase):
     def test_public_header_may_not_pull_in_internals_or_libraries(self):
         for text in ('#include "base/b.h"\n', "#include <nlohmann/json.hpp>\n"):
             self.assertEqual(lint("check_layers.py", {"include/caisson/a.h": text, "src/base/b.h": ""})[0], 1, text)
+
+
+    def test_table_of_subfolders_lists_exactly_those_of_the_source(self):
+        self.assertEqual(lint("check_layers.py", {}), (0, ""))
+        status, said = lint("check_layers.py", {"src/policy/rules/a.cc": ""})
+        self.assertEqual(status, 1)
+        self.assertIn("lacks `rules` of src/policy", said)
+        rows = "| folder | subfolders |\n|---|---|\n| `cli` | `commands`; `result`; `gone` |\n"
+        self.assertIn("src/cli/gone does not exist", lint("check_layers.py", {"docs/architecture.md": rows})[1])
+        rows = rows.replace("; `gone`", "") + "| `cli` | `commands`; `result` |\n"
+        self.assertIn("`cli` has two rows", lint("check_layers.py", {"docs/architecture.md": rows})[1])
 
 
 class Paths(unittest.TestCase):

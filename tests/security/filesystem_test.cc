@@ -433,5 +433,23 @@ TEST(Teardown, LeavesTheHostAloneWhenThePayloadPlantedALinkToRoot) {
   EXPECT_TRUE(canary.untouched());
 }
 
+/// A lease of the payload would make each open on the host wait, up to 45 s.
+TEST(Filesystem, LeasesOnSharedFilesAreRefused) {
+  requireOrSkip(hasProgram("python3"), "no python3");
+  const TempDir workspace;
+  workspace.write("file", "x");
+  workspace.openToAll();
+  for (const char* mode : {":ro", ":rw"}) {
+    const RunOutput output = runCaisson({"run", "--workspace", workspace.path() + mode, "--", "python3", "-c", R"(
+import fcntl, os
+file = os.open('file', os.O_RDONLY)
+for lease in (fcntl.F_RDLCK, fcntl.F_WRLCK):
+    try: fcntl.fcntl(file, fcntl.F_SETLEASE, lease); print('leased')
+    except OSError as error: print(error.strerror)
+)"});
+    EXPECT_EQ(output.out, "Invalid argument\nInvalid argument\n") << mode << output.describe();
+  }
+}
+
 }  // namespace
 }  // namespace caisson::test

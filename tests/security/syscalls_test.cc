@@ -219,11 +219,11 @@ class ForbiddenSocketFamily : public testing::TestWithParam<ForbiddenSocket> {};
 
 TEST_P(ForbiddenSocketFamily, CannotBeOpened) {
   CONFORMS("R-SYSCALL-12");
-  const ForbiddenSocket& wish = GetParam();
+  const ForbiddenSocket& wanted = GetParam();
   const Attack attack{
-      .verb = {"socket", std::to_string(wish.family), std::to_string(wish.type), std::to_string(wish.protocol)}};
+      .verb = {"socket", std::to_string(wanted.family), std::to_string(wanted.type), std::to_string(wanted.protocol)}};
   EXPECT_TRUE(contained(inSandbox(attack)));
-  if (!wish.reaches_kernel || !mayWeaken()) return;
+  if (!wanted.reaches_kernel || !mayWeaken()) return;
   EXPECT_TRUE(succeeded(weakened("seccomp", attack)));
 }
 
@@ -337,10 +337,11 @@ INSTANTIATE_TEST_SUITE_P(All, UnlistedRequest,
 
 /// Counterpart: socket families that programs need work.
 TEST(Sockets, OrdinaryFamiliesWork) {
-  for (const Words& wish : {Words{"1", "1", "0"}, Words{"2", "1", "0"}, Words{"10", "2", "0"}, Words{"16", "3", "0"}}) {
+  for (const Words& wanted :
+       {Words{"1", "1", "0"}, Words{"2", "1", "0"}, Words{"10", "2", "0"}, Words{"16", "3", "0"}}) {
     Words verb{"socket"};
-    verb.insert(verb.end(), wish.begin(), wish.end());
-    EXPECT_EQ(inSandbox({.verb = verb}).out, "done\n") << wish[0];
+    verb.insert(verb.end(), wanted.begin(), wanted.end());
+    EXPECT_EQ(inSandbox({.verb = verb}).out, "done\n") << wanted[0];
   }
 }
 

@@ -11,7 +11,7 @@
 #include "host/facts.h"
 #include "plan/syscalls.h"
 #include "supervise/streams/handed_streams.h"
-#include "supervise/supervisor.h"
+#include "supervise/supervise.h"
 
 namespace caisson::test {
 namespace {
@@ -113,7 +113,7 @@ constexpr Weakness kWeaknesses[] = {
        plan.egress->network.denied_hosts.clear();
        plan.egress->network.allowed_ports = {"1-65535", "22"};
      }},
-    // The addresses that egress blocks, opened for the names of verify/small_internet.h.
+    // The addresses that egress blocks, opened for the names of verify/fake_internet.h.
     {"egress-private",
      [](Plan& plan) {
        if (!plan.egress) return;

@@ -21,7 +21,7 @@
 #include "caisson/run.h"
 #include "plan/plan.h"
 #include "security/weaken.h"
-#include "supervise/supervisor.h"
+#include "supervise/supervise.h"
 
 namespace caisson {
 namespace {
@@ -84,19 +84,19 @@ std::optional<CommandLine> parse(int argc, char** argv) {
   return line;
 }
 
-int complain(const std::string& what) {
+int printError(const std::string& what) {
   std::cerr << "caisson-weakened: " << what << '\n';
   return 125;
 }
 
 int runWeakened(const CommandLine& line) {
   auto policy = line.file.empty() ? Policy::profile(line.profile) : Policy::load(line.file);
-  if (!policy) return complain(policy.error().message());
+  if (!policy) return printError(policy.error().message());
   for (const auto& [key, value] : line.settings) {
     const bool list = key == "filesystem.read_only" || key == "filesystem.read_write" || key == "filesystem.denied" ||
                       key == "isolation.may_be_missing";
     const auto set = list ? policy->append(key, value) : policy->set(key, value);
-    if (!set) return complain(set.error().message());
+    if (!set) return printError(set.error().message());
   }
   Request request{.policy = *policy, .command = line.command};
   request.out = request.err = StreamMode::relay;
@@ -105,18 +105,18 @@ int runWeakened(const CommandLine& line) {
   request.forward_signals = true;
   if (const char* program = std::getenv("CAISSON_BIN")) request.program = program;
   auto plan = test::planToWeaken(request);
-  if (!plan) return complain(plan.error().message());
+  if (!plan) return printError(plan.error().message());
   for (const std::string& name : line.weaknesses) {
-    if (!test::weaken(*plan, name)) return complain("no weakness is called " + name);
+    if (!test::weaken(*plan, name)) return printError("no weakness is called " + name);
   }
   if (!line.swap.empty()) {
     const std::string aside = line.workspace + ".aside";
     if (rename(line.workspace.c_str(), aside.c_str()) != 0 || symlink(line.swap.c_str(), line.workspace.c_str()) != 0) {
-      return complain("can't swap " + line.workspace);
+      return printError("can't swap " + line.workspace);
     }
   }
   const RunResult result = supervise::supervise(*plan, request);
-  if (result.error) complain(result.error->message());
+  if (result.error) printError(result.error->message());
   return exitStatus(result);
 }
 
@@ -124,10 +124,11 @@ int runWeakened(const CommandLine& line) {
 }  // namespace caisson
 
 int main(int argc, char** argv) {
-  if (geteuid() == 0) return caisson::complain("never for root: an attack that gets through would have root's rights");
+  if (geteuid() == 0)
+    return caisson::printError("never for root: an attack that gets through would have root's rights");
   const auto line = caisson::parse(argc, argv);
   if (!line)
-    return caisson::complain(
+    return caisson::printError(
         "usage: caisson-weakened WEAKNESS[,WEAKNESS]... [OPTION VALUE]... -- COMMAND [ARGUMENT]...");
   return caisson::runWeakened(*line);
 }

@@ -143,7 +143,7 @@ TEST_F(BadStore, AReadOnlyOneSaysSoAndIsAsBeforeWhenItCanBeWritten) {
 }
 
 /// ramfs has no extended attributes: an overlay could be mounted, but would later fail to replace a directory.
-TEST_F(BadStore, OneWithoutUserAttributesIsRefusedByThatName) {
+TEST_F(BadStore, StoreWithoutUserAttributesIsRefused) {
   withStore("ramfs", "", [&](const std::string& point) {
     expectRefused(point, {"create", "--name", "n"}, "no user attributes (user.*)");
     EXPECT_EQ(session(point, {"list"}).out, "") << "nothing is left of it";
@@ -172,7 +172,7 @@ TEST_F(BadStore, OneOnAnOverlayKeepsChangesInMemoryAndSaysSo) {
 }
 
 /// A FUSE file system. On many machines only root may open /dev/fuse.
-TEST_F(BadStore, OneOfAProgramIsRefusedByThatName) {
+TEST_F(BadStore, FuseStoreIsRefused) {
   requireOrSkip(hasProgram("bindfs") && hasProgram("fusermount3"), "no bindfs here");
   requireOrSkip(::access("/dev/fuse", R_OK | W_OK) == 0, "/dev/fuse is not this user's to open");
   withStore("tmpfs", "", [&](const std::string& point) {

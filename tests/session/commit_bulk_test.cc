@@ -9,11 +9,22 @@
 #include <thread>
 
 #include "functional/commit.h"
+#include "session/layers/steps.h"
 
 namespace caisson::test {
 namespace {
 
-class CommitBulk : public CommitTest {};
+class CommitBulk : public CommitTest {
+ protected:
+  Session createWithDisk(const std::string& size) {
+    SessionOptions wanted = options();
+    EXPECT_TRUE(wanted.policy.set("filesystem.max_file_size", size));
+    EXPECT_TRUE(wanted.policy.set("filesystem.max_total_size", size));
+    auto made = store->create(wanted);
+    EXPECT_TRUE(made) << made.error().message();
+    return *std::move(made);
+  }
+};
 
 TEST_F(CommitBulk, KindsAreExchangedWhole) {
   workspace.write("file", "f\n");
@@ -61,12 +72,7 @@ TEST_F(CommitBulk, OddNamesAndFilesArriveOrAreNamed) {
 }
 
 TEST_F(CommitBulk, HugeSparseFileAndRightsOfOthersAreLeftOut) {
-  SessionOptions wish = options();
-  ASSERT_TRUE(wish.policy.set("filesystem.max_file_size", "64G"));
-  ASSERT_TRUE(wish.policy.set("filesystem.max_total_size", "64G"));
-  auto made = store->create(wish);
-  ASSERT_TRUE(made) << made.error().message();
-  Session session = *std::move(made);
+  Session session = createWithDisk("64G");
   output(session, "truncate -s 40G huge && echo x > f && chmod 777 f && mkdir d && chmod 777 d");
   const auto began = std::chrono::steady_clock::now();
   const CommitReport report = commit(session);
@@ -75,6 +81,70 @@ TEST_F(CommitBulk, HugeSparseFileAndRightsOfOthersAreLeftOut) {
   EXPECT_FALSE(exists(workspace / "huge"));
   EXPECT_EQ(modeOf(workspace / "f"), 0755U);
   EXPECT_EQ(modeOf(workspace / "d"), 0755U);
+}
+
+TEST_F(CommitBulk, HolesOfAllFilesTogetherAreBounded) {
+  Session session = createWithDisk("64G");
+  output(session, "for f in a b c d; do truncate -s 3G $f; done; echo x > small");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "a\nsmall\n");
+  EXPECT_EQ(paths(report.skipped), "b\nc\nd\n");
+  // To see that nothing changed, holes are not read.
+  EXPECT_EQ(commit(session, {.paths = {"a"}}).applied.size(), 0U);
+}
+
+TEST_F(CommitBulk, DifferenceBetweenSparseFilesIsFoundWithoutReadingHoles) {
+  Session session = createWithDisk("1T");
+  output(session,
+         "for f in same changed; do truncate -s 900G $f; printf a | dd of=$f bs=1 seek=700G conv=notrunc status=none; "
+         "done");
+  const auto checkpoint = session.checkpoint("before");
+  ASSERT_TRUE(checkpoint) << checkpoint.error().message();
+  output(session, "touch same; printf b | dd of=changed bs=1 seek=700G conv=notrunc status=none");
+  const auto changes = session.diff("before");
+  ASSERT_TRUE(changes) << changes.error().message();
+  ASSERT_EQ(changes->size(), 1U);
+  EXPECT_EQ(changes->front().path, "changed");
+}
+
+TEST_F(CommitBulk, CommittedFileTakesNoMoreSpaceThanTheSessions) {
+  Session session = createWithDisk("1G");
+  output(session,
+         "i=0; while [ $i -lt 64 ]; do printf x | dd of=f bs=4k seek=$((i * 64)) conv=notrunc status=none; i=$((i+1)); "
+         "done");
+  EXPECT_EQ(applied(commit(session)), "f\n");
+  struct stat status{};
+  ASSERT_EQ(::stat((workspace / "f").c_str(), &status), 0);
+  EXPECT_EQ(status.st_size, 63 * 64 * 4096 + 1);
+  EXPECT_LE(status.st_blocks * 512, 2 * 64 * 4096);
+}
+
+int copied_entries = 0;
+
+/// The base of a session in the landlock tier follows a commit with work in proportion to it.
+TEST_F(CommitBulk, LandlockTierCopiesOnlyWhatWasCommitted) {
+  constexpr int kFiles = 200;
+  workspace.write("d/old", "old\n");
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.set("isolation.tier", "landlock"));
+  auto made = store->create(wanted);
+  ASSERT_TRUE(made) << made.error().message();
+  Session session = *std::move(made);
+  output(session, "i=0; while [ $i -lt " + std::to_string(kFiles) +
+                      " ]; do echo $i > d/f$i; i=$((i+1)); done; ln -s f1 d/l; mkdir d/e; echo changed > d/old");
+  copied_entries = 0;
+  session::step_observer = [](const char* name) {
+    if (std::string_view(name) == "copy: one entry") ++copied_entries;
+  };
+  const CommitReport report = commit(session);
+  session::step_observer = nullptr;
+  EXPECT_EQ(report.applied.size(), kFiles + 3U);
+  EXPECT_GE(copied_entries, kFiles);
+  EXPECT_LE(copied_entries, 3 * (kFiles + 3)) << "each committed entry copies its whole directory";
+  EXPECT_EQ(readFile(workspace / "d/f7"), "7\n");
+  const auto rest = session.diff();
+  ASSERT_TRUE(rest) << rest.error().message();
+  EXPECT_TRUE(rest->empty()) << "what was committed is still a change";
 }
 
 TEST_F(CommitBulk, TenThousandChanges) {

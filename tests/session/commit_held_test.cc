@@ -69,10 +69,10 @@ TEST_F(CommitHeld, NamesInAnotherCaseAreHeldToo) {
 }
 
 TEST_F(CommitHeld, PolicyAddsProtectedFiles) {
-  SessionOptions wish = options();
-  ASSERT_TRUE(wish.policy.append("filesystem.workspace.protected_files", "deploy/"));
-  ASSERT_TRUE(wish.policy.append("filesystem.workspace.protected_files", "*.secret.sh"));
-  auto session = store->create(wish);
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.append("filesystem.workspace.protected_files", "deploy/"));
+  ASSERT_TRUE(wanted.policy.append("filesystem.workspace.protected_files", "*.secret.sh"));
+  auto session = store->create(wanted);
   ASSERT_TRUE(session) << session.error().message();
   output(*session, "mkdir deploy; echo x > deploy/x; echo x > a.secret.sh; echo x > b.sh");
   EXPECT_EQ(applied(commit(*session)), "b.sh\n");
@@ -81,9 +81,9 @@ TEST_F(CommitHeld, PolicyAddsProtectedFiles) {
 }
 
 TEST_F(CommitHeld, ModelsCommitOnlyOrdinaryFiles) {
-  SessionOptions wish = options();
-  ASSERT_TRUE(wish.policy.set("filesystem.workspace.committable_files", "*.dat"));
-  auto session = store->create(wish);
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.set("filesystem.workspace.committable_files", "*.dat"));
+  auto session = store->create(wanted);
   ASSERT_TRUE(session) << session.error().message();
   output(*session,
          "mkdir src .new; echo x > src/a.py; echo x > .newtool.toml; echo x > .new/a.py; echo x > program; "

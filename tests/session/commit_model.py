@@ -4,7 +4,8 @@ implementation of what a commit does.
 
 The model knows three trees: the workspace when the session began, the session's tree, and the real workspace. A path that
 the session changed arrives unless the real workspace changed there as well, its name is on the model's own list of
-protected names, or it is a link that leads out. The caisson program under test is CAISSON_BIN.
+protected names, or it is a link that leads out. A directory that is gone stays if anything in it has such a name. The
+caisson program under test is CAISSON_BIN.
 """
 import hashlib
 import json
@@ -136,7 +137,7 @@ def commit(base, session, host, touched):
             continue
         both_directories = new and there and new[0] == there[0] == "d"
         if there and there[0] == "d" and not both_directories:
-            if path not in base or any(p in touched for p in below(host, path)):
+            if path not in base or any(p in touched or is_protected(p) for p in below(host, path)):
                 continue
         elif there and not both_directories and (path not in base or path in touched):
             continue

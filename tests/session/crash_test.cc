@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <functional>
+#include <utility>
 
 #include "functional/session.h"
 #include "support/conforms.h"
@@ -50,13 +51,21 @@ class SessionCrash : public SessionTest {
     }
     EXPECT_GT(step, least) << "the steps are not there to die at";
   }
+  /// The names in a directory of CAISSON_HOME that match.
+  [[nodiscard]] std::string entries(const std::string& directory, const std::string& pattern) const {
+    return runProgram({"sh", "-c", "ls -A \"$0\" | grep \"$1\"", home_path + directory, pattern}).out;
+  }
+  void expectNothingLeft() const {
+    EXPECT_EQ(entries("/stores", ""), "");
+    EXPECT_EQ(entries("/sessions", "^[.]gone-\\|^[.]new-\\|^[^.]"), "");
+  }
 };
 
 TEST_F(SessionCrash, CreateLeavesASessionOrNothing) {
   CONFORMS("R-SESSION-2");
-  const SessionOptions wish = options();
+  const SessionOptions wanted = options();
   atEveryStep(
-      [&](SessionStore& own) { (void)own.create(wish); },
+      [&](SessionStore& own) { (void)own.create(wanted); },
       [&] {
         auto infos = store->list();
         ASSERT_TRUE(infos) << infos.error().message();
@@ -293,12 +302,138 @@ TEST_F(SessionCrash, DestroyLeavesASessionOrNothing) {
                   EXPECT_EQ(output(*found, "cat f"), "kept\n");
                   EXPECT_TRUE(found->destroy());
                 }
-                EXPECT_EQ(runProgram({"ls", "-A", home_path + "/stores"}).out, "");
+                expectNothingLeft();
                 Session next = create();
                 output(next, "echo kept > f");
                 id = next.id();
               },
+              5);
+}
+
+TEST_F(SessionCrash, DestroyOfAForkLeavesTheOther) {
+  Session kept = create();
+  output(kept, "echo kept > f");
+  ASSERT_TRUE(kept.checkpoint("first"));
+  std::string id;
+  const auto fork = [&] {
+    auto forked = kept.fork();
+    ASSERT_TRUE(forked) << forked.error().message();
+    EXPECT_EQ(output(*forked, "cat f; echo fork > g"), "kept\n");
+    id = forked->id();
+  };
+  fork();
+  atEveryStep([&](SessionStore& own) { (void)own.destroy(id); },
+              [&] {
+                EXPECT_EQ(output(kept, "cat f"), "kept\n");
+                if (store->find(id)) {
+                  EXPECT_TRUE(store->destroy(id));
+                }
+                ASSERT_TRUE(store->list());  // cleans
+                EXPECT_EQ(entries("/sessions", "^[.]gone-"), "");
+                EXPECT_EQ(entries("/stores", "^[.]trash-"), "");
+                fork();
+              },
               3);
+}
+
+/// The clean-up after a killed destroy is killed too.
+TEST_F(SessionCrash, NextCleanFinishesAKilledClean) {
+  const auto killDestroy = [&] {
+    Session next = create();
+    output(next, "echo x > f");
+    ASSERT_TRUE(dieAt(1, [&](SessionStore& own) { (void)own.destroy(next.id()); }, "destroy: hidden"));
+    ASSERT_NE(entries("/sessions", "^[.]gone-"), "");
+  };
+  killDestroy();
+  atEveryStep([&](SessionStore& own) { (void)own.clean(false); },
+              [&] {
+                ASSERT_TRUE(store->list());  // cleans
+                expectNothingLeft();
+                killDestroy();
+              },
+              3);
+}
+
+TEST_F(SessionCrash, DestroyInTheLandlockTierLeavesASessionOrNothing) {
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.set("isolation.tier", "landlock"));
+  std::string id;
+  const auto make = [&] {
+    auto made = store->create(wanted);
+    ASSERT_TRUE(made) << made.error().message();
+    id = made->id();
+  };
+  make();
+  atEveryStep([&](SessionStore& own) { (void)own.destroy(id); },
+              [&] {
+                ASSERT_TRUE(store->list());  // cleans
+                if (store->find(id)) {
+                  EXPECT_TRUE(store->destroy(id));
+                }
+                expectNothingLeft();
+                // Where root's sessions of this tier have their files.
+                EXPECT_FALSE(exists("/var/tmp/caisson-sessions-" + std::to_string(::geteuid()) + "/" + id));
+                make();
+              },
+              3);
+}
+
+std::function<void()> during_removal;
+
+/// Runs `work` when a removal begins, and `check` inside, before the first file is removed.
+class SlowRemoval : public SessionCrash {
+ protected:
+  void whileRemoving(const std::function<void()>& work, std::function<void()> check) {
+    bool checked = false;
+    during_removal = [&] {
+      checked = true;
+      check();
+    };
+    session::step_observer = [](const char* name) {
+      if (std::string_view(name) == "destroy: removing" && during_removal) std::exchange(during_removal, {})();
+    };
+    work();
+    session::step_observer = nullptr;
+    during_removal = {};
+    EXPECT_TRUE(checked);
+  }
+  /// Other sessions are created, listed and destroyed, and nothing of them waits for the removal or does it.
+  void expectOthersWork() {
+    const std::string layers = entries("/stores", "^[.]trash-");
+    EXPECT_NE(layers, "");
+    const RunOutput made = cli({"create", "--name", "other"});
+    EXPECT_EQ(made.exit_status, 0) << made.describe();
+    EXPECT_EQ(cli({"list"}).exit_status, 0);
+    EXPECT_EQ(cli({"destroy", "other"}).exit_status, 0);
+    EXPECT_EQ(entries("/stores", "^[.]trash-"), layers);
+    EXPECT_NE(entries("/sessions", "^[.]gone-"), "");
+  }
+};
+
+TEST_F(SlowRemoval, DestroyHoldsUpNoOtherSession) {
+  Session session = create();
+  output(session, "echo x > f");
+  whileRemoving([&] { EXPECT_TRUE(store->destroy(session.id())); }, [&] { expectOthersWork(); });
+  expectNothingLeft();
+}
+
+TEST_F(SlowRemoval, CleanHoldsUpNoOtherSession) {
+  Session session = create();
+  output(session, "echo x > f");
+  ASSERT_TRUE(dieAt(1, [&](SessionStore& own) { (void)own.destroy(session.id()); }, "destroy: hidden"));
+  whileRemoving([&] { EXPECT_TRUE(store->clean(false)); }, [&] { expectOthersWork(); });
+  expectNothingLeft();
+}
+
+/// After a clean-up of everything nothing is left, even if another process was removing it.
+TEST_F(SlowRemoval, CleanOfAllJoinsTheRemoval) {
+  Session session = create();
+  output(session, "echo x > f");
+  whileRemoving([&] { EXPECT_TRUE(store->destroy(session.id())); },
+                [&] {
+                  dieAt(0, [](SessionStore& own) { (void)own.clean(true); });  // completes
+                  expectNothingLeft();
+                });
 }
 
 }  // namespace

@@ -64,9 +64,9 @@ TEST_F(SessionOneShot, PassesVariablesOfEachCaller) {
 }
 
 TEST_F(SessionOneShot, EnforcesQuotaAndReportsBlockedCalls) {
-  SessionOptions wish = options();
-  ASSERT_TRUE(wish.policy.set("filesystem.max_total_size", "4M"));
-  auto made = store->create(wish);
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.set("filesystem.max_total_size", "4M"));
+  auto made = store->create(wanted);
   ASSERT_TRUE(made) << made.error().message();
   EXPECT_EQ(exitStatus(once(made->id(), "true")), 0);
   const RunResult full = once(made->id(), "head -c 3M /dev/zero > a; sleep 0.2; head -c 3M /dev/zero > b; sleep 20");
@@ -78,9 +78,9 @@ TEST_F(SessionOneShot, EnforcesQuotaAndReportsBlockedCalls) {
 
 TEST_F(SessionOneShot, ChecksCommandRulesEachTime) {
   CONFORMS("R-PROCESS-9");
-  SessionOptions wish = options();
-  ASSERT_TRUE(wish.policy.set("commands.blocked_patterns", "forbidden"));
-  auto made = store->create(wish);
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.set("commands.blocked_patterns", "forbidden"));
+  auto made = store->create(wanted);
   ASSERT_TRUE(made) << made.error().message();
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(exitStatus(once(made->id(), "true")), 0);
@@ -92,14 +92,14 @@ TEST_F(SessionOneShot, ChecksCommandRulesEachTime) {
 }
 
 TEST_F(SessionOneShot, NameMeansTheSessionThatHasItNow) {
-  SessionOptions wish = options();
-  wish.name = "mine";
-  auto first = store->create(wish);
+  SessionOptions wanted = options();
+  wanted.name = "mine";
+  auto first = store->create(wanted);
   ASSERT_TRUE(first) << first.error().message();
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(store->exec("mine", {.command = {"touch", "first"}}));
   ASSERT_TRUE(first->destroy());
   EXPECT_FALSE(store->exec("mine", {.command = {"true"}}));
-  auto second = store->create(wish);
+  auto second = store->create(wanted);
   ASSERT_TRUE(second) << second.error().message();
   const auto result = store->exec("mine", {.command = {"ls", "first"}});
   ASSERT_TRUE(result) << result.error().message();

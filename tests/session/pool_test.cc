@@ -1,5 +1,8 @@
 // The pool: ready sessions that are handed out once, and automatic checkpoints.
+#include <sys/stat.h>
+
 #include <chrono>
+#include <ctime>
 #include <set>
 #include <thread>
 
@@ -14,6 +17,17 @@ class SessionPoolTest : public SessionTest {
   static bool fills(const SessionPool& pool, std::size_t size) {
     for (int i = 0; i < 400 && pool.ready() < size; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     return pool.ready() == size;
+  }
+  using Time = std::pair<std::int64_t, std::int64_t>;  ///< seconds, nanoseconds
+  static Time clockTime(clockid_t clock) {
+    timespec now{};
+    ::clock_gettime(clock, &now);
+    return {now.tv_sec, now.tv_nsec};
+  }
+  static Time changeTime(const std::string& path) {
+    struct stat status{};
+    EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
+    return {status.st_ctim.tv_sec, status.st_ctim.tv_nsec};
   }
   [[nodiscard]] std::size_t inStore() const {
     return std::stoul(runProgram({"sh", "-c", "ls " + home_path + "/sessions | wc -l"}).out);
@@ -102,9 +116,13 @@ TEST_F(SessionPoolTest, SeesConflictsFromTheMomentItIsTaken) {
   workspace.write("a", "1\n");
   auto pool = store->pool(options(), 1);
   ASSERT_TRUE(pool) << pool.error().message();
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  workspace.write("a", "2\n");  // before it is handed out
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  // Changed after the pool made its session and before the session is handed out, by the kernel's time stamps.
+  const auto made = clockTime(CLOCK_REALTIME);
+  ASSERT_TRUE(eventually([&] {
+    workspace.write("a", "2\n");
+    return changeTime(workspace / "a") > made;
+  }));
+  ASSERT_TRUE(eventually([&] { return clockTime(CLOCK_REALTIME_COARSE) > changeTime(workspace / "a"); }));
   auto session = pool->take();
   ASSERT_TRUE(session) << session.error().message();
   EXPECT_EQ(output(*session, "cat a; echo 3 > a"), "2\n");
@@ -115,9 +133,9 @@ TEST_F(SessionPoolTest, SeesConflictsFromTheMomentItIsTaken) {
 }
 
 TEST_F(SessionPoolTest, AutomaticCheckpointsComeBeforeEachCommandThatFollowsAChange) {
-  SessionOptions wish = options();
-  wish.auto_checkpoint = true;
-  auto session = store->create(wish);
+  SessionOptions wanted = options();
+  wanted.auto_checkpoint = true;
+  auto session = store->create(wanted);
   ASSERT_TRUE(session) << session.error().message();
   output(*session, "echo 1 > f");
   output(*session, "echo 2 > f");
@@ -130,7 +148,10 @@ TEST_F(SessionPoolTest, AutomaticCheckpointsComeBeforeEachCommandThatFollowsACha
   EXPECT_EQ(output(*session, "cat f"), "1\n");
   const auto sleeper = session->start({.command = {"sh", "-c", "echo 3 > f; sleep 100"}});
   ASSERT_TRUE(sleeper);
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ASSERT_TRUE(eventually([&] {
+    const auto piece = session->read("f");
+    return piece && piece->data == "3\n";
+  }));
   const RunResult busy = exec(*session, "cat f");
   ASSERT_FALSE(busy.notices.empty());
   EXPECT_NE(busy.notices.back().find("automatic checkpoint"), std::string::npos);

@@ -19,10 +19,10 @@ class SessionPorts : public SessionTest {
     requireOrSkip(hasProgram("python3"), "no python3 to serve with");
   }
   Session createWith(const std::string& key, const std::vector<std::string>& ports) {
-    SessionOptions wish = options();
-    EXPECT_TRUE(wish.policy.set(key, "[]"));
-    for (const std::string& port : ports) EXPECT_TRUE(wish.policy.append(key, port));
-    auto made = store->create(wish);
+    SessionOptions wanted = options();
+    EXPECT_TRUE(wanted.policy.set(key, "[]"));
+    for (const std::string& port : ports) EXPECT_TRUE(wanted.policy.append(key, port));
+    auto made = store->create(wanted);
     EXPECT_TRUE(made) << made.error().message();
     return *std::move(made);
   }
@@ -148,9 +148,9 @@ TEST_F(SessionPorts, ArePublishedFromTheBeginning) {
   serve(session, number);
   EXPECT_EQ(converse(port, "hello"), "echo:hello");
   const auto second = store->create([&] {
-    SessionOptions wish = options();
-    EXPECT_TRUE(wish.policy.append("network.published_ports", number));
-    return wish;
+    SessionOptions wanted = options();
+    EXPECT_TRUE(wanted.policy.append("network.published_ports", number));
+    return wanted;
   }());
   ASSERT_FALSE(second) << "two sessions share a port";
   EXPECT_NE(second.error().message().find(number), std::string::npos) << second.error().message();

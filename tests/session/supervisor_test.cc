@@ -444,6 +444,20 @@ TEST_F(IsolateCommands, KeepsSiblingsFromStoppingAndKillingEachOther) {
   }
 }
 
+TEST_F(IsolateCommands, KeepsSiblingsFromLimitingEachOther) {
+  requireOrSkip(hasProgram("prlimit"), "no prlimit");
+  for (const bool isolate : {false, true}) {
+    SCOPED_TRACE(isolate ? "isolated" : "not isolated");
+    const std::string id = cli.create(isolatePolicy(isolate));
+    cli.start(id, {"sh", "-c", "echo $$ > pid.new; mv pid.new pid; while :; do sleep 600; done", cli.marker()});
+    const RunOutput output =
+        cli.exec(id, {"sh", "-c",
+                      "until [ -s pid ]; do sleep 0.1; done; prlimit --pid $(cat pid) --nofile=64:64 && echo other; "
+                      "prlimit --core=0:0 && echo own"});
+    EXPECT_EQ(output.out, isolate ? "own\n" : "other\nown\n") << output.describe();
+  }
+}
+
 TEST_F(IsolateCommands, ShowsInPlanAndResult) {
   const std::string policy = cli.home.write("isolate.toml", "extends = \"bash\"\n" + isolatePolicy(true));
   const RunOutput plan = cli.caisson({"plan", "--policy", policy, "--workspace", ":none", "--", "true"});

@@ -78,8 +78,8 @@ bool fullIsolationAvailable(std::string* why) {
 }
 
 int stress() {
-  const char* wish = std::getenv("CAISSON_STRESS");
-  return std::max(1, wish == nullptr ? 1 : std::atoi(wish));
+  const char* wanted = std::getenv("CAISSON_STRESS");
+  return std::max(1, wanted == nullptr ? 1 : std::atoi(wanted));
 }
 
 int slowness() {

@@ -48,7 +48,7 @@ std::optional<pid_t> findProbe(const std::string& mark) {
   return found;
 }
 
-int complain(const std::string& what) {
+int printError(const std::string& what) {
   std::cerr << "surface: " << what << '\n';
   return 1;
 }
@@ -57,7 +57,7 @@ int measure(std::vector<std::string> command) {
   const std::string mark = "measurement-" + std::to_string(getpid());
   command.push_back(mark);
   int input[2], output[2];
-  if (pipe(input) != 0 || pipe(output) != 0) return complain("pipe failed");
+  if (pipe(input) != 0 || pipe(output) != 0) return printError("pipe failed");
   const pid_t child = fork();
   if (child == 0) {
     dup2(input[0], STDIN_FILENO);
@@ -79,8 +79,8 @@ int measure(std::vector<std::string> command) {
   const auto filters = probe_pid ? readFilters(*probe_pid) : std::nullopt;
   close(input[1]);
   waitpid(child, nullptr, 0);
-  if (result.is_discarded()) return complain("the probe did not run: " + line);
-  if (!filters) return complain("the probe's filters cannot be read: run this as root, outside every container");
+  if (result.is_discarded()) return printError("the probe did not run: " + line);
+  if (!filters) return printError("the probe's filters cannot be read: run this as root, outside every container");
   result["calls"] = countCalls(*filters);
   result["filters"] = filters->size();
   const auto requests = countRequests(*filters);
@@ -93,7 +93,7 @@ int run(const std::vector<std::string>& words) {
   if (!words.empty() && words[0] == "probe") return probe();
   if (!words.empty() && words[0] == "lists") return std::fputs(describeLists().c_str(), stdout) < 0 ? 1 : 0;
   if (words.size() > 2 && words[0] == "measure" && words[1] == "--") return measure({words.begin() + 2, words.end()});
-  return complain("usage: surface probe | lists | measure -- COMMAND...");
+  return printError("usage: surface probe | lists | measure -- COMMAND...");
 }
 
 }  // namespace

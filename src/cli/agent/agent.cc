@@ -1,28 +1,28 @@
 // `caisson agent`: agents in a sandbox, whole or only their shell. Here: the group, and the start of `install`, which
 // caisson-mcp carries out since it edits JSON files.
+#include "cli/agent/agent_options.h"
 #include "cli/agent/verbs.h"
 #include "cli/companion.h"
 #include "cli/output.h"
-#include "cli/policy_options.h"
 
 namespace caisson::cli {
 namespace {
 
 constexpr Option kInstallOptions[] = {kAgentYes, kAgentAutoAllow};
 constexpr OptionGroup kInstallOwn[] = {{"Install", kInstallOptions}};
-constexpr auto kInstallGroups = withPolicyGroups(kInstallOwn);
+constexpr auto kInstallGroups = joinGroups(kProjectPolicyGroups, kInstallOwn);
 constexpr Option kUninstallOptions[] = {kAgentYes};
 constexpr OptionGroup kUninstallGroups[] = {{"Options", kUninstallOptions}};
 
 int install(const Arguments& arguments) {
   if (arguments.operands.size() != 1)
-    return complain(usageError("agent install", "expected one agent", "caisson agent install claude-code"));
+    return printError(usageError("agent install", "expected one agent", "caisson agent install claude-code"));
   return becomeCompanion("caisson-mcp", kAgentInstall, arguments);
 }
 
 int uninstall(const Arguments& arguments) {
   if (arguments.operands.size() != 1)
-    return complain(usageError("agent uninstall", "expected one agent", "caisson agent uninstall claude-code"));
+    return printError(usageError("agent uninstall", "expected one agent", "caisson agent uninstall claude-code"));
   return becomeCompanion("caisson-mcp", kAgentUninstall, arguments);
 }
 

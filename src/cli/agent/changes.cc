@@ -2,6 +2,7 @@
 #include "cli/agent/project_session.h"
 #include "cli/agent/verbs.h"
 #include "cli/output.h"
+#include "cli/own_program.h"
 #include "cli/session/verbs.h"
 
 namespace caisson::cli {
@@ -24,8 +25,13 @@ constexpr OptionGroup kCommitGroups[] = {{"Options", kCommitOptions}};
 /// Performs the verb of `session` on this project's session; the options have the same names there.
 int performOnProject(const Verb& verb, const Arguments& arguments) {
   const auto project = projectDirectory(".");
-  if (!project) return complain(project.error());
+  if (!project) return printError(project.error());
   const std::string name = projectSessionName(*project);
+  auto store = openSessions();
+  if (!store) return printError(store.error());
+  if (auto session = store->find(name)) {  // otherwise the verb names what is missing
+    if (auto checked = checkProjectSession(*session, *project); !checked) return printError(checked.error());
+  }
   Arguments with_session = arguments;
   with_session.operands.insert(with_session.operands.begin(), name);
   return verb.perform(with_session);

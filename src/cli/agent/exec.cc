@@ -5,13 +5,13 @@
 #include <filesystem>
 
 #include "api/result_json.h"
+#include "cli/agent/agent_options.h"
 #include "cli/agent/project_session.h"
 #include "cli/agent/verbs.h"
 #include "cli/approval.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "cli/policy_flags.h"
-#include "cli/policy_options.h"
 #include "cli/session/verbs.h"
 
 namespace caisson::cli {
@@ -24,7 +24,7 @@ constexpr Option kRemember{.name = "remember",
                            .help = "Begin where the last command with this key ended: `cd` lasts over commands."};
 constexpr Option kOwn[] = {kProject, kRemember};
 constexpr OptionGroup kOwnGroups[] = {{"Agent", kOwn}};
-constexpr auto kGroups = withPolicyGroups(kOwnGroups);
+constexpr auto kGroups = joinGroups(kProjectPolicyGroups, kOwnGroups);
 
 /// What agents set for the programs their shell starts. The rest of the agent's environment, its key above all, stays
 /// outside.
@@ -93,20 +93,23 @@ Result<ExecRequest> requestFor(const Arguments& arguments, const std::string& pr
 
 int perform(const Arguments& arguments) {
   if (arguments.command.empty())
-    return complain(usageError("agent exec", "no command given; it comes after `--`", "caisson agent exec -- 'ls -l'"));
+    return printError(
+        usageError("agent exec", "no command given; it comes after `--`", "caisson agent exec -- 'ls -l'"));
   if (!isKey(arguments.value(kRemember).value_or("")))
-    return complain(usageError("--remember", "expected up to 64 letters, digits, - and _"));
+    return printError(usageError("--remember", "expected up to 64 letters, digits, - and _"));
   const auto project = projectDirectory(std::string(arguments.value(kProject).value_or(".")));
-  if (!project) return complain(project.error());
-  auto policy = policyFrom(arguments);
-  if (!policy) return complain(policy.error());
-  if (auto approvals = obtainApprovals(arguments, policy->model()); !approvals) return complain(approvals.error());
+  if (!project) return printError(project.error());
+  const auto based = basedPolicyFrom(arguments, {.directory = startDirectory(*project)});
+  if (!based) return printError(based.error());
+  const Policy& policy = based->policy;
+  if (auto checked = checkForSession(arguments, policy.model()); !checked) return printError(checked.error());
+  if (auto approvals = obtainApprovals(arguments, policy.model()); !approvals) return printError(approvals.error());
   auto store = openSessions();
-  if (!store) return complain(store.error());
-  auto session = openProjectSession(*store, *project, *policy);
-  if (!session) return complain(inWordsOfFlags(session.error(), arguments));
+  if (!store) return printError(store.error());
+  auto session = openProjectSession(*store, *project, policy);
+  if (!session) return printError(attributeToFlag(session.error(), arguments));
   const auto request = requestFor(arguments, *project);
-  if (!request) return complain(request.error());
+  if (!request) return printError(request.error());
   surviveBrokenPipes();
   const auto result = session->exec(*request);
   return reportCommand(result ? *result : refusedResult(result.error()), false);

@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "cli/agent/agent_options.h"
 #include "cli/agent/project_session.h"
 #include "cli/agent/verbs.h"
 #include "cli/companion.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
-#include "cli/policy_options.h"
 
 namespace caisson::cli {
 namespace {
@@ -22,10 +22,10 @@ constexpr std::size_t kMaxInput = std::size_t{16} << 20U;
 
 constexpr Option kOwn[] = {kAgentAutoAllow};
 constexpr OptionGroup kOwnGroups[] = {{"Agent", kOwn}};
-constexpr auto kGroups = withPolicyGroups(kOwnGroups);
+constexpr auto kGroups = joinGroups(kProjectPolicyGroups, kOwnGroups);
 
 int block(const Error& error) {
-  complain(error);
+  printError(error);
   return kBlocks;
 }
 
@@ -58,7 +58,7 @@ HookOptions optionsFrom(const Arguments& arguments) {
 std::size_t waitingChanges(const std::string& project) {
   auto store = openSessions();
   auto session = store ? store->find(projectSessionName(project)) : fail(store.error());
-  if (!session) return 0;
+  if (!session || !checkProjectSession(*session, project)) return 0;
   const auto changes = session->diff();
   return changes ? changes->size() : 0;
 }

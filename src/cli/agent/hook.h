@@ -25,15 +25,13 @@ struct HookCall {
 Result<HookCall> readHookCall(std::string_view input);
 
 /// The answer to a call before a shell tool runs: the same call, with the command line of `agent exec` for `project`
-/// around its command. An error if there is no command: the agent must not run what was not wrapped.
+/// around its command. An error if there is no command, or if the tool is not known to use a POSIX shell: the agent
+/// must not run what was not wrapped.
 Result<std::string> wrapShellCall(std::string_view input, const std::string& project, const HookOptions& options);
 
 /// The answer at the start of an agent: tells the model where its shell runs.
 std::string startAnswer(std::string_view event);
 /// The answer at the end of a turn: tells the user what waits for a review. `changes` is above 0.
 std::string endAnswer(std::size_t changes);
-
-/// Quotes one argument for a POSIX shell.
-std::string shellQuoted(std::string_view text);
 
 }  // namespace caisson::cli

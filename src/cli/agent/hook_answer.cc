@@ -1,5 +1,6 @@
 #include "base/json_value.h"
 #include "base/json_writer.h"
+#include "base/shell_quote.h"
 #include "cli/agent/hook.h"
 #include "cli/options.h"
 
@@ -23,6 +24,13 @@ std::string keyOf(std::string_view session) {
   return key;
 }
 
+/// The tools whose command a POSIX shell reads. The quotes that we add mean something else to another shell: in
+/// PowerShell a quote in the command would end the argument, and the rest would run outside the sandbox.
+bool usesPosixShell(std::string_view host, std::string_view tool) {
+  if (host == "gemini") return tool == "run_shell_command";
+  return tool == "Bash" || (host == "claude-code" && tool == "Monitor");
+}
+
 std::string wrapped(const JsonValue& call, const std::string& command, const std::string& project,
                     const HookOptions& options) {
   std::string line = shellQuoted(options.program) + " agent exec --project=" + shellQuoted(project);
@@ -35,14 +43,6 @@ std::string wrapped(const JsonValue& call, const std::string& command, const std
 
 }  // namespace
 
-std::string shellQuoted(std::string_view text) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,@+%";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
-  std::string quoted = "'";
-  for (const char letter : text) quoted += letter == '\'' ? std::string("'\\''") : std::string(1, letter);
-  return quoted + "'";
-}
-
 Result<HookCall> readHookCall(std::string_view input) {
   const auto call = JsonValue::parse(input);
   if (!call || !call->isObject()) return fail(notACall("standard input is not a JSON object"));
@@ -54,6 +54,12 @@ Result<HookCall> readHookCall(std::string_view input) {
 Result<std::string> wrapShellCall(std::string_view input, const std::string& project, const HookOptions& options) {
   const auto call = JsonValue::parse(input);
   if (!call) return fail(notACall("standard input is not JSON"));
+  const std::string tool_name = call->textAt("tool_name").value_or("");
+  if (!usesPosixShell(options.host, tool_name))
+    return fail(
+        usageError("agent hook " + options.host,
+                   "the tool \"" + tool_name + "\" is not known to use a POSIX shell, so its command is not run",
+                   "use the agent's shell tool for sh or bash"));
   const auto tool = call->find("tool_input");
   const auto command = tool ? tool->textAt("command") : std::nullopt;
   if (!command) return fail(notACall("the tool call has no command, so it cannot be run in the sandbox"));

@@ -16,29 +16,32 @@ JsonValue answerTo(const std::string& input, const std::string& host) {
   return JsonValue::parse(answer.value_or("{}"))->find("hookSpecificOutput").value();
 }
 
-constexpr const char* kShellCall =
-    R"({"hook_event_name":"PreToolUse","session_id":"a;b","tool_input":{"command":"echo 'x'","dir":"/"}})";
+std::string shellCall(const std::string& tool) {
+  return R"({"hook_event_name":"PreToolUse","session_id":"a;b","tool_name":")" + tool +
+         R"(","tool_input":{"command":"echo 'x'","dir":"/"}})";
+}
 
 TEST(AgentHook, QuotesTheCommandAsOneArgument) {
-  EXPECT_EQ(answerTo(kShellCall, "claude-code").find("updatedInput")->textAt("command"),
+  EXPECT_EQ(answerTo(shellCall("Bash"), "claude-code").find("updatedInput")->textAt("command"),
             "/usr/bin/caisson agent exec --project=/src/app --remember=ab --net=none -- 'echo '\\''x'\\'''");
 }
 
 TEST(AgentHook, AnswersInTheFormOfTheAgent) {
-  EXPECT_FALSE(answerTo(kShellCall, "claude-code").find("permissionDecision"));
-  EXPECT_EQ(answerTo(kShellCall, "codex").textAt("permissionDecision"), "allow");
-  EXPECT_EQ(answerTo(kShellCall, "gemini").find("tool_input")->textAt("dir"), "/");
+  EXPECT_FALSE(answerTo(shellCall("Bash"), "claude-code").find("permissionDecision"));
+  EXPECT_EQ(answerTo(shellCall("Bash"), "codex").textAt("permissionDecision"), "allow");
+  EXPECT_EQ(answerTo(shellCall("run_shell_command"), "gemini").find("tool_input")->textAt("dir"), "/");
 }
 
 TEST(AgentHook, CallWithoutCommandIsAnError) {
-  for (const char* input : {"", "{}", R"({"tool_input":{}})", R"({"tool_input":{"command":["ls"]}})"})
+  for (const char* input :
+       {"", "{}", R"({"tool_name":"Bash","tool_input":{}})", R"({"tool_name":"Bash","tool_input":{"command":["ls"]}})",
+        R"({"tool_input":{"command":"ls"}})"})
     EXPECT_FALSE(wrapShellCall(input, "/src/app", {.program = "caisson", .host = "codex"})) << input;
 }
 
-TEST(AgentHook, ShellQuotedTextIsOneWord) {
-  EXPECT_EQ(shellQuoted("a/b-c=d"), "a/b-c=d");
-  EXPECT_EQ(shellQuoted(""), "''");
-  EXPECT_EQ(shellQuoted("$(x)\n'"), "'$(x)\n'\\'''");
+TEST(AgentHook, ToolOfAnotherShellIsAnError) {
+  for (const char* tool : {"PowerShell", "bash", "", "run_shell_command"})
+    EXPECT_FALSE(wrapShellCall(shellCall(tool), "/src/app", {.program = "caisson", .host = "claude-code"})) << tool;
 }
 
 TEST(AgentSettings, SecretsAreNoticed) {

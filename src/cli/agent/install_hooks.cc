@@ -1,11 +1,14 @@
 #include "cli/agent/install_hooks.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 #include <string>
+#include <vector>
 
+#include "base/shell_quote.h"
 #include "cli/agent/hook.h"
 #include "cli/agent/verbs.h"
 #include "cli/approval.h"
@@ -14,6 +17,7 @@
 #include "cli/policy_flags.h"
 #include "cli/safe_text.h"
 #include "mcp/hook_install.h"
+#include "policy/document/document.h"
 #include "sys/root_dir.h"
 
 namespace caisson::cli {
@@ -48,6 +52,21 @@ Result<HookFile> openFile(const mcp::HookHost& host) {
   return file;
 }
 
+/// Refuses where Claude Code would not run the hook. It reads these files, and one of them is enough.
+Result<void> checkHooksEnabled(const mcp::HookHost& host) {
+  if (host.hook != "claude-code") return {};
+  const char* home = std::getenv("HOME");
+  std::vector<std::string> files;
+  if (home != nullptr) files.push_back(std::string(home) + "/.claude/settings.json");
+  files.insert(files.end(), {"./.claude/settings.json", "./.claude/settings.local.json"});
+  for (const std::string& file : files) {
+    const auto text = policy::readRegularFile(file);
+    if (text && mcp::disablesHooks(*text))
+      return fail(usageError(file, "`disableAllHooks` in it switches the hook off", "remove it from the file first"));
+  }
+  return {};
+}
+
 /// The lines of `one` that `other` does not have, with a mark before each.
 std::string linesOnlyIn(std::string_view one, std::string_view other, std::string_view mark) {
   std::string shown;
@@ -60,17 +79,32 @@ std::string linesOnlyIn(std::string_view one, std::string_view other, std::strin
   return shown;
 }
 
+/// The mode of a new file: --env may have put a secret into it. A project's file is as the umask says, for others use
+/// it.
+unsigned modeOfNew(const mcp::HookHost& host) {
+  if (host.below_home) return 0600;
+  const mode_t mask = ::umask(077);
+  ::umask(mask);
+  return 0666U & ~mask;
+}
+
 int writeFile(const mcp::HookHost& host, const HookFile& file, const std::string& after, bool without_asking) {
   const std::string change = linesOnlyIn(file.text, after, "  - ") + linesOnlyIn(after, file.text, "  + ");
   if (const int failed = print(std::string(host.title) + ": " + file.shown + "\n" + change); failed != 0) return failed;
   if (!without_asking && ::isatty(STDIN_FILENO) != 1)
-    return complain(usageError("agent install", "cannot ask for confirmation: standard input is not a terminal",
-                               "add --yes to write it without asking"));
+    return printError(usageError("agent install", "cannot ask for confirmation: standard input is not a terminal",
+                                 "add --yes to write it without asking"));
   if (!without_asking && !askOwner("caisson: write it? [y/N] ")) return print("nothing was changed\n");
-  if (auto made = file.base.makeDirs(host.directory, 0755); !made) return complain(made.error());
+  if (auto made = file.base.makeDirs(host.directory, host.below_home ? 0700 : 0755); !made)
+    return printError(made.error());
+  // The agent may have written its file while the question was open.
+  const auto meanwhile = openFile(host);
+  if (!meanwhile) return printError(meanwhile.error());
+  if (meanwhile->text != file.text)
+    return printError(usageError(file.shown, "it changed meanwhile, so nothing was written", "run the command again"));
   const auto info = file.base.stat(file.path);
-  if (auto written = file.base.writeFileAtomic(file.path, after, info ? info->mode & 0777U : 0644); !written)
-    return complain(written.error());
+  if (auto written = file.base.writeFileAtomic(file.path, after, info ? info->mode & 0777U : modeOfNew(host)); !written)
+    return printError(written.error());
   return 0;
 }
 
@@ -88,25 +122,29 @@ std::string callOf(const mcp::HookHost& host, std::string_view program, const Ar
 }
 
 int install(const mcp::HookHost& host, std::string_view program, const Arguments& arguments) {
-  if (auto policy = policyFrom(arguments); !policy) return complain(policy.error());  // a mistake would block the agent
-  if (auto lasting = checkNotInCache(program); !lasting && host.below_home) return complain(lasting.error());
+  // A mistake would block the agent.
+  const auto policy = policyFrom(arguments);
+  if (!policy) return printError(policy.error());
+  if (auto checked = checkForSession(arguments, policy->model()); !checked) return printError(checked.error());
+  if (auto lasting = checkNotInCache(program); !lasting && host.below_home) return printError(lasting.error());
+  if (auto enabled = checkHooksEnabled(host); !enabled) return printError(enabled.error());
   const auto file = openFile(host);
-  if (!file) return complain(file.error());
+  if (!file) return printError(file.error());
   const auto after = mcp::withHooks(host, file->text, callOf(host, program, arguments));
-  if (!after) return complain(after.error());
+  if (!after) return printError(after.error());
   if (*after == file->text) return print(file->shown + " has the hooks already\n");
   const int failed = writeFile(host, *file, *after, arguments.has(kAgentYes));
   if (failed != 0) return failed;
-  if (!host.remark.empty()) tell(host.remark);
-  if (!host.below_home) tell("the file names `caisson` without a path: it must be in the agent's PATH");
+  if (!host.remark.empty()) printNotice(host.remark);
+  if (!host.below_home) printNotice("the file names `caisson` without a path: it must be in the agent's PATH");
   return print("written; start the agent again to load it\n");
 }
 
 int uninstall(const mcp::HookHost& host, const Arguments& arguments) {
   const auto file = openFile(host);
-  if (!file) return complain(file.error());
+  if (!file) return printError(file.error());
   const auto after = mcp::withoutHooks(host, file->text);
-  if (!after) return complain(after.error());
+  if (!after) return printError(after.error());
   if (*after == file->text) return print(file->shown + " has no hooks of caisson\n");
   const int failed = writeFile(host, *file, *after, arguments.has(kAgentYes));
   return failed != 0 ? failed : print("removed; start the agent again\n");
@@ -117,13 +155,13 @@ int uninstall(const mcp::HookHost& host, const Arguments& arguments) {
 int installHooks(std::span<char* const> line) {
   const bool installs = std::string_view(line[2]) == "install";
   const auto arguments = parse((installs ? kAgentInstall : kAgentUninstall).syntax, line.subspan(3));
-  if (!arguments) return complain(arguments.error());
+  if (!arguments) return printError(arguments.error());
   const std::string_view name = arguments->operands.empty() ? "" : arguments->operands[0];
   const mcp::HookHost* host = mcp::findHookHost(name);
   if (host == nullptr) {
     std::string names;
     for (const mcp::HookHost& known : mcp::kHookHosts) names += (names.empty() ? "" : ", ") + std::string(known.name);
-    return complain(usageError(name, "unknown agent; there are " + names, "caisson agent install claude-code"));
+    return printError(usageError(name, "unknown agent; there are " + names, "caisson agent install claude-code"));
   }
   return installs ? install(*host, line[0], *arguments) : uninstall(*host, *arguments);
 }

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cctype>
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 
 #include "base/sha256.h"
 #include "cli/options.h"
 #include "policy/model.h"
+#include "sys/home_directory.h"
 
 namespace caisson::cli {
 namespace {
@@ -20,26 +20,16 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxShownName = 24;
 constexpr std::size_t kDigestLetters = 10;
 
-/// A home directory or one above it is not a project: everything of the user would be shown.
-bool holdsHome(const fs::path& directory) {
-  std::error_code problem;
-  const char* variable = std::getenv("HOME");
-  const fs::path home = variable == nullptr ? fs::path() : fs::weakly_canonical(variable, problem);
-  if (directory == directory.root_path()) return true;
-  if (problem || home.empty()) return false;
-  return std::mismatch(directory.begin(), directory.end(), home.begin(), home.end()).first == directory.end();
-}
-
 }  // namespace
 
 Result<std::string> projectDirectory(const std::string& directory) {
   std::error_code problem;
   const fs::path begin = fs::canonical(directory, problem);
   if (problem) return fail(sysError(Stage::usage, "realpath", directory, problem.value()));
-  if (holdsHome(begin))
+  if (sys::holdsHome(begin.string()))
     return fail(usageError(begin.string(), "a home directory, or one above it, is not a project",
                            "start the agent in the directory of a project"));
-  for (fs::path at = begin; !holdsHome(at); at = at.parent_path())
+  for (fs::path at = begin; !sys::holdsHome(at.string()); at = at.parent_path())
     if (::access((at / ".git").c_str(), F_OK) == 0) return at.string();
   return begin.string();
 }
@@ -50,10 +40,25 @@ std::string projectSessionName(const std::string& project) {
   return "agent-" + shown + "-" + hex(Sha256().add(project).finish()).substr(0, kDigestLetters);
 }
 
+Result<void> checkProjectSession(Session& session, const std::string& project) {
+  const auto info = session.info();
+  if (!info) return fail(info.error());
+  // In the landlock tier the directory is that of the session's copy.
+  const bool same_path = info->directory == project || info->directory != "/workspace";
+  if (info->workspace == project && same_path) return {};
+  const std::string name = projectSessionName(project);
+  return fail(plainError(
+      Stage::state, "agent", name,
+      "the session with the name of this project's session shows " +
+          (info->workspace.empty() ? "no directory" : info->workspace + " at " + info->directory) + ", not " + project,
+      "look at it with `caisson session diff " + name + "`, then `caisson session destroy " + name + "`"));
+}
+
 Result<Session> openProjectSession(SessionStore& store, const std::string& project, const Policy& policy) {
   const std::string name = projectSessionName(project);
   auto found = store.find(name);
   if (found) {
+    if (auto checked = checkProjectSession(*found, project); !checked) return fail(checked.error());
     const auto info = found->info();
     if (!info) return fail(info.error());
     if (info->expires_in > 0) return found;
@@ -67,7 +72,9 @@ Result<Session> openProjectSession(SessionStore& store, const std::string& proje
   auto created = store.create(options);
   if (created) return created;
   found = store.find(name);  // another command of the agent may have been faster
-  return found ? found : fail(created.error());
+  if (!found) return fail(created.error());
+  if (auto checked = checkProjectSession(*found, project); !checked) return fail(checked.error());
+  return found;
 }
 
 }  // namespace caisson::cli

@@ -17,7 +17,12 @@ Result<std::string> projectDirectory(const std::string& directory);
 /// The name of the project's session: readable, and different for two projects of the same name.
 std::string projectSessionName(const std::string& project);
 
-/// Finds the session, or creates it with this policy. Brings back one that expired with uncommitted changes.
+/// An error if the session shows another directory than the project, at the project's own path: a name alone says
+/// nothing about who created it.
+Result<void> checkProjectSession(Session& session, const std::string& project);
+
+/// Finds the session, or creates it with this policy. Brings back one that expired with uncommitted changes. An error
+/// if a session with another workspace has its name.
 Result<Session> openProjectSession(SessionStore& store, const std::string& project, const Policy& policy);
 
 }  // namespace caisson::cli

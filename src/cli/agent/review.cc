@@ -11,10 +11,10 @@ namespace caisson::cli {
 namespace {
 
 void tellCommands(const std::string& name, const std::string& workspace) {
-  tell("the changes are kept in session " + name + ", apart from " + workspace);
-  tell("  caisson session diff -p " + name);
-  tell("  caisson session commit " + name);
-  tell("  caisson session destroy " + name);
+  printNotice("the changes are kept in session " + name + ", apart from " + workspace);
+  printNotice("  caisson session diff -p " + name);
+  printNotice("  caisson session commit " + name);
+  printNotice("  caisson session destroy " + name);
 }
 
 bool isTerminal() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1; }
@@ -23,15 +23,15 @@ bool isTerminal() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO
 
 Result<void> reviewChanges(Session& session, bool may_ask) {
   // What the agent left running could change files between the review and the commit.
-  if (auto stopped = session.stopLeftBehind(); !stopped) tell(describe(stopped.error()));
+  if (auto stopped = session.stopLeftBehind(); !stopped) printNotice(describe(stopped.error()));
   const auto info = session.info();
   if (!info) return fail(info.error());
   const std::string name = info->name.empty() ? info->id : info->name;
   const auto planned = session.commit({.dry_run = true});
   if (!planned) return fail(planned.error());
   if (planned->applied.empty() && planned->complete()) return session.destroy();
-  if (const int failed = printStat(session, {}); failed != 0) tell("the list of changes could not be printed");
-  tellLists(*planned, false);
+  if (const int failed = printStat(session, {}); failed != 0) printNotice("the list of changes could not be printed");
+  printCommitLists(*planned, false);
   const bool ask = may_ask && isTerminal() && !planned->applied.empty();
   if (!ask || !askOwner("caisson: write these changes to " + safeLine(info->workspace) + "? [y/N] ")) {
     tellCommands(name, info->workspace);
@@ -42,7 +42,7 @@ Result<void> reviewChanges(Session& session, bool may_ask) {
     tellCommands(name, info->workspace);
     return fail(committed.error());
   }
-  tell(std::to_string(committed->applied.size()) + " changes written to " + info->workspace);
+  printNotice(std::to_string(committed->applied.size()) + " changes written to " + info->workspace);
   if (committed->complete()) return session.destroy();
   tellCommands(name, info->workspace);
   return {};

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "api/result_json.h"
+#include "cli/agent/agent_options.h"
 #include "cli/agent/configuration.h"
 #include "cli/agent/program.h"
 #include "cli/agent/project_session.h"
@@ -14,7 +15,6 @@
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "cli/policy_flags.h"
-#include "cli/policy_options.h"
 #include "cli/session/verbs.h"
 #include "policy/model.h"
 
@@ -41,7 +41,7 @@ constexpr Option kTrust{
         "audit log."};
 constexpr Option kOwn[] = {kApi, kApiCa, kName, kKeep, kTrust};
 constexpr OptionGroup kOwnGroups[] = {{"Agent", kOwn}};
-constexpr auto kGroups = withPolicyGroups(kOwnGroups);
+constexpr auto kGroups = joinGroups(kAgentPolicyGroups, kOwnGroups);
 
 /// A key that --env passes would be readable inside.
 Result<void> refusePassedKeys(const Arguments& arguments, const std::vector<const Provider*>& apis) {
@@ -113,14 +113,14 @@ Result<Session> createSession(SessionStore& store, const Arguments& arguments, c
   SessionOptions options{.policy = plan.policy, .ttl_seconds = kAgentSessionSeconds, .keep = true};
   options.name = arguments.value(kName).value_or("");
   auto session = store.create(options);
-  if (!session) return fail(inWordsOfFlags(session.error(), arguments));
+  if (!session) return fail(attributeToFlag(session.error(), arguments));
   if (plan.agent == nullptr) return session;
   const auto left_out = copyConfiguration(*session, *plan.agent, plan.apis);
   if (!left_out) {
     (void)session->destroy();
     return fail(left_out.error());
   }
-  for (const std::string& line : *left_out) tell("not copied: " + line);
+  for (const std::string& line : *left_out) printNotice("not copied: " + line);
   return session;
 }
 
@@ -133,17 +133,19 @@ std::string startDirectory(const AgentPlan& plan) {
 
 int perform(const Arguments& arguments) {
   if (arguments.command.empty())
-    return complain(usageError("agent", "no agent given; it comes after `--`", "caisson agent -- claude"));
+    return printError(usageError("agent", "no agent given; it comes after `--`", "caisson agent -- claude"));
   const auto plan = planFrom(arguments);
-  if (!plan) return complain(plan.error());
-  if (auto approvals = obtainApprovals(arguments, plan->policy.model()); !approvals) return complain(approvals.error());
+  if (!plan) return printError(plan.error());
+  if (auto checked = checkForSession(arguments, plan->policy.model()); !checked) return printError(checked.error());
+  if (auto approvals = obtainApprovals(arguments, plan->policy.model()); !approvals)
+    return printError(approvals.error());
   if (plan->apis.empty())
-    tell(plan->agent == nullptr ? "no model API is allowed; --api names one"
-                                : "no key of a model API is set, so the agent cannot reach a model");
+    printNotice(plan->agent == nullptr ? "no model API is allowed; --api names one"
+                                       : "no key of a model API is set, so the agent cannot reach a model");
   auto store = openSessions();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   auto session = createSession(*store, arguments, *plan);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   ExecRequest request;
   request.command = plan->command;
   request.working_directory = startDirectory(*plan);
@@ -155,7 +157,7 @@ int perform(const Arguments& arguments) {
   const auto result = session->exec(request);
   const int status = reportCommand(result ? *result : refusedResult(result.error()), false);
   if (auto reviewed = reviewChanges(*session, !arguments.has(kKeep)); !reviewed) {
-    complain(reviewed.error());
+    printError(reviewed.error());
     return status == 0 ? kRefused : status;
   }
   return status;

@@ -3,6 +3,7 @@
 
 #include "approval/store.h"
 #include "approval/what.h"
+#include "base/concatenate.h"
 #include "base/json_writer.h"
 #include "base/time_text.h"
 #include "caisson/session.h"
@@ -29,9 +30,9 @@ std::int64_t now() { return static_cast<std::int64_t>(::time(nullptr)); }
 
 int list(const Arguments& arguments) {
   auto store = approval::Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const auto approvals = store->list(now());
-  if (!approvals) return complain(approvals.error());
+  if (!approvals) return printError(approvals.error());
   if (arguments.has(kJson)) {
     JsonWriter json;
     json.beginArray();
@@ -54,65 +55,66 @@ int list(const Arguments& arguments) {
 
 int grant(const Arguments& arguments) {
   if (arguments.operands.size() != 1) {
-    return complain(
+    return printError(
         usageError("approvals grant", "expected one thing to approve", "caisson approvals grant level:none"));
   }
-  approval::Approval wish{.what = std::string(arguments.operands[0]), .by = "terminal"};
-  if (auto checked = approval::checkWhat(wish.what); !checked) return complain(checked.error());
+  approval::Approval wanted{.what = std::string(arguments.operands[0]), .by = "terminal"};
+  if (auto checked = approval::checkWhat(wanted.what); !checked) return printError(checked.error());
   if (arguments.has(kFor) && arguments.has(kSession)) {
-    return complain(usageError("--session", "given together with --for; an approval has one scope"));
+    return printError(usageError("--session", "given together with --for; an approval has one scope"));
   }
   if (const auto text = arguments.value(kFor)) {
     const auto seconds = policy::parseSeconds(*text);
-    if (!seconds || *seconds < 1 || *seconds > static_cast<double>(approval::kLongest)) {
-      return complain(usageError("--for " + safeLine(*text), "expected a time of up to a year, such as 8h"));
+    if (!seconds || *seconds < 1 || *seconds > static_cast<double>(approval::kMaxValidSeconds)) {
+      return printError(usageError("--for " + safeLine(*text), "expected a time of up to a year, such as 8h"));
     }
-    wish.scope = approval::Scope::timed;
-    wish.expires = now() + static_cast<std::int64_t>(*seconds);
+    wanted.scope = approval::Scope::timed;
+    wanted.expires = now() + static_cast<std::int64_t>(*seconds);
   } else if (const auto session = arguments.value(kSession)) {
-    wish.scope = approval::Scope::session;
-    wish.session = *session;
+    wanted.scope = approval::Scope::session;
+    wanted.session = *session;
   }
-  const std::string scope = wish.scope == approval::Scope::timed     ? "until " + utcText(wish.expires)
-                            : wish.scope == approval::Scope::session ? "in session " + safeLine(wish.session)
-                                                                     : "for one use";
-  if (!askOwner("caisson: approve " + wish.what + " " + scope + "?\n  " + approval::meaning(wish.what) + ". [y/N] ")) {
-    return complain(usageError("approvals grant", "needs an owner's answer on a terminal, which was not given"));
+  const std::string scope = wanted.scope == approval::Scope::timed     ? "until " + utcText(wanted.expires)
+                            : wanted.scope == approval::Scope::session ? "in session " + safeLine(wanted.session)
+                                                                       : "for one use";
+  if (!askOwner("caisson: approve " + wanted.what + " " + scope + "?\n  " + approval::meaning(wanted.what) +
+                ". [y/N] ")) {
+    return printError(usageError("approvals grant", "needs an owner's answer on a terminal, which was not given"));
   }
   auto store = approval::Store::open();
-  if (!store) return complain(store.error());
-  const auto granted = store->grant(std::move(wish), now());
-  if (!granted) return complain(granted.error());
+  if (!store) return printError(store.error());
+  const auto granted = store->grant(std::move(wanted), now());
+  if (!granted) return printError(granted.error());
   return print(granted->id + "\n");
 }
 
 /// Closes hosts whose approval was revoked in live sessions at once, not only at their next command.
 int closeWhatIsApprovedNoMore() {
   auto sessions = openSessions();
-  if (!sessions) return complain(sessions.error());
+  if (!sessions) return printError(sessions.error());
   const auto infos = sessions->list();
-  if (!infos) return complain(infos.error());
+  if (!infos) return printError(infos.error());
   int status = 0;
   for (const SessionInfo& info : *infos) {
     if (info.network != "proxy") continue;
     auto session = sessions->find(info.id);
     if (!session) continue;  // the session ended meanwhile
-    if (auto reviewed = session->reviewHosts(); !reviewed) status = complain(reviewed.error());
+    if (auto reviewed = session->reviewHosts(); !reviewed) status = printError(reviewed.error());
   }
   return status;
 }
 
 int revoke(const Arguments& arguments) {
   if (arguments.operands.empty()) {
-    return complain(usageError("approvals revoke", "no approval named", "caisson approvals list shows their ids"));
+    return printError(usageError("approvals revoke", "no approval named", "caisson approvals list shows their ids"));
   }
   auto store = approval::Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   for (const std::string_view id : arguments.operands) {
     const auto revoked = store->revoke(id, now());
-    if (!revoked) return complain(revoked.error());
+    if (!revoked) return printError(revoked.error());
     if (!*revoked) {
-      return complain(
+      return printError(
           usageError("approvals revoke " + safeLine(id), "nothing with this id is approved", "caisson approvals list"));
     }
   }
@@ -127,14 +129,15 @@ constexpr Verb kList{
     .perform = list,
 };
 
+constexpr std::string_view kGrantBegin =
+    "Asks on the terminal and stores the approval, so that a later `--approve WHAT` can use it where there is no "
+    "terminal, and so that `caisson mcp` does not ask again. WHAT is ";
+constexpr std::string_view kGrantEnd = "; it approves exactly that.";
+
 constexpr Verb kGrant{
     .path = "approvals grant",
     .summary = "Approve one thing ahead, on a terminal",
-    .description =
-        "Asks on the terminal and keeps the answer, so that a later `--approve WHAT` can redeem it where there is no "
-        "terminal, and so that `caisson mcp` does not ask again. WHAT is level:none, net:host, net:proxy, "
-        "user:root, image:REF, host:NAME[:PORT], path:/PATH, commit:/PATH, tool:NAME or policy:WORD; it approves "
-        "exactly that.",
+    .description = kConcatenated<kGrantBegin, approval::kApprovable, kGrantEnd>,
     .examples = "caisson approvals grant level:none --for 10m",
     .topic = Topic::policy,
     .syntax = {.groups = kGrantGroups, .operands = "WHAT"},

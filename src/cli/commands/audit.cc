@@ -10,6 +10,7 @@
 #include "audit/reader.h"
 #include "base/json_value.h"
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/verb.h"
@@ -27,7 +28,7 @@ constexpr Option kSandbox{
 constexpr Option kEvent{.name = "event", .value = "EVENT", .help = "Only this kind of event.", .repeatable = true};
 constexpr Option kSeverity{
     .name = "severity", .value = "INFO|WARN|ERROR|CRITICAL", .help = "Only events at least as severe as this."};
-constexpr Option kLast{.name = "last", .letter = 'n', .value = "N", .help = "Only the last N of what fits."};
+constexpr Option kLast{.name = "last", .letter = 'n', .value = "N", .help = "Only the last N matching events."};
 constexpr Option kFollow{.name = "follow", .letter = 'f', .help = "Go on with what is added, until interrupted."};
 constexpr Option kJson{.name = "json", .help = "Print the lines as they are on record."};
 constexpr Option kShowFilters[] = {kSince, kUntil, kSandbox, kEvent, kSeverity, kLast};
@@ -70,7 +71,7 @@ bool looksLikeDate(std::string_view text) {
 }
 
 /// Converts a time to the log's format, so that both compare as text. Recorded times are UTC.
-Result<std::string> timeFrom(std::string_view text) {
+Result<std::string> timeFrom(std::string_view option, std::string_view text) {
   if (looksLikeDate(text)) {
     std::string time(text);
     if (time.size() > 10) time[10] = 'T';
@@ -78,7 +79,8 @@ Result<std::string> timeFrom(std::string_view text) {
   }
   const auto ago = policy::parseSeconds(text);
   if (!ago)
-    return fail(usageError(text, "a time is 2026-01-31, 2026-01-31T12:00 (UTC), or how long ago: 90s, 15m, 2h"));
+    return fail(usageError(option, "invalid time " + inQuotes(text) +
+                                       ": expected 2026-01-31, 2026-01-31T12:00 (UTC) or an age such as 15m"));
   return audit::timeText((static_cast<std::int64_t>(::time(nullptr)) - static_cast<std::int64_t>(*ago)) *
                          1'000'000'000);
 }
@@ -86,12 +88,12 @@ Result<std::string> timeFrom(std::string_view text) {
 Result<Filter> filterFrom(const Arguments& arguments) {
   Filter filter;
   if (const auto text = arguments.value(kSince)) {
-    auto time = timeFrom(*text);
+    auto time = timeFrom("--since", *text);
     if (!time) return fail(time.error());
     filter.since = *std::move(time);
   }
   if (const auto text = arguments.value(kUntil)) {
-    auto time = timeFrom(*text);
+    auto time = timeFrom("--until", *text);
     if (!time) return fail(time.error());
     filter.until = *std::move(time) + "~";  // includes fractions of that second
   }
@@ -153,17 +155,17 @@ Result<std::string> directory() {
 
 int show(const Arguments& arguments) {
   const auto filter = filterFrom(arguments);
-  if (!filter) return complain(filter.error());
+  if (!filter) return printError(filter.error());
   std::uint64_t last = 0;
   if (const auto text = arguments.value(kLast)) {
     const auto number = policy::parseSize(*text);
-    if (!number || *number == 0) return complain(usageError(*text, "--last takes a number above 0"));
+    if (!number || *number == 0) return printError(usageError(*text, "--last takes a number above 0"));
     last = *number;
   }
   const auto path = directory();
-  if (!path) return complain(path.error());
+  if (!path) return printError(path.error());
   auto reader = audit::Reader::open(*path);
-  if (!reader) return complain(reader.error());
+  if (!reader) return printError(reader.error());
 
   const bool json = arguments.has(kJson);
   const bool colour = wantsColour(1);
@@ -187,7 +189,7 @@ int show(const Arguments& arguments) {
     if (batch.size() > 64 * 1024) flush();
   };
   for (;;) {
-    if (const auto read = reader->read(take); !read) return complain(read.error());
+    if (const auto read = reader->read(take); !read) return printError(read.error());
     for (const std::string& text : kept) batch += text;
     kept.clear();
     flush();
@@ -197,7 +199,7 @@ int show(const Arguments& arguments) {
     ::nanosleep(&pause, nullptr);
   }
   if (reader->foreign() > 0)
-    tell(std::to_string(reader->foreign()) + " lines are not the log's own; see `caisson audit verify`");
+    printNotice(std::to_string(reader->foreign()) + " lines are not the log's own; see `caisson audit verify`");
   return status;
 }
 
@@ -261,18 +263,18 @@ std::string reportAsText(const audit::CheckReport& report) {
 
 int verify(const Arguments& arguments) {
   const auto options = checkOptionsFrom(arguments);
-  if (!options) return complain(options.error());
+  if (!options) return printError(options.error());
   const auto path = directory();
-  if (!path) return complain(path.error());
+  if (!path) return printError(path.error());
   const auto report = audit::checkLog(*path, *options);
-  if (!report) return complain(report.error());
+  if (!report) return printError(report.error());
   const int failed = print(arguments.has(kVerifyJson) ? reportAsJson(*report) : reportAsText(*report));
   return failed != 0 ? failed : report->whole() ? 0 : 1;
 }
 
 constinit const Verb kAuditShow{
     .path = "audit show",
-    .summary = "Show what is on record: runs, refusals, limits",
+    .summary = "Show the audit log: runs, denials, limits",
     .description = "Prints the audit log, oldest first. Times are UTC.",
     .examples =
         "caisson audit show --since 1h --severity WARN\n"

@@ -118,14 +118,15 @@ Cleaned cleanUp(bool all) {
 
 int perform(const Arguments& arguments) {
   if (sys::stateHome().empty())
-    return complain(plainError(Stage::state, "clean", "", "neither CAISSON_HOME nor HOME is set", "set CAISSON_HOME"));
+    return printError(
+        plainError(Stage::state, "clean", "", "neither CAISSON_HOME nor HOME is set", "set CAISSON_HOME"));
   const bool all = arguments.has(kAll);
   const Cleaned cleaned = cleanUp(all);
   std::string text;
   for (const std::string& one : cleaned.removed) text += "removed " + safeLine(one) + "\n";
   if (cleaned.removed.empty()) text = "There was nothing to clean.\n";
   int status = print(text);
-  for (const Error& problem : cleaned.problems) status = complain(problem);
+  for (const Error& problem : cleaned.problems) status = printError(problem);
   if (!cleaned.removed.empty() || all) {
     auto log = audit::Log::open();
     const auto written = log ? log->append({audit::EventType::clean,
@@ -133,7 +134,7 @@ int perform(const Arguments& arguments) {
                                             {},
                                             audit::Fields().number("removed", cleaned.removed.size()).flag("all", all)})
                              : Result<void>(std::unexpect, log.error());
-    if (!written) status = complain(written.error());
+    if (!written) status = printError(written.error());
   }
   return status;
 }
@@ -145,8 +146,7 @@ constinit const Verb kClean{
     .summary = "Remove what crashed runs left; with --all stop everything",
     .description =
         "Removes overlay stores, control groups, expired sessions and directories whose caisson is gone, and says "
-        "what it removed. Other runs are not disturbed, unless --all stops them: that is the switch to pull when "
-        "something looks wrong.",
+        "what it removed. Other runs are not disturbed, unless --all stops them.",
     .topic = Topic::machine,
     .syntax = {.groups = kGroups},
     .perform = perform,

@@ -24,7 +24,7 @@ Result<Policy> basePolicy() {
 
 int perform(const Arguments& arguments) {
   const auto policy = basePolicy();
-  if (!policy) return complain(policy.error());
+  if (!policy) return printError(policy.error());
   const verify::DoctorReport report = verify::diagnose(sys::kOwnProgram, *policy);
   const std::string text =
       arguments.has(kJson) ? verify::renderJson(report) : verify::renderText(report, wantsColour(1));

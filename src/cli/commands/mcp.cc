@@ -17,15 +17,16 @@ constexpr Option kInstallOptions[] = {kMcpScope, kMcpYes};
 /// For protocol tests only, so not in the help.
 constexpr Option kConformance{.name = "conformance", .help = "Serve the fixtures of the official conformance suite."};
 constexpr Option kTestOptions[] = {kConformance};
-constexpr OptionGroup kGroups[] = {{"Server", kServerOptions},   {"Policy", kBaseOptions},
-                                   {"Files", kMcpFileOptions},   {"Network", kNetworkOptions},
+constexpr OptionGroup kGroups[] = {{"Server", kServerOptions},   {"Policy", kSessionBaseOptions},
+                                   {"Files", kMcpFileOptions},   {"Network", kSessionNetworkOptions},
                                    {"Limits", kLimitOptions},    {"Environment", kEnvironmentOptions},
-                                   {"Install", kInstallOptions}, {"", kTestOptions}};
+                                   {"Install", kInstallOptions}, {"", kTestOptions},
+                                   {"", kSessionHiddenOptions}};
 
 int perform(const Arguments& arguments) {
   const auto& operands = arguments.operands;
   if (!operands.empty() && (operands.size() != 2 || operands[0] != "install"))
-    return complain(usageError(operands[0], "`install HOST` or nothing is expected", "caisson mcp --help"));
+    return printError(usageError(operands[0], "`install HOST` or nothing is expected", "caisson mcp --help"));
   if (arguments.has(kConformance)) {
     const std::string program = ownDirectory() + "/caisson-mcp-conformance";
     std::vector<std::string> line{program};

@@ -40,7 +40,7 @@ std::string addedLines(std::string_view before, std::string_view after) {
 }
 
 bool saysYes() {
-  tell("write it? [y/N]");
+  printNotice("write it? [y/N]");
   char answer = 0;
   return ::read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
 }
@@ -148,18 +148,18 @@ Result<std::string> currentText(const sys::RootDir& base, const std::string& pat
 
 int installInHost(const Arguments& arguments, const std::string& program) {
   const auto target = targetOf(arguments);
-  if (!target) return complain(target.error());
+  if (!target) return printError(target.error());
   const mcp::AgentHost& host = *target->host;
   const auto line = lineFor(*target, arguments, program);
-  if (!line) return complain(line.error());
+  if (!line) return printError(line.error());
   const auto base = baseOf(*target);
-  if (!base) return complain(base.error());
+  if (!base) return printError(base.error());
   const std::string directory(target->file.directory);
   const std::string path = (directory.empty() ? "" : directory + "/") + std::string(target->file.file);
   const auto before = currentText(*base, path);
-  if (!before) return complain(before.error());
+  if (!before) return printError(before.error());
   const auto after = mcp::withEntry(host, *before, *line);
-  if (!after) return complain(after.error());
+  if (!after) return printError(after.error());
   const std::string shown_path = (target->project ? "./" : std::string(std::getenv("HOME")) + "/") + path;
   if (*after == *before) return print(shown_path + " has the entry already\n");
   const std::string title = std::string(host.title) + (target->project ? " (this project)" : "");
@@ -167,16 +167,21 @@ int installInHost(const Arguments& arguments, const std::string& program) {
     return failed;
   if (!arguments.has(kMcpYes)) {
     if (::isatty(STDIN_FILENO) != 1)
-      return complain(
+      return printError(
           usageError("mcp install", "there is no terminal to ask on", "add --yes to write it without asking"));
     if (!saysYes()) return print("nothing was changed\n");
   }
   if (!directory.empty()) {
-    if (auto made = base->makeDirs(directory, 0700); !made) return complain(made.error());
+    if (auto made = base->makeDirs(directory, 0700); !made) return printError(made.error());
   }
+  // The host may have written its file while the question was open.
+  const auto meanwhile = currentText(*base, path);
+  if (!meanwhile) return printError(meanwhile.error());
+  if (*meanwhile != *before)
+    return printError(usageError(shown_path, "it changed meanwhile, so nothing was written", "run the command again"));
   const auto info = base->stat(path);
   if (auto written = base->writeFileAtomic(path, *after, info ? info->mode & 0777U : 0600); !written)
-    return complain(written.error());
+    return printError(written.error());
   return print("written; start the host again to load it\n");
 }
 

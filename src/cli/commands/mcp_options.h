@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/options.h"
-#include "cli/policy_options.h"
+#include "cli/session_options.h"
 
 namespace caisson::cli {
 
@@ -11,9 +11,9 @@ inline constexpr Option kMcpHttp{
     .value = "ADDR",
     .help =
         "Serve Streamable HTTP at PORT or HOST:PORT instead of standard input and output. Only "
-        "loopback addresses; clients need the token that is named at the start."};
+        "loopback addresses; clients need the bearer token; the server logs the path of its file at startup."};
 inline constexpr Option kMcpWithoutToken{.name = "http-without-token",
-                                         .help = "Let every program of this machine in that can reach the port."};
+                                         .help = "Accept clients without a token (any local program)."};
 inline constexpr Option kMcpWorkspace{
     .name = "workspace",
     .value = "DIR[:MODE]",

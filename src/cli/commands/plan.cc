@@ -27,9 +27,9 @@ constexpr auto kGroups = withPolicyGroups(kOwnGroups);
 
 int perform(const Arguments& arguments) {
   auto policy = policyFrom(arguments);
-  if (!policy) return complain(policy.error());
+  if (!policy) return printError(policy.error());
   auto approvals = namedApprovals(arguments);
-  if (!approvals) return complain(approvals.error());
+  if (!approvals) return printError(approvals.error());
 
   Request request = requestWith(*std::move(policy));
   request.command.assign(arguments.command.begin(), arguments.command.end());
@@ -39,11 +39,11 @@ int perform(const Arguments& arguments) {
   request.interactive = ::isatty(STDIN_FILENO) == 1;
   request.own_scope = true;
   const auto learns = wantsLearning(arguments, request.policy.model());
-  if (!learns) return complain(learns.error());
+  if (!learns) return printError(learns.error());
   request.learn = *learns;
   const bool json = arguments.has(kJson);
   const auto text = describePlan(request, json);
-  if (!text) return complain(inWordsOfFlags(text.error(), arguments));
+  if (!text) return printError(attributeToFlag(text.error(), arguments));
   const std::string shown = json ? *text : safeLines(*text);
   return print(shown.ends_with('\n') ? shown : shown + "\n");
 }

@@ -47,7 +47,7 @@ std::optional<Error> refusalHere(const Policy& policy) {
 
 int check(const Arguments& arguments) {
   if (arguments.operands.empty())
-    return complain(usageError("policy check", "no file given", "caisson policy check caisson.toml"));
+    return printError(usageError("policy check", "no file given", "caisson policy check caisson.toml"));
   int status = 0;
   std::string good;
   for (const std::string_view file : arguments.operands) {
@@ -55,11 +55,11 @@ int check(const Arguments& arguments) {
     if (policy) {
       good += safeLine(file) + ": ok\n";
       if (const auto refusal = refusalHere(*policy)) {
-        tell(std::string(file) + ": `caisson run` refuses it on this machine:");
-        complain(*refusal);
+        printNotice(std::string(file) + ": `caisson run` refuses it on this machine:");
+        printError(*refusal);
       }
     } else {
-      complain(policy.error());
+      printError(policy.error());
       status = 1;
     }
   }
@@ -109,16 +109,16 @@ int explainCommand(const policy::CommandRules& rules, std::string_view command, 
 int explain(const Arguments& arguments) {
   const auto profile = arguments.value(kProfile);
   if (arguments.operands.size() + (profile ? 1 : 0) > 1)
-    return complain(usageError("policy explain", "expected one file or one --profile, not more",
-                               "caisson policy explain caisson.toml"));
+    return printError(usageError("policy explain", "expected one file or one --profile, not more",
+                                 "caisson policy explain caisson.toml"));
   const auto policy = arguments.operands.empty() ? Policy::profile(profile.value_or(policy::kDefaultProfile))
                                                  : Policy::load(std::string(arguments.operands[0]));
-  if (!policy) return complain(policy.error());
+  if (!policy) return printError(policy.error());
   if (const auto command = arguments.value(kCommand))
     return explainCommand(policy->model().commands, *command, arguments.has(kJson));
   if (arguments.has(kJson)) return print(explainedAsJson(policy->model()));
   const auto owner = approval::loadOwner();
-  if (!owner) return complain(owner.error());
+  if (!owner) return printError(owner.error());
   std::string text = policy::explain(policy->model(), owner->ceilingsFor(policy->model()));
   text += "\nowner\n";
   if (owner->empty()) text += "  no configuration\n";
@@ -131,22 +131,22 @@ int explain(const Arguments& arguments) {
 
 int import(const Arguments& arguments) {
   if (arguments.operands.size() != 1)
-    return complain(usageError("policy import", "expected one file", "caisson policy import sandbox.yaml"));
+    return printError(usageError("policy import", "expected one file", "caisson policy import sandbox.yaml"));
   const std::string file(arguments.operands[0]);
   const auto format = policy::formatOf(file);
-  if (!format) return complain(format.error());
+  if (!format) return printError(format.error());
   const auto text = policy::readRegularFile(file);
-  if (!text) return complain(text.error());
+  if (!text) return printError(text.error());
   const std::string plain = *format == policy::Format::json ? policy::withoutComments(*text) : *text;
   const auto document = policy::readText(plain, *format, file);
-  if (!document) return complain(document.error());
+  if (!document) return printError(document.error());
   const auto imported = policy::importPolicy(*document);
-  if (!imported) return complain(imported.error());
+  if (!imported) return printError(imported.error());
   if (!arguments.has(kImportJson)) {
     for (const policy::ImportNote& note : imported->notes)
-      tell(std::string(name(note.kind)) + ": " + note.key + ": " + note.text);
+      printNotice(std::string(name(note.kind)) + ": " + note.key + ": " + note.text);
     for (const std::string& ceiling : imported->extra_ceilings)
-      tell("for the owner's configuration, under [ceilings]: " + ceiling);
+      printNotice("for the owner's configuration, under [ceilings]: " + ceiling);
     return print(policy::toJson(imported->policy) + "\n");
   }
   JsonWriter json;

@@ -66,12 +66,12 @@ Result<void> writeNewFile(const std::string& path, bool replace) {
 
 int performInit(const Arguments& arguments) {
   if (arguments.operands.size() > 1) {
-    return complain(usageError("policy init", "expected one file", "caisson policy init caisson.toml"));
+    return printError(usageError("policy init", "expected one file", "caisson policy init caisson.toml"));
   }
   const std::string path(arguments.operands.empty() ? "caisson.toml" : arguments.operands[0]);
   if (path == "-") return print(kTemplate);
-  if (auto written = writeNewFile(path, arguments.has(kForce)); !written) return complain(written.error());
-  tell("wrote " + path + "; `caisson policy check " + path + "` checks it");
+  if (auto written = writeNewFile(path, arguments.has(kForce)); !written) return printError(written.error());
+  printNotice("wrote " + path + "; `caisson policy check " + path + "` checks it");
   return 0;
 }
 

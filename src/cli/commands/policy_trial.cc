@@ -65,26 +65,26 @@ int report(std::string_view file, const Request& request, RunResult result) {
   const std::vector<std::string> others = otherDenials(proposal, result);
   const bool denied = !proposal.lessons.empty() || !proposal.refused.empty() || !others.empty();
   const std::string subject = "policy test: " + std::string(file);
-  tell(subject + (denied ? " denied what follows" : ": nothing was denied"));
-  if (!proposal.lessons.empty()) tell("denied, and this would allow it:");
+  printNotice(subject + (denied ? " denied what follows" : ": nothing was denied"));
+  if (!proposal.lessons.empty()) printNotice("denied, and this would allow it:");
   for (const Lesson& lesson : proposal.lessons)
-    tell("  " + lesson.key + " = " + lesson.value + "    # " + lesson.reason);
-  if (!proposal.refused.empty() || !others.empty()) tell("denied, and nothing is proposed:");
+    printNotice("  " + lesson.key + " = " + lesson.value + "    # " + lesson.reason);
+  if (!proposal.refused.empty() || !others.empty()) printNotice("denied, and nothing is proposed:");
   for (const auto* lines : {&proposal.refused, &others})
-    for (const std::string& line : *lines) tell("  " + line);
-  if (!proposal.remarks.empty()) tell("allowed:");
-  for (const std::string& line : proposal.remarks) tell("  " + line);
+    for (const std::string& line : *lines) printNotice("  " + line);
+  if (!proposal.remarks.empty()) printNotice("allowed:");
+  for (const std::string& line : proposal.remarks) printNotice("  " + line);
   return denied ? kSomethingDenied : 0;
 }
 
 int performTrial(const Arguments& arguments) {
   if (arguments.operands.size() != 1) {
-    return complain(usageError("policy test", "expected one policy file before `--`",
-                               "caisson policy test caisson.toml -- make test"));
+    return printError(usageError("policy test", "expected one policy file before `--`",
+                                 "caisson policy test caisson.toml -- make test"));
   }
   if (arguments.command.empty()) {
-    return complain(usageError("policy test", "no command given; it comes after `--`",
-                               "caisson policy test caisson.toml -- make test"));
+    return printError(usageError("policy test", "no command given; it comes after `--`",
+                                 "caisson policy test caisson.toml -- make test"));
   }
   return runAndReport(asForRun(arguments), trialRequest, [&](const Request& request, const RunResult& result) {
     return report(arguments.operands[0], request, result);

@@ -105,28 +105,28 @@ Result<void> checkSameBase(const LearnFile& learning, const Arguments& arguments
 /// Writes the proposal to its file and, in readable form, to standard error.
 int learn(const Arguments& arguments, const LearnFile& learning, const Request& request, const RunResult& result) {
   const auto base = baseOfLearning(arguments, request.policy.model());
-  if (!base) return complain(base.error());
+  if (!base) return printError(base.error());
   const Proposal proposal = proposePolicy(request.policy.model(), *base, result);
   if (!learning.before) {
-    if (const auto written = learning.file.write(proposal.policy); !written) return complain(written.error());
-    tell("proposed policy:");
-    for (const std::string& line : proposal.diff) tell(line);
+    if (const auto written = learning.file.write(proposal.policy); !written) return printError(written.error());
+    printNotice("proposed policy:");
+    for (const std::string& line : proposal.diff) printNotice(line);
     return 0;
   }
   const auto merged = mergeLessons(learning.path, *learning.before, proposal, learning.own);
   if (!merged) {
-    for (const std::string& line : proposal.diff) tell(line);
-    return complain(merged.error());
+    for (const std::string& line : proposal.diff) printNotice(line);
+    return printError(merged.error());
   }
-  if (const auto written = learning.file.write(merged->text); !written) return complain(written.error());
-  tell("changes to " + safeLine(learning.path) + ":");
-  if (merged->diff.empty()) tell("  nothing: the file has what the run needs");
-  for (const std::string& line : merged->diff) tell(safeLine(line));
+  if (const auto written = learning.file.write(merged->text); !written) return printError(written.error());
+  printNotice("changes to " + safeLine(learning.path) + ":");
+  if (merged->diff.empty()) printNotice("  nothing: the file has what the run needs");
+  for (const std::string& line : merged->diff) printNotice(safeLine(line));
   // The file may have had more in it than runs with --learn wrote.
-  if (!merged->widenings.empty()) tell("with it, the file widens:");
-  for (const std::string& line : merged->widenings) tell("  " + safeLine(line));
-  for (const std::string& line : proposal.refused) tell("  # " + line);
-  for (const std::string& line : proposal.remarks) tell("  # " + line);
+  if (!merged->widenings.empty()) printNotice("with it, the file widens:");
+  for (const std::string& line : merged->widenings) printNotice("  " + safeLine(line));
+  for (const std::string& line : proposal.refused) printNotice("  # " + line);
+  for (const std::string& line : proposal.remarks) printNotice("  # " + line);
   return 0;
 }
 
@@ -136,21 +136,20 @@ void tellTrace(const RunResult& result) {
     std::string line = "trace: " + std::string(name(request.operation)) + " " + safeLine(request.path);
     if (request.state != FileState::present) line += " (" + std::string(name(request.state)) + ")";
     if (request.count > 1) line += ", " + std::to_string(request.count) + " times";
-    tell(line);
+    printNotice(line);
   }
 }
 
 int perform(const Arguments& arguments) {
   const bool trace = arguments.has(kTrace) && !arguments.has(kResultJson);
   if (arguments.has(kLearnForce) && !arguments.has(kLearn)) {
-    return complain(usageError("--force", "it says what happens to the file of --learn, which is not given",
-                               "leave it out, or add --learn FILE"));
+    return printError(usageError("--force", "needs --learn FILE"));
   }
   if (!arguments.has(kLearn) && !trace) return runAndReport(arguments, requestFrom);
   std::optional<LearnFile> learning;
   if (arguments.has(kLearn)) {
     auto prepared = prepareLearning(arguments);
-    if (!prepared) return complain(prepared.error());
+    if (!prepared) return printError(prepared.error());
     learning = *std::move(prepared);
   }
   const auto make = [&](const Arguments& given) {
@@ -174,10 +173,9 @@ constinit const Verb kRun{
     .description =
         "Runs CMD with the current directory at /workspace. By default its changes there are dropped at the end, the "
         "system is read-only, there is no network, the environment is clean, and secrets are not visible.\n\n"
-        "Standard input, output and error are the caller's: files, pipes and UNIX sockets are handed to the command, "
-        "so it reads only what it reads and its output is not cut. On a terminal the command gets a terminal of its "
-        "own; "
-        "other descriptors are copied through a pipe (see -n). "
+        "Standard input, output and error are the caller's. Files, pipes and UNIX sockets are passed to the command "
+        "directly: input it does not read stays unread, and output is not truncated. On a terminal the command gets "
+        "a separate terminal; other descriptors are copied through a pipe (see -n). "
         "With --net proxy, a user at a terminal is asked about hosts that the policy does not list. "
         "The exit status is the command's, or 124 after a time-out, 125 if caisson could not or would not run it, "
         "126 or 127 if CMD cannot be executed or found, 128+N after signal N.",

@@ -21,7 +21,7 @@ int serve(const Arguments& arguments) { return becomeCompanion(kServer, kServe, 
 
 int createToken(const Arguments& arguments) {
   if (arguments.operands.size() != 1)
-    return complain(usageError("token create", "expected one NAME", "caisson token create ci"));
+    return printError(usageError("token create", "expected one NAME", "caisson token create ci"));
   return becomeCompanion(kServer, kTokenCreate, arguments);
 }
 
@@ -29,7 +29,7 @@ int listTokens(const Arguments& arguments) { return becomeCompanion(kServer, kTo
 
 int revokeToken(const Arguments& arguments) {
   if (arguments.operands.empty())
-    return complain(usageError("token revoke", "expected a name or id", "caisson token list"));
+    return printError(usageError("token revoke", "expected a name or id", "caisson token list"));
   return becomeCompanion(kServer, kTokenRevoke, arguments);
 }
 

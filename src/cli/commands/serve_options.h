@@ -37,7 +37,7 @@ inline constexpr Option kServeJson{
 inline constexpr Option kTokenScopes{.name = "scopes",
                                      .value = "LIST",
                                      .help =
-                                         "read (only look), exec (create and use sandboxes), admin (those of all "
+                                         "read (view only), exec (create and use sandboxes), admin (those of all "
                                          "tokens, and the server's figures), separated by commas (default read,exec)."};
 inline constexpr Option kTokenExpires{
     .name = "expires", .value = "DUR", .help = "Lifetime, for example 12h or 30d (default: until revoked)."};

@@ -193,9 +193,10 @@ std::string asPrometheus(const Metrics& metrics) {
 int perform(const Arguments& arguments) {
   const std::string path = audit::logDirectory();
   if (path.empty())
-    return complain(plainError(Stage::state, "stats", "", "neither CAISSON_HOME nor HOME is set", "set CAISSON_HOME"));
+    return printError(
+        plainError(Stage::state, "stats", "", "neither CAISSON_HOME nor HOME is set", "set CAISSON_HOME"));
   const auto metrics = audit::readMetrics(path);
-  if (!metrics) return complain(metrics.error());
+  if (!metrics) return printError(metrics.error());
   const auto now = static_cast<std::uint64_t>(::time(nullptr));
   if (arguments.has(kJson)) return print(asJson(*metrics, now));
   return print(arguments.has(kPrometheus) ? asPrometheus(*metrics) : asText(*metrics, now));

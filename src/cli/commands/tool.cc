@@ -76,13 +76,13 @@ std::string asText(const Entries& all) {
 
 int list(const Arguments& arguments) {
   const auto registry = tool::Registry::open();
-  if (!registry) return complain(registry.error());
+  if (!registry) return printError(registry.error());
   auto declared = registry->list();
-  if (!declared) return complain(declared.error());
+  if (!declared) return printError(declared.error());
   auto held = audit::quarantined();
-  if (!held) return complain(held.error());
+  if (!held) return printError(held.error());
   const Entries all{*std::move(declared), *std::move(held)};
-  for (const Error& error : all.declared.damaged) complain(error);
+  for (const Error& error : all.declared.damaged) printError(error);
   return print(arguments.has(kJson) ? asJson(all) : asText(all));
 }
 

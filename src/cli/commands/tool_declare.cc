@@ -32,7 +32,7 @@ Result<void> obtainConsent(const Arguments& arguments, const tool::Tool& tool) {
   std::string question = "caisson: the tool " + tool.name + " asks for more than tools get by themselves:\n";
   for (const std::string& reason : reasons) question += "  - " + safeLine(reason) + "\n";
   question += "  Declare it so? [y/N] ";
-  const auto by = ownersWord(arguments, tool::consentFor(tool), question);
+  const auto by = obtainApproval(arguments, tool::consentFor(tool), question);
   if (!by) return fail(by.error());
   return tool::keepConsent(tool, *by, now());
 }
@@ -55,34 +55,34 @@ Result<tool::Tool> toolFrom(const Arguments& arguments) {
 
 int add(const Arguments& arguments) {
   const auto tool = toolFrom(arguments);
-  if (!tool) return complain(tool.error());
+  if (!tool) return printError(tool.error());
   const auto registry = tool::Registry::open();
-  if (!registry) return complain(registry.error());
+  if (!registry) return printError(registry.error());
   const auto taken = registry->find(tool->name);
   if (!taken || *taken) {
-    return complain(usageError("tool add " + tool->name, "there is a tool of this name already",
-                               "caisson tool remove " + tool->name + ", or another name"));
+    return printError(usageError("tool add " + tool->name, "there is a tool of this name already",
+                                 "caisson tool remove " + tool->name + ", or another name"));
   }
-  if (auto consent = obtainConsent(arguments, *tool); !consent) return complain(consent.error());
+  if (auto consent = obtainConsent(arguments, *tool); !consent) return printError(consent.error());
   if (auto added = registry->add(*tool); !added) {
     (void)tool::dropConsent(tool->name, now());
-    return complain(added.error());
+    return printError(added.error());
   }
   return print(tool->name + " is declared.\n");
 }
 
 int remove(const Arguments& arguments) {
   if (arguments.operands.size() != 1)
-    return complain(usageError("tool remove", "expected one tool's name", "caisson tool list"));
+    return printError(usageError("tool remove", "expected one tool's name", "caisson tool list"));
   const std::string name(arguments.operands[0]);
   const auto registry = tool::Registry::open();
-  if (!registry) return complain(registry.error());
-  if (auto checked = tool::checkName(name); !checked) return complain(checked.error());
+  if (!registry) return printError(registry.error());
+  if (auto checked = tool::checkName(name); !checked) return printError(checked.error());
   // Drop the approval first: after a crash in between, the tool exists without one and must ask again.
-  if (auto dropped = tool::dropConsent(name, now()); !dropped) return complain(dropped.error());
+  if (auto dropped = tool::dropConsent(name, now()); !dropped) return printError(dropped.error());
   const auto removed = registry->remove(name);
-  if (!removed) return complain(removed.error());
-  if (!*removed) return complain(usageError("tool remove " + name, "there is no such tool", "caisson tool list"));
+  if (!removed) return printError(removed.error());
+  if (!*removed) return printError(usageError("tool remove " + name, "there is no such tool", "caisson tool list"));
   return 0;
 }
 
@@ -92,11 +92,11 @@ constinit const Verb kToolAdd{
     .path = "tool add",
     .summary = "Declare a tool: a name, a command with places for values, a policy",
     .description =
-        "The policy flags are those of `run`; what they say is kept with the tool. In the command, {name} is a value "
-        "that `tool run` is given, always one word and never looked at by a shell; {...} stands for further words; a "
-        "brace itself is written twice.\n\n"
-        "A tool that can run a shell below level full, or that has network, needs an owner's word: asked for on the "
-        "terminal, or redeemed with --approve tool:NAME. It holds for a year and can be revoked.",
+        "The policy flags are those of `run`, and are stored with the tool. In the command, {name} is replaced by a "
+        "value given to `tool run`: always one argument, never parsed by a shell. {...} is replaced by the arguments "
+        "after `--`. Write {{ for a literal brace.\n\n"
+        "A tool that can run a shell below level full, or that has network, needs the owner's approval: a prompt on "
+        "the terminal, or --approve tool:NAME. It is valid for a year and can be revoked.",
     .examples =
         "caisson tool add search --profile files -- grep -rn -- {pattern} .\n"
         "caisson tool add sh-tool -- bash -c {command}",

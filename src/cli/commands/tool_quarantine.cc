@@ -45,13 +45,13 @@ Result<void> putOnRecord(audit::EventType type, const audit::Quarantined& what) 
   return log->append({type, audit::Severity::warn, what.sandbox, std::move(fields)});
 }
 
-int putAway(const Arguments& arguments) {
+int quarantine(const Arguments& arguments) {
   auto what = subject(arguments, "tool quarantine");
-  if (!what) return complain(what.error());
+  if (!what) return printError(what.error());
   what->reason = arguments.value(kReason).value_or("put there by hand");
-  if (const auto done = audit::quarantine(*what); !done) return complain(done.error());
+  if (const auto done = audit::quarantine(*what); !done) return printError(done.error());
   if (const auto written = putOnRecord(audit::EventType::tool_quarantined, *what); !written) {
-    return complain(written.error());
+    return printError(written.error());
   }
   return print(safeLine(what->key) + " is in quarantine.\n");
 }
@@ -60,23 +60,23 @@ int putAway(const Arguments& arguments) {
 /// Recorded in the audit log first: if that fails, nothing is released.
 int letGo(const Arguments& arguments) {
   const auto what = subject(arguments, "tool release");
-  if (!what) return complain(what.error());
+  if (!what) return printError(what.error());
   const auto found = audit::findQuarantined(what->key);
-  if (!found) return complain(found.error());
-  if (!*found) return complain(usageError(safeLine(what->key), "it is not in quarantine", "caisson tool list"));
+  if (!found) return printError(found.error());
+  if (!*found) return printError(usageError(safeLine(what->key), "it is not in quarantine", "caisson tool list"));
   const audit::Quarantined& held = **found;
   std::string question = "caisson: " + safeLine(held.key) + " is in quarantine";
   if (!held.since.empty()) question += " since " + safeLine(held.since);
   question += ":\n  " + safeLine(held.reason) + "\n";
   if (!held.preview.empty()) question += "  " + safeLine(held.preview) + "\n";
   if (!askOwner(question + "  Release it? [y/N] ")) {
-    return complain(usageError(safeLine(what->key), "needs an owner's yes on a terminal, which was not given",
-                               "run it from a terminal and answer y"));
+    return printError(usageError(safeLine(what->key), "needs an owner's yes on a terminal, which was not given",
+                                 "run it from a terminal and answer y"));
   }
   if (const auto written = putOnRecord(audit::EventType::tool_released, held); !written) {
-    return complain(written.error());
+    return printError(written.error());
   }
-  if (const auto done = audit::release(what->key); !done) return complain(done.error());
+  if (const auto done = audit::release(what->key); !done) return printError(done.error());
   return print(safeLine(what->key) + " is released.\n");
 }
 
@@ -87,21 +87,21 @@ constinit const Verb kToolQuarantine{
     .summary = "Refuse a tool or a command until it is released",
     .description =
         "The tool of this name, or exactly the command after `--`, is refused from now on, in every process of this "
-        "user. An interpreter such as bash can't be put away: everything that uses it would stop.",
+        "user. Interpreters such as bash cannot be quarantined, because that would block everything that uses them.",
     .examples =
         "caisson tool quarantine web-scraper --reason 'odd traffic'\n"
         "caisson tool quarantine -- ./build.sh --fast",
     .topic = Topic::policy,
-    .syntax = {.groups = kGroups, .operands = "[NAME]", .command = "-- CMD [ARG]..."},
-    .perform = putAway,
+    .syntax = {.groups = kGroups, .operands = "NAME", .command = "| -- CMD [ARG]..."},
+    .perform = quarantine,
 };
 
 constinit const Verb kToolRelease{
     .path = "tool release",
-    .summary = "Let a tool or a command out of quarantine",
+    .summary = "Release a tool or command from quarantine",
     .description = "Asks on the terminal; without one the answer is no. `caisson tool list` prints the names.",
     .topic = Topic::policy,
-    .syntax = {.operands = "[NAME]", .command = "-- CMD [ARG]..."},
+    .syntax = {.operands = "NAME", .command = "| -- CMD [ARG]..."},
     .perform = letGo,
 };
 

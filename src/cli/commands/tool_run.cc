@@ -46,7 +46,7 @@ Result<std::map<std::string, std::string, std::less<>>> valuesFrom(const Argumen
     const std::string_view word = arguments.operands[at];
     const std::size_t equals = word.find('=');
     if (equals == std::string_view::npos || equals == 0)
-      return fail(usageError(safeLine(word), "expected NAME=VALUE", "caisson tool show prints the values it takes"));
+      return fail(usageError(safeLine(word), "expected KEY=VALUE", "caisson tool show prints the values it takes"));
     const std::string_view value = word.substr(equals + 1);
     if (!values.emplace(word.substr(0, equals), value).second)
       return fail(usageError(safeLine(word), "this value is given twice"));
@@ -104,18 +104,18 @@ std::string asText(const tool::Tool& tool, const std::optional<audit::Quarantine
   std::string text = tool.name + (tool.description.empty() ? "" : ": " + safeLine(tool.description)) + "\n";
   text += "  command: " + shownCommand(tool) + "\n";
   for (const std::string& name : tool::parameters(tool.command)) text += "  value:   " + name + "=...\n";
-  if (tool::takesMore(tool.command)) text += "  further words after `--`\n";
+  if (tool::takesMore(tool.command)) text += "  extra arguments after `--`\n";
   if (held) text += "  in quarantine: " + safeLine(held->reason) + "\n";
   for (const std::string& reason : tool::needsConsent(tool)) text += "  approved: " + safeLine(reason) + "\n";
   return text + "\n" + safeLines(policy::explain(tool.policy));
 }
 
 int show(const Arguments& arguments) {
-  if (arguments.operands.size() > 1) return complain(usageError("tool show", "expected one tool's name"));
+  if (arguments.operands.size() > 1) return printError(usageError("tool show", "expected one tool's name"));
   const auto tool = declared(arguments, "tool show");
-  if (!tool) return complain(tool.error());
+  if (!tool) return printError(tool.error());
   const auto held = audit::findQuarantined(tool->name);
-  if (!held) return complain(held.error());
+  if (!held) return printError(held.error());
   return print(arguments.has(kJson) ? asJson(*tool, *held) : asText(*tool, *held));
 }
 
@@ -125,11 +125,11 @@ constinit const Verb kToolRun{
     .path = "tool run",
     .summary = "Run a declared tool under its policy",
     .description =
-        "Takes every value of the tool as NAME=VALUE, and further words after `--` if its command has {...}. Exit "
+        "Takes every value of the tool as KEY=VALUE, and extra arguments after `--` if its command has {...}. Exit "
         "status and output are those of `caisson run`. A tool in quarantine is refused.",
     .examples = "caisson tool run search pattern='TODO|FIXME'",
     .topic = Topic::policy,
-    .syntax = {.groups = kRunGroups, .operands = "NAME [VALUE=...]...", .command = "-- ARG..."},
+    .syntax = {.groups = kRunGroups, .operands = "NAME [KEY=VALUE]...", .command = "[-- ARG...]"},
     .perform = runTool,
 };
 

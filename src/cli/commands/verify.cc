@@ -43,14 +43,14 @@ int perform(const Arguments& arguments) {
   std::optional<ResultFile> file;
   if (const auto path = arguments.value(kJUnit)) {
     auto prepared = ResultFile::prepare(*path);
-    if (!prepared) return complain(prepared.error());
+    if (!prepared) return printError(prepared.error());
     file = *std::move(prepared);
   }
   const auto helper = ownProgram();
-  if (!helper) return complain(helper.error());
+  if (!helper) return printError(helper.error());
   auto context =
       verify::Context::create([](const Request& request) { return run(request); }, *helper, rungsIn(arguments));
-  if (!context) return complain(context.error());
+  if (!context) return printError(context.error());
   const bool watched = ::isatty(STDERR_FILENO) == 1;
   const auto progress = [&](std::size_t at, std::size_t of, const verify::Check& check) {
     if (watched)
@@ -62,7 +62,7 @@ int perform(const Arguments& arguments) {
       verify::runSuite(*context, category ? verify::categoryNamed(*category) : std::nullopt, progress);
   if (watched) writeAll(STDERR_FILENO, "\r\033[K");
   if (file) {
-    if (const auto written = file->write(verify::renderJUnit(report)); !written) return complain(written.error());
+    if (const auto written = file->write(verify::renderJUnit(report)); !written) return printError(written.error());
   }
   const int failed =
       print(arguments.has(kJson) ? verify::renderJson(report) : verify::renderText(report, wantsColour(1)));

@@ -48,7 +48,7 @@ int buildRecipe(const Store& store, std::string_view recipe, image::BuildOptions
   if (options.names.empty()) options.names.push_back("caisson/" + std::string(recipe));
   const std::string root = std::string(image::kBuildCache) + "recipe-" + std::string(recipe);
   const auto directory = sys::RootDir::open(store.path() + "/tmp");
-  if (!directory) return complain(directory.error());
+  if (!directory) return printError(directory.error());
   const std::string file = "recipe-" + std::to_string(::getpid()) + ".tar";
   const std::string path = store.path() + "/tmp/" + file;
   const std::size_t step = progress.begin("mmdebstrap " + std::string(recipe), 0);
@@ -60,7 +60,7 @@ int buildRecipe(const Store& store, std::string_view recipe, image::BuildOptions
   if (!program) {
     Error error = program.error();
     error.hint = "install the package mmdebstrap";
-    return complain(error);
+    return printError(error);
   }
   const auto status = program->wait(kRecipeTimeout);
   progress.end(step, status == 0 ? "done" : "failed");
@@ -70,20 +70,20 @@ int buildRecipe(const Store& store, std::string_view recipe, image::BuildOptions
                 store, {.path = path, .name = root, .quota = options.quota, .settings = options.settings}, progress)
           : fail(plainError(Stage::state, "build", recipe, "mmdebstrap failed"));
   (void)directory->remove(file);
-  if (!imported) return complain(imported.error());
+  if (!imported) return printError(imported.error());
   options.text = "FROM " + root + "\nCMD [\"/bin/bash\"]\n";
   const auto built = image::buildImage(store, options, progress);
-  return built ? printBuilt(*built, options.names) : complain(built.error());
+  return built ? printBuilt(*built, options.names) : printError(built.error());
 }
 
 }  // namespace
 
 int buildAction(const Arguments& arguments) {
-  if (auto checked = expectOperands(arguments, 0, 1); !checked) return complain(checked.error());
+  if (auto checked = expectOperands(arguments, 0, 1); !checked) return printError(checked.error());
   const auto owner = approval::loadOwner();
-  if (!owner) return complain(owner.error());
+  if (!owner) return printError(owner.error());
   const auto quota = storeQuota();
-  if (!quota) return complain(quota.error());
+  if (!quota) return printError(quota.error());
   image::BuildOptions options{.context = arguments.operands.empty() ? "." : std::string(arguments.operands[0]),
                               .file = std::string(arguments.value(kImageFile).value_or("")),
                               .names = namesOf(arguments),
@@ -96,29 +96,29 @@ int buildAction(const Arguments& arguments) {
     if (given.option->name == kImageHost.name) options.hosts.emplace_back(given.value);
     if (given.option->name != kImageArgument.name) continue;
     const std::size_t equals = given.value.find('=');
-    if (equals == std::string_view::npos) return complain(usageError(given.value, "expected NAME=VALUE"));
+    if (equals == std::string_view::npos) return printError(usageError(given.value, "expected NAME=VALUE"));
     options.arguments[std::string(given.value.substr(0, equals))] = given.value.substr(equals + 1);
   }
   const auto store = Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   image::Progress progress(arguments.has(kImageQuiet));
   if (const auto recipe = arguments.value(kImageRecipe)) return buildRecipe(*store, *recipe, options, progress);
   const auto built = image::buildImage(*store, options, progress);
-  return built ? printBuilt(*built, options.names) : complain(built.error());
+  return built ? printBuilt(*built, options.names) : printError(built.error());
 }
 
 int commitAction(const Arguments& arguments) {
-  if (auto checked = expectOperands(arguments, 1, 2); !checked) return complain(checked.error());
+  if (auto checked = expectOperands(arguments, 1, 2); !checked) return printError(checked.error());
   const auto quota = storeQuota();
-  if (!quota) return complain(quota.error());
+  if (!quota) return printError(quota.error());
   const auto store = Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   std::vector<std::string> names;
   if (arguments.operands.size() == 2) names.emplace_back(arguments.operands[1]);
   image::Progress progress(true);
   const auto stored =
       image::commitSession(*store, std::string(arguments.operands[0]), names, *quota, sys::kOwnProgram, progress);
-  return stored ? printBuilt(*stored, names) : complain(stored.error());
+  return stored ? printBuilt(*stored, names) : printError(stored.error());
 }
 
 }  // namespace caisson::cli

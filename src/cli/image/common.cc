@@ -60,9 +60,9 @@ void printReport(const image::UnpackReport& report) {
     std::size_t shown = 0;
     for (const auto& note : report.notes()) {
       if (note.what != what || shown == kExamples) continue;
-      line += (shown++ == 0 ? "" : ", ") + note.name;
+      line += (shown++ == 0 ? "" : ", ") + note.name + (note.detail.empty() ? "" : ": " + note.detail);
     }
-    tell(line + (count > shown ? ", ...)" : ")"));
+    printNotice(line + (count > shown ? ", ...)" : ")"));
   }
 }
 

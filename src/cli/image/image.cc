@@ -12,7 +12,7 @@ int start(const Arguments& arguments) {
 
 constexpr Option kImportOptions[] = {kImagePlatform, kImageQuiet};
 constexpr OptionGroup kImportGroups[] = {{"Import", kImportOptions}};
-constexpr Option kListOptions[] = {kImageJson, kImageQuiet};
+constexpr Option kListOptions[] = {kImageJson, kImageIdsOnly};
 constexpr OptionGroup kListGroups[] = {{"Output", kListOptions}};
 constexpr Option kVerifyOptions[] = {kImageJson};
 constexpr OptionGroup kVerifyGroups[] = {{"Output", kVerifyOptions}};
@@ -25,9 +25,11 @@ constexpr OptionGroup kPullGroups[] = {{"Pull", kPullOptions}};
 constexpr Option kPushOptions[] = {kImageQuiet};
 constexpr OptionGroup kPushGroups[] = {{"Push", kPushOptions}};
 
-constexpr Option kBuildOptions[] = {kImageTagName, kImageFile,  kImageArgument, kImageTarget, kImageHost,
-                                    kImageNoCache, kImageForce, kImageRecipe,   kImageQuiet};
-constexpr OptionGroup kBuildGroups[] = {{"Build", kBuildOptions}};
+constexpr Option kBuildOptions[] = {kImageTagName, kImageFile,    kImageArgument, kImageTarget,
+                                    kImageHost,    kImageNoCache, kImageRecipe,   kImageQuiet};
+/// An alias, not in the help: elsewhere --force replaces a file.
+constexpr Option kBuildAliases[] = {kImageForce};
+constexpr OptionGroup kBuildGroups[] = {{"Build", kBuildOptions}, {"", kBuildAliases}};
 
 constexpr const Verb* kImageVerbs[] = {&kImageBuild,   &kImageCommit, &kImagePull,   &kImagePush,
                                        &kImageImport,  &kImageSave,   &kImageTag,    &kImageList,

@@ -27,7 +27,7 @@ std::string describeRemoved(const image::Removed& removed) {
 /// Removes blobs and layers that are not needed any more, and prints how much that was.
 int collect(const Store& store) {
   const auto removed = store.collectGarbage();
-  return removed ? print(describeRemoved(*removed)) : complain(removed.error());
+  return removed ? print(describeRemoved(*removed)) : printError(removed.error());
 }
 
 /// Whether a sandbox uses a layer of the image.
@@ -43,22 +43,22 @@ bool inUse(const Store& store, const StoredName& stored) {
 }  // namespace
 
 int importAction(const Arguments& arguments) {
-  if (auto checked = expectOperands(arguments, 1, 2); !checked) return complain(checked.error());
+  if (auto checked = expectOperands(arguments, 1, 2); !checked) return printError(checked.error());
   const auto platform = platformFrom(arguments);
-  if (!platform) return complain(platform.error());
+  if (!platform) return printError(platform.error());
   const auto store = Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const auto owner = approval::loadOwner();
-  if (!owner) return complain(owner.error());
+  if (!owner) return printError(owner.error());
   const auto quota = storeQuota();
-  if (!quota) return complain(quota.error());
+  if (!quota) return printError(quota.error());
   image::Progress progress(arguments.has(kImageQuiet));
   image::ImportOptions options{
       .path = std::string(arguments.operands[0]), .platform = *platform, .quota = *quota, .settings = owner->images};
   while (options.path.size() > 1 && options.path.ends_with('/')) options.path.pop_back();
   if (arguments.operands.size() == 2) options.name = arguments.operands[1];
   const auto result = image::importImage(*store, options, progress);
-  if (!result) return complain(result.error());
+  if (!result) return printError(result.error());
   printReport(result->report);
   std::string out;
   for (const image::ImportedImage& imported : result->images) {
@@ -70,60 +70,60 @@ int importAction(const Arguments& arguments) {
 }
 
 int saveAction(const Arguments& arguments) {
-  if (auto checked = expectOperands(arguments, 2, 2); !checked) return complain(checked.error());
+  if (auto checked = expectOperands(arguments, 2, 2); !checked) return printError(checked.error());
   const auto store = Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const auto loaded = loadImage(*store, arguments.operands[0]);
-  if (!loaded) return complain(loaded.error());
+  if (!loaded) return printError(loaded.error());
   image::Progress progress(arguments.has(kImageQuiet));
   const bool docker = arguments.value(kImageFormat).value_or("oci") == "docker";
   const auto saved = image::saveImage(*store, loaded->stored, std::string(arguments.operands[1]),
                                       docker ? image::SaveFormat::docker : image::SaveFormat::oci, progress);
-  return saved ? 0 : complain(saved.error());
+  return saved ? 0 : printError(saved.error());
 }
 
 int tagAction(const Arguments& arguments) {
-  if (auto checked = expectOperands(arguments, 2, 2); !checked) return complain(checked.error());
+  if (auto checked = expectOperands(arguments, 2, 2); !checked) return printError(checked.error());
   const auto store = Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   auto loaded = loadImage(*store, arguments.operands[0]);
-  if (!loaded) return complain(loaded.error());
+  if (!loaded) return printError(loaded.error());
   const auto name = image::Reference::parse(arguments.operands[1]);
-  if (!name) return complain(name.error());
-  if (name->digest) return complain(usageError(arguments.operands[1], "a new name has no digest"));
+  if (!name) return printError(name.error());
+  if (name->digest) return printError(usageError(arguments.operands[1], "a new name has no digest"));
   const auto owner = approval::loadOwner();
-  if (!owner) return complain(owner.error());
-  if (auto allowed = image::refuseUnsigned(*name, owner->images); !allowed) return complain(allowed.error());
+  if (!owner) return printError(owner.error());
+  if (auto allowed = image::refuseUnsigned(*name, owner->images); !allowed) return printError(allowed.error());
   loaded->stored.name = name->tagged();
   const auto added = store->addNames({loaded->stored});
-  return added ? 0 : complain(added.error());
+  return added ? 0 : printError(added.error());
 }
 
 int removeAction(const Arguments& arguments) {
-  if (auto checked = expectOperands(arguments, 1, 1000); !checked) return complain(checked.error());
+  if (auto checked = expectOperands(arguments, 1, 1000); !checked) return printError(checked.error());
   const auto store = Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const auto used = image::sessionImages();
-  if (!used) return complain(used.error());
+  if (!used) return printError(used.error());
   std::string out;
   for (const std::string_view reference : arguments.operands) {
     const auto names = store->names();
-    if (!names) return complain(names.error());
+    if (!names) return printError(names.error());
     const auto found = image::findImage(store->root(), *names, reference);
-    if (!found) return complain(found.error());
+    if (!found) return printError(found.error());
     const auto parsed = image::Reference::parse(reference);
     // By name only this name goes; by id all names of the image.
     const bool by_name = parsed && !found->name.empty() && (found->name == parsed->tagged() || parsed->digest);
     if (!by_name && used->contains(found->manifest)) {
-      return complain(plainError(Stage::usage, "image remove", reference, "a session uses this image",
-                                 "caisson session list; destroy the session first"));
+      return printError(plainError(Stage::usage, "image remove", reference, "a session uses this image",
+                                   "caisson session list; destroy the session first"));
     }
     const auto removed = store->removeNames(
         [&](const StoredName& entry) {
           return by_name ? entry.name == found->name : entry.manifest == found->manifest;
         },
         *used);
-    if (!removed) return complain(removed.error());
+    if (!removed) return printError(removed.error());
     out += (by_name ? "Untagged: " + shownImageName(*found) : "Deleted: " + found->manifest.text()) + "\n";
   }
   if (const int status = print(out); status != 0) return status;
@@ -131,19 +131,19 @@ int removeAction(const Arguments& arguments) {
 }
 
 int pruneAction(const Arguments& arguments) {
-  if (auto checked = expectOperands(arguments, 0, 0); !checked) return complain(checked.error());
+  if (auto checked = expectOperands(arguments, 0, 0); !checked) return printError(checked.error());
   const auto store = Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const bool all = arguments.has(kImageAll);
   const auto used = image::sessionImages();
-  if (!used) return complain(used.error());
+  if (!used) return printError(used.error());
   const auto removed = store->removeNames(
       [&](const StoredName& entry) {
         const bool wanted = all || entry.name.empty() || entry.name.starts_with(image::kBuildCache);
         return wanted && !used->contains(entry.manifest) && !inUse(*store, entry);
       },
       *used);
-  if (!removed) return complain(removed.error());
+  if (!removed) return printError(removed.error());
   return collect(*store);
 }
 

@@ -175,14 +175,14 @@ void verifyImage(const Store& store, const StoredName& stored, std::set<ContentD
 }  // namespace
 
 int listAction(const Arguments& arguments) {
-  if (auto checked = expectOperands(arguments, 0, 0); !checked) return complain(checked.error());
+  if (auto checked = expectOperands(arguments, 0, 0); !checked) return printError(checked.error());
   const auto store = Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   auto names = store->names();
-  if (!names) return complain(names.error());
+  if (!names) return printError(names.error());
   std::erase_if(*names, [](const StoredName& stored) { return stored.name.starts_with(image::kBuildCache); });
   if (arguments.has(kImageJson)) return print(listJson(*store, *names));
-  if (!arguments.has(kImageQuiet)) return print(listTable(*store, *names));
+  if (!arguments.has(kImageIdsOnly)) return print(listTable(*store, *names));
   std::string out;
   for (const StoredName& stored : *names)
     if (const auto loaded = loadImage(*store, stored)) out += loaded->manifest.config.digest.hex().substr(0, 12) + "\n";
@@ -190,16 +190,16 @@ int listAction(const Arguments& arguments) {
 }
 
 int inspectAction(const Arguments& arguments) {
-  if (auto checked = expectOperands(arguments, 1, 1000); !checked) return complain(checked.error());
+  if (auto checked = expectOperands(arguments, 1, 1000); !checked) return printError(checked.error());
   const auto store = Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   JsonWriter json;
   json.beginArray();
   for (const std::string_view reference : arguments.operands) {
     const auto loaded = loadImage(*store, reference);
-    if (!loaded) return complain(loaded.error());
+    if (!loaded) return printError(loaded.error());
     if (loaded->config.diff_ids.size() != loaded->manifest.layers.size())
-      return complain(usageError(reference, "the image is damaged"));
+      return printError(usageError(reference, "the image is damaged"));
     inspectInto(json, *store, *loaded);
   }
   const auto whole = JsonValue::parse(json.end().text());
@@ -208,14 +208,14 @@ int inspectAction(const Arguments& arguments) {
 
 int verifyAction(const Arguments& arguments) {
   const auto store = Store::open();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const auto names = store->names();
-  if (!names) return complain(names.error());
+  if (!names) return printError(names.error());
   std::vector<StoredName> chosen = *names;
   if (!arguments.operands.empty()) chosen.clear();
   for (const std::string_view reference : arguments.operands) {
     const auto found = image::findImage(store->root(), *names, reference);
-    if (!found) return complain(found.error());
+    if (!found) return printError(found.error());
     chosen.push_back(*found);
   }
   Findings findings;

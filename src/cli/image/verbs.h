@@ -9,8 +9,8 @@
 namespace caisson::cli {
 
 inline constexpr Option kImageJson{.name = "json", .help = "Print JSON."};
-inline constexpr Option kImageQuiet{
-    .name = "quiet", .letter = 'q', .help = "Print no progress; in lists, only image ids."};
+inline constexpr Option kImageQuiet{.name = "quiet", .letter = 'q', .help = "Print no progress."};
+inline constexpr Option kImageIdsOnly{.name = "quiet", .letter = 'q', .help = "Print only image ids."};
 inline constexpr Option kImagePlatform{.name = "platform",
                                        .value = "OS/ARCH",
                                        .help = "Of a multi-platform image, take this one (default: this machine's)."};

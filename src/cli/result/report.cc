@@ -37,7 +37,7 @@ void surviveBrokenPipes() {
 Result<RunResult> execute(const Arguments& arguments, const Result<Request>& request) {
   if (!request) return fail(request.error());
   auto result = run(*request);
-  if (!result) return fail(inWordsOfFlags(result.error(), arguments));
+  if (!result) return fail(attributeToFlag(result.error(), arguments));
   return result;
 }
 
@@ -91,7 +91,7 @@ int runAndReport(const Arguments& arguments, const std::function<Result<Request>
   std::optional<ResultFile> file;
   if (const auto path = arguments.value(kResultFile)) {
     auto prepared = ResultFile::prepare(*path);
-    if (!prepared) return complain(prepared.error());
+    if (!prepared) return printError(prepared.error());
     file = *std::move(prepared);
   }
   surviveBrokenPipes();
@@ -101,7 +101,7 @@ int runAndReport(const Arguments& arguments, const std::function<Result<Request>
     if (auto offered = offerNetwork(arguments, *request); !offered) request = fail(offered.error());
   }
   const std::vector<std::string> warned = request ? warningsBefore(arguments, *request) : std::vector<std::string>();
-  for (const std::string& line : warned) tell(line);
+  for (const std::string& line : warned) printNotice(line);
   const auto ended = execute(arguments, request);
   const RunResult result = ended ? *ended : refusedResult(ended.error());
   int status = ended ? exitStatus(result) : kRefused;
@@ -113,14 +113,14 @@ int runAndReport(const Arguments& arguments, const std::function<Result<Request>
     if (const int failed = print(rendered); failed != 0) status = failed;
   }
   if (file) {
-    if (const auto written = file->write(rendered); !written) status = complain(written.error());
+    if (const auto written = file->write(rendered); !written) status = printError(written.error());
   }
-  if (result.error) complain(*result.error);
+  if (result.error) printError(*result.error);
   // With --json the object already has everything that a notice contains.
   if (!json && !arguments.has(kQuiet)) {
     const std::string told = request ? networkNoticeAlreadyShown(arguments, *request) : std::string();
     for (const std::string& line : noticesFor(result, ::isatty(STDERR_FILENO) == 1))
-      if (line != told && std::ranges::find(warned, line) == warned.end()) tell(line);
+      if (line != told && std::ranges::find(warned, line) == warned.end()) printNotice(line);
   }
   if (after && ended) {
     if (const int failed = after(*request, result); failed != 0) status = failed;

@@ -11,9 +11,7 @@ namespace caisson::cli {
 inline constexpr Option kResultJson{.name = "json",
                                     .help = "Capture the output and print one JSON object instead of it."};
 inline constexpr Option kResultFile{
-    .name = "result",
-    .value = "FILE",
-    .help = "Also write that JSON object to FILE, while the output goes its normal way."};
+    .name = "result", .value = "FILE", .help = "Write the result as JSON to FILE; output is not affected."};
 inline constexpr Option kQuiet{.name = "quiet", .letter = 'q', .help = "Print no notices after the run, only errors."};
 inline constexpr Option kNoInput{
     .name = "no-stdin", .letter = 'n', .help = "Give it an empty standard input and leave the caller's unread."};

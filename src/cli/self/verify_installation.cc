@@ -217,12 +217,12 @@ std::string asJson(const Report& report) {
 
 int verifyInstallation(std::span<char* const> line) {
   const auto arguments = parse(kSelfVerify.syntax, line.subspan(3));
-  if (!arguments) return complain(arguments.error());
+  if (!arguments) return printError(arguments.error());
   const auto keys = keysFor(*arguments);
-  if (!keys) return complain(keys.error());
+  if (!keys) return printError(keys.error());
   const std::string prefix = std::filesystem::path(line[0]).parent_path().parent_path().string();
   const auto report = checkPrefix(prefix, *keys);
-  if (!report) return complain(report.error());
+  if (!report) return printError(report.error());
   const int printed = print(arguments->has(kSelfJson) ? asJson(*report) : asText(*report));
   return printed != 0 ? printed : report->passed() ? 0 : 1;
 }

@@ -44,8 +44,9 @@ int printLicenses() {
     if (!root) continue;
     if (const auto notice = root->readFile("NOTICE", kMaxNotice)) return print(*notice);
   }
-  return complain(plainError(Stage::usage, "version", "NOTICE", "the licence texts are not installed with this program",
-                             "they are in share/doc/caisson/NOTICE of every package, and `make install` writes them"));
+  return printError(
+      plainError(Stage::usage, "version", "NOTICE", "the licence texts are not installed with this program",
+                 "they are in share/doc/caisson/NOTICE of every package, and `make install` writes them"));
 }
 
 int perform(const Arguments& arguments) {

@@ -26,7 +26,7 @@ constexpr OptionGroup kLogGroups[] = {{"Options", kLogOptions}};
 
 constexpr Option kLeftBehind{.name = "left-behind",
                              .help = "End the processes whose commands have ended, instead of a command."};
-constexpr Option kGrace{.name = "grace", .value = "DUR", .help = "How long it has to end by itself (default: 2s)."};
+constexpr Option kGrace{.name = "grace", .value = "DUR", .help = "Time between SIGTERM and SIGKILL (default: 2s)."};
 constexpr Option kStopOptions[] = {kGrace, kLeftBehind};
 constexpr OptionGroup kStopGroups[] = {{"Options", kStopOptions}};
 
@@ -61,11 +61,11 @@ std::string refusalsOf(const ExecInfo& info) {
 
 int ps(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session ps", 1, 1);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   const auto infos = session->processes();
-  if (!infos) return complain(infos.error());
+  if (!infos) return printError(infos.error());
   const auto left = session->leftBehind();
-  if (!left) return complain(left.error());
+  if (!left) return printError(left.error());
   if (!arguments.has(kJson)) {
     std::string text;
     for (const ExecInfo& info : *infos) {
@@ -102,13 +102,13 @@ int ps(const Arguments& arguments) {
 
 int logs(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session logs", 2, 2);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   const auto exec = execFrom(arguments);
-  if (!exec) return complain(exec.error());
+  if (!exec) return printError(exec.error());
   std::uint64_t offsets[2] = {0, 0};
   if (const auto text = arguments.value(kOffset)) {
     const auto offset = numberFrom(*text, "a number of bytes");
-    if (!offset) return complain(offset.error());
+    if (!offset) return printError(offset.error());
     offsets[0] = offsets[1] = *offset;
   }
   bool ended[2] = {false, false};
@@ -117,7 +117,7 @@ int logs(const Arguments& arguments) {
     for (int stream = 0; stream < 2; ++stream) {
       const auto piece =
           session->logs(*exec, stream == 0 ? OutputStreamKind::out : OutputStreamKind::err, offsets[stream], kPiece);
-      if (!piece) return complain(piece.error());
+      if (!piece) return printError(piece.error());
       if (writeAll(stream == 0 ? STDOUT_FILENO : STDERR_FILENO, piece->data) != 0) return 0;  // the reader is gone
       moved = moved || !piece->data.empty();
       offsets[stream] = piece->next;
@@ -129,11 +129,11 @@ int logs(const Arguments& arguments) {
   }
   const auto info = session->status(*exec);
   if (info && info->out_dropped + info->err_dropped > 0) {
-    tell(std::to_string(info->out_dropped + info->err_dropped) + " bytes beyond the output limit were dropped");
+    printNotice(std::to_string(info->out_dropped + info->err_dropped) + " bytes beyond the output limit were dropped");
   }
   for (const Violation& one : info ? info->violations : std::vector<Violation>{}) {
-    tell("refused: " + one.syscall + " (" + one.severity + "), " + std::to_string(one.count) +
-         (one.count == 1 ? " time, by " : " times, by ") + safeLine(one.program));
+    printNotice("refused: " + one.syscall + " (" + one.severity + "), " + std::to_string(one.count) +
+                (one.count == 1 ? " time, by " : " times, by ") + safeLine(one.program));
   }
   return 0;
 }
@@ -141,22 +141,23 @@ int logs(const Arguments& arguments) {
 int stop(const Arguments& arguments) {
   const bool left_behind = arguments.has(kLeftBehind);
   auto session = sessionOf(arguments, "session stop", left_behind ? 1 : 2, left_behind ? 1 : 2);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   double grace = 2;
   if (const auto text = arguments.value(kGrace)) {
     const auto seconds = secondsFrom(*text, "--grace");
-    if (!seconds) return complain(seconds.error());
+    if (!seconds) return printError(seconds.error());
     grace = *seconds;
   }
   if (left_behind) {
     const auto stopped = session->stopLeftBehind(grace);
-    if (!stopped) return complain(stopped.error());
-    for (const LeftBehind& one : *stopped) tell("ended: pid " + std::to_string(one.pid) + " " + safeLine(one.program));
+    if (!stopped) return printError(stopped.error());
+    for (const LeftBehind& one : *stopped)
+      printNotice("ended: pid " + std::to_string(one.pid) + " " + safeLine(one.program));
     return 0;
   }
   const auto exec = execFrom(arguments);
-  if (!exec) return complain(exec.error());
-  if (auto stopped = session->stop(*exec, grace); !stopped) return complain(stopped.error());
+  if (!exec) return printError(exec.error());
+  if (auto stopped = session->stop(*exec, grace); !stopped) return printError(stopped.error());
   return 0;
 }
 
@@ -187,7 +188,7 @@ constinit const Verb kSessionStop{
     .path = "session stop",
     .summary = "End a background command",
     .description =
-        "Asks all its processes to end, and ends them when the grace is over. With --left-behind and without EXEC: the "
+        "Sends SIGTERM to all its processes, and SIGKILL after --grace. With --left-behind and without EXEC: the "
         "processes that `caisson session ps` lists as left behind.",
     .examples =
         "caisson session stop fix-login 1\n"

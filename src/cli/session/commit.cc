@@ -46,6 +46,7 @@ std::string asJson(const CommitReport& report) {
     if (!entry.sha256.empty()) json.key("sha256").string(entry.sha256);
     if (!entry.target.empty()) json.key("target").string(entry.target);
     if (entry.merged) json.key("merged").boolean(true);
+    if (entry.replaces_directory) json.key("replaces_directory").boolean(true);
     json.end();
   }
   json.end();
@@ -61,36 +62,39 @@ std::string asJson(const CommitReport& report) {
 
 std::string asText(const CommitReport& report) {
   std::string text;
-  for (const Change& change : report.applied) {
-    const char letter = change.kind == ChangeKind::added ? 'A' : change.kind == ChangeKind::deleted ? 'D' : 'M';
-    text += std::string(1, letter) + " " + safeLine(change.path) + "\n";
+  for (const ManifestEntry& entry : report.applied) {
+    const char letter = entry.kind == ChangeKind::added ? 'A' : entry.kind == ChangeKind::deleted ? 'D' : 'M';
+    text += std::string(1, letter) + " " + safeLine(entry.path);
+    if (entry.kind == ChangeKind::deleted && entry.type == "directory") text += "/ (with everything in it)";
+    if (entry.replaces_directory) text += " (replaces a directory with everything in it)";
+    text += "\n";
   }
   return text;
 }
 
 }  // namespace
 
-void tellLists(const CommitReport& report, bool dry_run) {
-  for (const NotCommitted& one : report.conflicts) tell("conflict: " + one.path + ": " + one.reason);
+void printCommitLists(const CommitReport& report, bool dry_run) {
+  for (const NotCommitted& one : report.conflicts) printNotice("conflict: " + one.path + ": " + one.reason);
   for (const NotCommitted& one : report.held)
-    tell("held: " + one.path + ": " + one.reason + "; commit it by naming it");
-  for (const NotCommitted& one : report.skipped) tell("skipped: " + one.path + ": " + one.reason);
+    printNotice("held: " + one.path + ": " + one.reason + "; commit it by naming it");
+  for (const NotCommitted& one : report.skipped) printNotice("skipped: " + one.path + ": " + one.reason);
   for (const ManifestEntry& entry : report.applied) {
-    if (entry.merged) tell("merged: " + entry.path + ": it holds the changes of both sides");
+    if (entry.merged) printNotice("merged: " + entry.path + ": it holds the changes of both sides");
   }
-  for (const std::string& path : report.kept) tell("kept: " + path + ": the real file stays");
+  for (const std::string& path : report.kept) printNotice("kept: " + path + ": the real file stays");
   if (!report.consistent) {
-    tell(
+    printNotice(
         "processes of the session ran meanwhile: each file is whole, but they may not fit together (--stop ends them)");
   }
-  if (dry_run) tell("digest: " + report.digest);
+  if (dry_run) printNotice("digest: " + report.digest);
 }
 
 namespace {
 
 int perform(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session commit", 1, 0);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   CommitRequest request;
   for (std::size_t i = 1; i < arguments.operands.size(); ++i) request.paths.emplace_back(arguments.operands[i]);
   request.dry_run = arguments.has(kDryRun);
@@ -102,9 +106,9 @@ int perform(const Arguments& arguments) {
     if (given.option->name == kMerge.name) request.merge.emplace_back(given.value);
   }
   const auto report = session->commit(request);
-  if (!report) return complain(report.error());
+  if (!report) return printError(report.error());
   const int failed = print(arguments.has(kJson) ? asJson(*report) : asText(*report));
-  if (!arguments.has(kJson)) tellLists(*report, request.dry_run);
+  if (!arguments.has(kJson)) printCommitLists(*report, request.dry_run);
   if (failed != 0) return failed;
   return report->complete() ? 0 : 1;
 }

@@ -20,21 +20,21 @@ std::optional<SessionPath> sessionPath(std::string_view operand) {
 }
 
 int copy(const Arguments& arguments) {
-  if (auto counted = countOperands(arguments, "session cp", 2, 2); !counted) return complain(counted.error());
+  if (auto counted = countOperands(arguments, "session cp", 2, 2); !counted) return printError(counted.error());
   const auto from = sessionPath(arguments.operands[0]);
   const auto to = sessionPath(arguments.operands[1]);
   if (from.has_value() == to.has_value()) {
-    return complain(usageError("session cp", "expected one of the two as ID:PATH",
-                               "a path of the host that holds a colon is written with a slash before it: ./a:b"));
+    return printError(usageError("session cp", "expected one of the two as ID:PATH",
+                                 "a path of the host that holds a colon is written with a slash before it: ./a:b"));
   }
   auto store = openSessions();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   auto session = store->find(from ? from->session : to->session);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   const auto report = from ? session->copyOut(from->path, std::string(arguments.operands[1]))
                            : session->copyIn(std::string(arguments.operands[0]), to->path);
-  if (!report) return complain(report.error());
-  for (const LeftOut& one : report->left_out) tell("not copied: " + one.path + ": " + one.reason);
+  if (!report) return printError(report.error());
+  for (const LeftOut& one : report->left_out) printNotice("not copied: " + one.path + ": " + one.reason);
   return report->left_out.empty() ? 0 : 1;
 }
 

@@ -71,7 +71,7 @@ int printJson(Session& session, const DiffOptions& options, bool patch) {
     first = false;
     return failed == 0;
   });
-  if (!done) return complain(done.error());
+  if (!done) return printError(done.error());
   return failed != 0 ? failed : print("]}\n");
 }
 
@@ -102,7 +102,7 @@ int printPatch(Session& session, const DiffOptions& options) {
       failed = print(colour ? coloured(diff.patch) : terminal ? safeLines(diff.patch) : diff.patch);
     return failed == 0;
   });
-  return done ? failed : complain(done.error());
+  return done ? failed : printError(done.error());
 }
 
 struct StatLine {
@@ -155,14 +155,14 @@ int printStat(Session& session, DiffOptions options) {
     lines.push_back(std::move(line));
     return true;
   });
-  return done ? print(statText(lines)) : complain(done.error());
+  return done ? print(statText(lines)) : printError(done.error());
 }
 
 namespace {
 
 int listChanges(Session& session, const std::string& checkpoint, bool as_json) {
   const auto changes = session.diff(checkpoint);
-  if (!changes) return complain(changes.error());
+  if (!changes) return printError(changes.error());
   if (!as_json) {
     std::string text;
     for (const Change& change : *changes) {
@@ -185,7 +185,7 @@ int listChanges(Session& session, const std::string& checkpoint, bool as_json) {
 
 int diff(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session diff", 1, 2);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   DiffOptions options;
   if (arguments.operands.size() > 1) options.checkpoint = arguments.operands[1];
   options.patch = arguments.has(kPatch);
@@ -205,14 +205,14 @@ int exportPatch(Session& session) {
   bool whole = true;
   const auto done = session.diffFiles({.binary = true}, [&](const FileDiff& diff) {
     if (!diff.omitted.empty()) {
-      tell("not in the patch: " + diff.path + ": " + diff.omitted);
+      printNotice("not in the patch: " + diff.path + ": " + diff.omitted);
       whole = false;
     }
     failed = print(diff.patch);
     return failed == 0;
   });
-  if (!done) return complain(done.error());
-  if (!whole) tell("use --format tar for what a patch cannot hold");
+  if (!done) return printError(done.error());
+  if (!whole) printNotice("use --format tar for what a patch cannot hold");
   return failed != 0 ? failed : whole ? 0 : 1;
 }
 
@@ -222,11 +222,12 @@ int exportTar(Session& session) {
     failed = print(bytes);
     return failed == 0;
   });
-  if (!report) return complain(report.error());
-  for (const LeftOut& one : report->left_out) tell("not in the archive: " + one.path + ": " + one.reason);
+  if (!report) return printError(report.error());
+  for (const LeftOut& one : report->left_out) printNotice("not in the archive: " + one.path + ": " + one.reason);
   if (!report->deleted.empty()) {
-    tell(std::to_string(report->deleted.size()) +
-         " deleted paths are not in the archive, which holds only what exists; `caisson session diff` lists them");
+    printNotice(
+        std::to_string(report->deleted.size()) +
+        " deleted paths are not in the archive, which holds only what exists; `caisson session diff` lists them");
   }
   return failed != 0 ? failed : report->left_out.empty() ? 0 : 1;
 }
@@ -234,14 +235,14 @@ int exportTar(Session& session) {
 int exportChanges(const Arguments& arguments) {
   const auto format = arguments.value(kFormat).value_or("patch");
   if (format != "patch" && format != "tar") {
-    return complain(usageError("--format", "expected patch or tar", "caisson session export --help"));
+    return printError(usageError("--format", "expected patch or tar", "caisson session export --help"));
   }
   if (::isatty(STDOUT_FILENO) == 1) {
-    return complain(usageError("session export", "standard output is a terminal",
-                               "redirect it to a file; `caisson session diff -p` shows changes"));
+    return printError(usageError("session export", "standard output is a terminal",
+                                 "redirect it to a file; `caisson session diff -p` shows changes"));
   }
   auto session = sessionOf(arguments, "session export", 1, 1);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   return format == "tar" ? exportTar(*session) : exportPatch(*session);
 }
 

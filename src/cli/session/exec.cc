@@ -60,7 +60,7 @@ Result<ExecRequest> readRequest(const Arguments& arguments) {
   }
   if (const auto text = arguments.value(kOutputLimit)) {
     const auto bytes = policy::parseSize(*text);
-    if (!bytes) return fail(usageError("--output-limit " + std::string(*text), bytes.error(), "such as 64K or 10M"));
+    if (!bytes) return fail(usageError("--output-limit", bytes.error()));
     request.output_limit = *bytes;
   }
   if (auto read = readPlace(arguments, request); !read) return fail(read.error());
@@ -71,7 +71,7 @@ int startInBackground(Session& session, const ExecRequest& request, bool json) {
   const auto exec = session.start(request);
   if (!exec && json) return reportCommand(refusedResult(exec.error()), true);
   if (!exec) {
-    complain(exec.error());
+    printError(exec.error());
     return exitStatus(refusedResult(exec.error()));
   }
   if (!json) return print(std::to_string(*exec) + "\n");
@@ -82,11 +82,11 @@ int startInBackground(Session& session, const ExecRequest& request, bool json) {
 
 int perform(const Arguments& arguments) {
   if (arguments.command.empty())
-    return complain(
+    return printError(
         usageError("session exec", "no command given; it comes after `--`", "caisson session exec ID -- ls -l"));
   const bool json = arguments.has(kJson);
   const auto refuse = [&](const Error& error) {
-    return json ? reportCommand(refusedResult(error), true) : complain(error);
+    return json ? reportCommand(refusedResult(error), true) : printError(error);
   };
   auto made = readRequest(arguments);
   if (!made) return refuse(made.error());
@@ -126,16 +126,16 @@ constexpr const char* kShellScript =
 
 int performShell(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session shell", 1, 1);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   if (::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
-    return complain(usageError("session shell", "needs a terminal", "without one: caisson session exec ID -- sh"));
+    return printError(usageError("session shell", "needs a terminal", "without one: caisson session exec ID -- sh"));
   }
   const auto info = session->info();
-  if (!info) return complain(info.error());
+  if (!info) return printError(info.error());
   ExecRequest request;
   request.command = {"sh", "-c", kShellScript};
   request.environment["PS1"] = "(" + (info->name.empty() ? info->id.substr(0, 11) : info->name) + ") \\w \\$ ";
-  if (auto read = readPlace(arguments, request); !read) return complain(read.error());
+  if (auto read = readPlace(arguments, request); !read) return printError(read.error());
   request.out = request.err = StreamMode::relay;
   request.relay_stdin = request.interactive = request.forward_signals = true;
   surviveBrokenPipes();
@@ -157,11 +157,11 @@ int reportCommand(const RunResult& result, bool json, std::string_view printed) 
   if (json) {
     if (const int failed = print(renderResult(result) + "\n"); failed != 0) status = failed;
   }
-  if (result.error) complain(*result.error);
+  if (result.error) printError(*result.error);
   if (!json) {
     status = statusWithOutput(status, result);
     for (const std::string& line : noticesFor(result, false, true)) {
-      if (line != printed) tell(line);
+      if (line != printed) printNotice(line);
     }
   }
   return status;

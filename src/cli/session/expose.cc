@@ -36,7 +36,7 @@ std::string lineOf(const OpenPort& port) {
 
 int list(Session& session, bool as_json) {
   const auto ports = session.openPorts();
-  if (!ports) return complain(ports.error());
+  if (!ports) return printError(ports.error());
   std::string text;
   JsonWriter json;
   json.beginObject().key("ports").beginArray();
@@ -50,22 +50,22 @@ int list(Session& session, bool as_json) {
 
 int perform(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session expose", 1, 2);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   if (arguments.operands.size() == 1) return list(*session, arguments.has(kJson));
   const auto port = portFrom(arguments.operands[1]);
-  if (!port) return complain(port.error());
+  if (!port) return printError(port.error());
   if (arguments.has(kClose)) {
-    if (auto closed = session->closePort(*port, arguments.has(kInward)); !closed) return complain(closed.error());
+    if (auto closed = session->closePort(*port, arguments.has(kInward)); !closed) return printError(closed.error());
     return 0;
   }
   std::uint16_t host_port = 0;
   if (const auto text = arguments.value(kHostPort)) {
     const auto given = portFrom(*text);
-    if (!given) return complain(given.error());
+    if (!given) return printError(given.error());
     host_port = *given;
   }
   const auto opened = session->openPort(*port, host_port, arguments.has(kInward));
-  if (!opened) return complain(opened.error());
+  if (!opened) return printError(opened.error());
   if (!arguments.has(kJson))
     return print("127.0.0.1:" + std::to_string(opened->inward ? opened->port : opened->host_port) + "\n");
   JsonWriter json;

@@ -14,10 +14,10 @@ constexpr std::size_t kMaxInput = 1U << 30;
 
 int read(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session read", 2, 2);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   for (std::uint64_t offset = 0;;) {
     const auto piece = session->read(arguments.operands[1], offset, kPiece);
-    if (!piece) return complain(piece.error());
+    if (!piece) return printError(piece.error());
     if (const int failed = print(piece->data); failed != 0) return failed;
     offset += piece->data.size();
     if (piece->data.empty() || offset >= piece->size) return 0;
@@ -26,20 +26,20 @@ int read(const Arguments& arguments) {
 
 int write(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session write", 2, 2);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   std::string data;
   char buffer[64 * 1024];
   for (;;) {
     const ssize_t got = ::read(STDIN_FILENO, buffer, sizeof(buffer));
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return complain(sysError(Stage::usage, "read", "standard input", errno));
+    if (got < 0) return printError(sysError(Stage::usage, "read", "standard input", errno));
     if (got == 0) break;
     data.append(buffer, static_cast<std::size_t>(got));
     if (data.size() > kMaxInput) {
-      return complain(usageError("session write", "more than 1 GiB comes from standard input", "write it in parts"));
+      return printError(usageError("session write", "more than 1 GiB comes from standard input", "write it in parts"));
     }
   }
-  if (auto written = session->write(arguments.operands[1], data); !written) return complain(written.error());
+  if (auto written = session->write(arguments.operands[1], data); !written) return printError(written.error());
   return 0;
 }
 

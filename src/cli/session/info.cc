@@ -70,14 +70,14 @@ std::string asText(const Details& details) {
 
 int perform(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session info", 1, 1);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   const auto info = session->info();
-  if (!info) return complain(info.error());
+  if (!info) return printError(info.error());
   Details details{.info = *info};
   if (auto list = session->checkpoints()) details.checkpoints = *std::move(list);
   if (auto list = session->processes()) details.commands = *std::move(list);
   const auto uncommitted = session->hasUncommittedChanges();
-  if (!uncommitted) return complain(uncommitted.error());
+  if (!uncommitted) return printError(uncommitted.error());
   details.uncommitted = *uncommitted;
   return print(arguments.has(kJson) ? asJson(details) : asText(details));
 }

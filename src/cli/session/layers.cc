@@ -8,7 +8,8 @@
 namespace caisson::cli {
 namespace {
 
-constexpr Option kStop{.name = "stop", .help = "End the session's processes first; else they are a reason to refuse."};
+constexpr Option kStop{
+    .name = "stop", .help = "Kill the session's processes first. Without --stop the command fails if any are running."};
 constexpr Option kStopOptions[] = {kStop};
 constexpr OptionGroup kStopGroups[] = {{"Options", kStopOptions}};
 
@@ -26,41 +27,41 @@ WhenBusy whenBusy(const Arguments& arguments) { return arguments.has(kStop) ? Wh
 
 int checkpoint(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session checkpoint", 1, 2);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   const std::string_view name = arguments.operands.size() > 1 ? arguments.operands[1] : "";
   const auto made = session->checkpoint(name, whenBusy(arguments));
-  if (!made) return complain(made.error());
+  if (!made) return printError(made.error());
   return print(made->name + "\n");
 }
 
 int restore(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session restore", 2, 2);
-  if (!session) return complain(session.error());
-  if (auto done = session->restore(arguments.operands[1], whenBusy(arguments)); !done) return complain(done.error());
+  if (!session) return printError(session.error());
+  if (auto done = session->restore(arguments.operands[1], whenBusy(arguments)); !done) return printError(done.error());
   return 0;
 }
 
 int fork(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session fork", 1, 1);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   ForkOptions options;
   options.when_busy = whenBusy(arguments);
   if (const auto name = arguments.value(kName)) options.name = *name;
   if (const auto ttl = arguments.value(kTtl)) {
     const auto seconds = secondsFrom(*ttl, "--ttl");
-    if (!seconds) return complain(seconds.error());
+    if (!seconds) return printError(seconds.error());
     options.ttl_seconds = *seconds;
   }
   const auto other = session->fork(options);
-  if (!other) return complain(other.error());
+  if (!other) return printError(other.error());
   return print(other->id() + "\n");
 }
 
 int checkpoints(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session checkpoints", 1, 1);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   const auto list = session->checkpoints();
-  if (!list) return complain(list.error());
+  if (!list) return printError(list.error());
   if (!arguments.has(kJson)) {
     std::string text;
     for (const CheckpointInfo& one : *list) text += utcText(one.created) + "  " + safeLine(one.name) + "\n";

@@ -13,22 +13,22 @@ constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 int openFirstHost(Session& session, const Arguments& arguments) {
   const WhenBusy when_busy = arguments.has(kStop) ? WhenBusy::stop : WhenBusy::refuse;
   const auto opened = session.openHost(arguments.operands[2], HostTerm::session, when_busy);
-  if (!opened) return complain(opened.error());
-  tell("the session had no network: its sandbox starts anew with the next command, with an empty /tmp and home");
+  if (!opened) return printError(opened.error());
+  printNotice("the session had no network: its sandbox starts anew with the next command, with an empty /tmp and home");
   return 0;
 }
 
 int network(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session network", 3, 3);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   const std::string_view word = arguments.operands[1];
   if (word != "allow" && word != "deny") {
-    return complain(usageError(word, "expected allow or deny", "caisson session network --help"));
+    return printError(usageError(word, "expected allow or deny", "caisson session network --help"));
   }
   const auto info = session->info();
-  if (!info) return complain(info.error());
+  if (!info) return printError(info.error());
   if (word == "allow" && info->network == "none") return openFirstHost(*session, arguments);
-  if (auto done = session->network(word == "allow", arguments.operands[2]); !done) return complain(done.error());
+  if (auto done = session->network(word == "allow", arguments.operands[2]); !done) return printError(done.error());
   return 0;
 }
 

@@ -4,13 +4,14 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "cli/approval.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "cli/policy_flags.h"
-#include "cli/policy_options.h"
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"
+#include "cli/session_options.h"
 #include "host/state_disk.h"
 #include "plan/landlock_tier.h"
 #include "policy/model.h"
@@ -31,7 +32,7 @@ constexpr Option kAutoCheckpoint{.name = "auto-checkpoint",
                                  .help = "Checkpoint before each command, if anything changed since the last one."};
 constexpr Option kCreateOptions[] = {kName, kTtl, kAutoCheckpoint, kJson};
 constexpr OptionGroup kCreateOwn[] = {{"Session", kCreateOptions}};
-constexpr auto kCreateGroups = withPolicyGroups(kCreateOwn);
+constexpr auto kCreateGroups = withSessionGroups(kCreateOwn);
 
 constexpr Option kListOptions[] = {kJson};
 constexpr OptionGroup kListGroups[] = {{"Output", kListOptions}};
@@ -56,34 +57,35 @@ std::string memoryNotice() {
 
 int create(const Arguments& arguments) {
   auto policy = policyFrom(arguments);
-  if (!policy) return complain(policy.error());
-  if (auto approvals = obtainApprovals(arguments, policy->model()); !approvals) return complain(approvals.error());
+  if (!policy) return printError(policy.error());
+  if (auto checked = checkForSession(arguments, policy->model()); !checked) return printError(checked.error());
+  if (auto approvals = obtainApprovals(arguments, policy->model()); !approvals) return printError(approvals.error());
   SessionOptions options{.policy = *std::move(policy)};
   if (const auto name = arguments.value(kName)) {
     options.name = *name;
-    if (name->empty()) return complain(usageError("--name", "a name is expected", "caisson session create --help"));
+    if (name->empty()) return printError(usageError("--name", "a name is expected", "caisson session create --help"));
   }
   if (const auto ttl = arguments.value(kTtl)) {
     const auto seconds = secondsFrom(*ttl, "--ttl");
-    if (!seconds) return complain(seconds.error());
+    if (!seconds) return printError(seconds.error());
     options.ttl_seconds = *seconds;
   }
   options.auto_checkpoint = arguments.has(kAutoCheckpoint);
   options.keep = true;
   auto store = openSessions();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const auto session = store->create(options);
-  if (!session) return complain(inWordsOfFlags(session.error(), arguments));
+  if (!session) return printError(attributeToFlag(session.error(), arguments));
   const auto info = session->info();
-  if (!info) return complain(info.error());
+  if (!info) return printError(info.error());
   const bool tier = std::ranges::find(info->warnings, plan::kLandlockTierLosses) != info->warnings.end();
   std::vector<std::string> notices{workspaceNotice(options.policy, *info), tier ? "" : memoryNotice()};
   std::erase(notices, "");
   if (!arguments.has(kJson)) {
     if (tier) {
-      for (const std::string& warning : info->warnings) tell("warning: " + warning);
+      for (const std::string& warning : info->warnings) printNotice("warning: " + warning);
     }
-    for (const std::string& notice : notices) tell(notice);
+    for (const std::string& notice : notices) printNotice(notice);
     return print(session->id() + "\n");
   }
   JsonWriter json;
@@ -121,9 +123,9 @@ std::string lineOf(const SessionInfo& info) {
 
 int list(const Arguments& arguments) {
   auto store = openSessions();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   const auto infos = store->list();
-  if (!infos) return complain(infos.error());
+  if (!infos) return printError(infos.error());
   if (arguments.has(kJson)) {
     JsonWriter json;
     json.beginObject().key("sessions").beginArray();
@@ -138,10 +140,10 @@ int list(const Arguments& arguments) {
 
 int renew(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session renew", 2, 2);
-  if (!session) return complain(session.error());
+  if (!session) return printError(session.error());
   const auto seconds = secondsFrom(arguments.operands[1], "session renew");
-  if (!seconds) return complain(seconds.error());
-  if (auto renewed = session->renew(*seconds); !renewed) return complain(renewed.error());
+  if (!seconds) return printError(seconds.error());
+  if (auto renewed = session->renew(*seconds); !renewed) return printError(renewed.error());
   return 0;
 }
 
@@ -156,20 +158,20 @@ std::string lossWarning(const SessionStore& store, std::string_view session) {
 }
 
 int destroy(const Arguments& arguments) {
-  if (auto counted = countOperands(arguments, "session destroy", 1, 0); !counted) return complain(counted.error());
+  if (auto counted = countOperands(arguments, "session destroy", 1, 0); !counted) return printError(counted.error());
   auto store = openSessions();
-  if (!store) return complain(store.error());
+  if (!store) return printError(store.error());
   int status = 0;
   for (const std::string_view session : arguments.operands) {
     const std::string warning = lossWarning(*store, session);
     const auto found = store->find(session);
     const std::string id = found ? found->id() : std::string(session);
     if (auto destroyed = store->destroy(session); !destroyed) {
-      status = complain(destroyed.error());
+      status = printError(destroyed.error());
       continue;
     }
-    if (!warning.empty()) tell(warning);
-    for (const std::string& path : supervise::keptLogsOf(id)) tell("logs of " + id + " are kept in " + path);
+    if (!warning.empty()) printNotice(warning);
+    for (const std::string& path : supervise::keptLogsOf(id)) printNotice("logs of " + id + " are kept in " + path);
   }
   return status;
 }
@@ -179,8 +181,13 @@ int destroy(const Arguments& arguments) {
 Result<void> countOperands(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most) {
   const std::size_t count = arguments.operands.size();
   if (count >= least && (most == 0 || count <= most)) return {};
-  return fail(usageError(verb, count < least ? "something is missing" : "too many words",
-                         "caisson " + std::string(verb) + " --help"));
+  std::string expected = "expected " + std::to_string(least);
+  if (most == 0) expected = "expected at least " + std::to_string(least);
+  if (most > least) expected += " to " + std::to_string(most);
+  expected += std::max(least, most) == 1 ? " argument" : " arguments";
+  const auto found = std::ranges::find(kSession.verbs, verb, &Verb::path);
+  if (found != kSession.verbs.end()) expected += ": " + std::string((*found)->syntax.operands);
+  return fail(usageError(verb, expected, "caisson " + std::string(verb) + " --help"));
 }
 
 Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most) {
@@ -193,8 +200,8 @@ Result<Session> sessionOf(const Arguments& arguments, std::string_view verb, std
 Result<double> secondsFrom(std::string_view text, std::string_view subject) {
   const auto seconds = policy::parseSeconds(text);
   if (seconds && *seconds > 0) return *seconds;
-  return fail(usageError(text, "a time is expected, such as 90s, 30m or 2h",
-                         "caisson session --help: " + std::string(subject)));
+  return fail(usageError(
+      subject, seconds ? "invalid duration " + inQuotes(text) + ": expected more than 0 seconds" : seconds.error()));
 }
 
 constinit const Verb kSessionCreate{

@@ -45,7 +45,7 @@ void surviveBrokenPipes();
 int printStat(Session& session, DiffOptions options);
 
 /// Prints what a commit did not write, or would not in a dry run.
-void tellLists(const CommitReport& report, bool dry_run);
+void printCommitLists(const CommitReport& report, bool dry_run);
 
 /// Writes the members of a session's JSON object that lists show as well.
 void writeInfo(JsonWriter& json, const SessionInfo& info);

@@ -4,6 +4,7 @@
 #include <ctime>
 
 #include "approval/what.h"
+#include "base/shell_quote.h"
 
 namespace caisson::mcp {
 namespace {
@@ -23,15 +24,15 @@ constexpr std::int64_t kLong = 30L * 24 * 3600;
 std::int64_t wallSeconds() { return static_cast<std::int64_t>(::time(nullptr)); }
 
 /// Paths with blanks or non-ASCII letters can't be stored: stored approvals must be unambiguous.
-bool canBeKept(const ApprovalRequest& wish) { return wish.keep && approval::checkWhat(wish.what).has_value(); }
+bool canBeKept(const ApprovalRequest& wanted) { return wanted.keep && approval::checkWhat(wanted.what).has_value(); }
 
-std::vector<std::string_view> choicesOf(const ApprovalRequest& wish) {
+std::vector<std::string_view> choicesOf(const ApprovalRequest& wanted) {
   std::vector<std::string_view> choices{kDeny};
-  const bool kept = canBeKept(wish);
-  if (wish.once) choices.push_back(kAllow);
-  if (kept && !wish.sandbox.empty()) choices.push_back(kForSandbox);
+  const bool kept = canBeKept(wanted);
+  if (wanted.once) choices.push_back(kAllow);
+  if (kept && !wanted.sandbox.empty()) choices.push_back(kForSandbox);
   if (kept) choices.push_back(kForLong);
-  if (!wish.more_pages.empty()) choices.push_back(kNextPage);
+  if (!wanted.more_pages.empty()) choices.push_back(kNextPage);
   return choices;
 }
 
@@ -39,13 +40,13 @@ std::string keyOf(std::size_t index) {
   return index == 0 ? std::string(kQuestion) : std::string(kQuestion) + "-" + std::to_string(index + 1);
 }
 
-InputRequest questionFor(const ApprovalRequest& wish, std::size_t page) {
-  const auto choices = choicesOf(wish);
-  std::string description = wish.once ? "Allow this once, or deny it" : "Allow this, or deny it";
+InputRequest questionFor(const ApprovalRequest& wanted, std::size_t page) {
+  const auto choices = choicesOf(wanted);
+  std::string description = wanted.once ? "Allow this once, or deny it" : "Allow this, or deny it";
   if (choices.size() > 2) description += ". What is allowed for longer: caisson approvals list, revoke";
   return {"elicitation/create",
           {{"mode", "form"},
-           {"message", page == 0 ? wish.message : wish.more_pages[page - 1]},
+           {"message", page == 0 ? wanted.message : wanted.more_pages[page - 1]},
            {"requestedSchema",
             {{"type", "object"},
              {"properties",
@@ -58,51 +59,71 @@ InputRequest questionFor(const ApprovalRequest& wish, std::size_t page) {
              {"required", Json::array({"decision"})}}}}};
 }
 
-Error refusal(const ApprovalRequest& wish, std::string reason, std::string hint) {
+Error refusal(const ApprovalRequest& wanted, std::string reason, std::string hint) {
   return {.stage = Stage::usage,
           .call = "approval",
-          .object = wish.what.substr(0, 300),
+          .object = wanted.what.substr(0, 300),
           .reason = std::move(reason),
           .hint = std::move(hint)};
 }
 
 /// The exact command that would allow it.
-std::string remedyFor(const ApprovalRequest& wish) {
+std::string remedyFor(const ApprovalRequest& wanted) {
   std::string text;
-  if (canBeKept(wish)) {
-    const std::string grant = "`caisson approvals grant " + shellWord(wish.what);
+  if (canBeKept(wanted)) {
+    const std::string grant = "`caisson approvals grant " + shellQuoted(wanted.what);
     text = "the user can run " + grant + " --for 1h`";
-    if (!wish.sandbox.empty()) text += ", or " + grant + " --session " + wish.sandbox + "` for this sandbox only,";
+    if (!wanted.sandbox.empty()) text += ", or " + grant + " --session " + wanted.sandbox + "` for this sandbox only,";
     text += " in a terminal; then try again";
   }
-  if (wish.remedy.empty()) return text;
-  return text.empty() ? wish.remedy : text + ". Or " + wish.remedy;
+  if (wanted.remedy.empty()) return text;
+  return text.empty() ? wanted.remedy : text + ". Or " + wanted.remedy;
 }
 
 /// The user's choice; a value that was not offered is a denial.
-std::string_view decisionIn(const Json& answer, const ApprovalRequest& wish) {
+std::string_view decisionIn(const Json& answer, const ApprovalRequest& wanted) {
   const Json* content = findObject(answer, "content");
   if (textAt(answer, "action") != "accept" || content == nullptr) return kDeny;
   const std::string decision = textAt(*content, "decision").value_or("");
-  for (const std::string_view choice : choicesOf(wish))
+  for (const std::string_view choice : choicesOf(wanted))
     if (choice == decision) return choice;
   return kDeny;
 }
 
+/// Names the request among the denied ones.
+std::string denialName(const ApprovalRequest& wanted) {
+  return wanted.what + "\n" + wanted.sandbox + "\n" + wanted.exactly;
+}
+
+/// The error for a request that the user denied a short time ago; nothing if they may be asked.
+std::optional<Error> findDenial(const ApprovalRequest& wanted, DeniedRequests& denied) {
+  const auto left = denied.left(denialName(wanted));
+  if (!left) return std::nullopt;
+  const std::string remedy = remedyFor(wanted);
+  return refusal(
+      wanted, "the user denied this a short time ago, so they were not asked again",
+      "it can be asked about again in " + std::to_string(left->count()) + " s" + (remedy.empty() ? "" : "; " + remedy));
+}
+
 /// Records or stores the user's decision and returns the approval; an error for a denial, or if it cannot be recorded.
-Word keepAnswer(const ApprovalRequest& wish, std::string_view decision) {
+ApprovalOutcome keepAnswer(const ApprovalRequest& wanted, std::string_view decision, DeniedRequests& denied) {
+  if (decision == kDeny) denied.add(denialName(wanted));
   if (decision == kDeny || decision == kAllow) {
     const bool yes = decision == kAllow;
-    if (auto recorded = approval::recordAnswer(wish.what, kBy, yes, wish.sandbox); !recorded) return recorded.error();
-    if (!yes) return refusal(wish, "the user did not allow it", "");
-    return Approval{.what = wish.what, .by = std::string(kBy)};
+    if (auto recorded = approval::recordAnswer(wanted.what, kBy, yes, wanted.sandbox); !recorded)
+      return recorded.error();
+    if (!yes)
+      return refusal(
+          wanted, "the user did not allow it",
+          "they are not asked about the same again for " + std::to_string(DeniedRequests::kKept.count()) + " s");
+    return Approval{.what = wanted.what, .by = std::string(kBy)};
   }
   auto store = approval::Store::open();
   if (!store) return store.error();
-  Approval given{.what = wish.what, .by = std::string(kBy)};
+  Approval given{.what = wanted.what, .by = std::string(kBy)};
   if (decision == kForSandbox) {
     given.scope = Scope::session;
-    given.session = wish.sandbox;
+    given.session = wanted.sandbox;
   } else {
     given.scope = Scope::timed;
     given.expires = wallSeconds() + kLong;
@@ -139,7 +160,10 @@ std::string askedBefore(const Call& call, const std::vector<ApprovalRequest>& re
 
 /// Adds the questions about requests without an approval on record to `needs`.
 Result<void> addQuestions(const Call& call, const std::vector<ApprovalRequest>& requests, std::string_view asked,
-                          NeedsInput& needs) {
+                          DeniedRequests& denied, NeedsInput& needs) {
+  for (std::size_t i = 0; i < requests.size(); ++i)
+    if (auto denial = asked[i] == 'q' ? findDenial(requests[i], denied) : std::nullopt)
+      return std::unexpected(*std::move(denial));
   for (std::size_t i = 0; i < requests.size(); ++i) {
     if (asked[i] != 'q') continue;
     if (!canAsk(call))
@@ -155,7 +179,7 @@ Result<void> addQuestions(const Call& call, const std::vector<ApprovalRequest>& 
 
 /// Takes the answers, and then, if none was a denial, uses the approvals on record.
 AllApproved takeAll(const Call& call, const std::vector<ApprovalRequest>& requests, std::string_view asked,
-                    approval::Store& store) {
+                    DeniedRequests& denied, approval::Store& store) {
   std::vector<Approval> given(requests.size());
   std::vector<approval::Claim> claims;
   std::vector<std::size_t> places;
@@ -165,9 +189,9 @@ AllApproved takeAll(const Call& call, const std::vector<ApprovalRequest>& reques
       places.push_back(i);
       continue;
     }
-    Word word = keepAnswer(requests[i], decisionIn(*call.input(keyOf(i)), requests[i]));
-    if (auto* error = std::get_if<Error>(&word)) return std::move(*error);
-    given[i] = std::get<Approval>(std::move(word));
+    ApprovalOutcome approved = keepAnswer(requests[i], decisionIn(*call.input(keyOf(i)), requests[i]), denied);
+    if (auto* error = std::get_if<Error>(&approved)) return std::move(*error);
+    given[i] = std::get<Approval>(std::move(approved));
   }
   if (claims.empty()) return given;
   auto used = store.useAll(claims, wallSeconds());
@@ -186,7 +210,8 @@ bool canAsk(const Call& call) {
   return declared != nullptr && (declared->empty() || declared->contains("form"));
 }
 
-AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests, NeedsInput pending) {
+AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests, DeniedRequests& denied,
+                      NeedsInput pending) {
   const auto waits = [&] { return !pending.requests.empty(); };
   if (requests.empty()) return waits() ? AllApproved(std::move(pending)) : AllApproved();
   auto store = approval::Store::open();
@@ -196,12 +221,12 @@ AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requ
     const auto approvals = store->list(wallSeconds());
     if (!approvals) return approvals.error();
     for (const ApprovalRequest& request : requests) asked += isOnRecord(*approvals, request) ? 's' : 'q';
-    if (auto added = addQuestions(call, requests, asked, pending); !added) return added.error();
+    if (auto added = addQuestions(call, requests, asked, denied, pending); !added) return added.error();
   }
-  return waits() ? AllApproved(std::move(pending)) : takeAll(call, requests, asked, *store);
+  return waits() ? AllApproved(std::move(pending)) : takeAll(call, requests, asked, denied, *store);
 }
 
-Word ownersWord(const Call& call, const ApprovalRequest& request) {
+ApprovalOutcome obtainApproval(const Call& call, const ApprovalRequest& request, DeniedRequests& denied) {
   const auto stateOf = [&](std::size_t page) {
     return request.what + "\n" + request.exactly + "\n" + std::to_string(page);
   };
@@ -214,7 +239,7 @@ Word ownersWord(const Call& call, const ApprovalRequest& request) {
     if (answer == nullptr) continue;
     const std::string_view decision = decisionIn(*answer, request);
     if (decision == kNextPage) return show((page + 1) % (request.more_pages.size() + 1));
-    return keepAnswer(request, decision);
+    return keepAnswer(request, decision, denied);
   }
   if (canBeKept(request)) {
     auto store = approval::Store::open();
@@ -223,18 +248,11 @@ Word ownersWord(const Call& call, const ApprovalRequest& request) {
     if (!used) return used.error();
     if (*used) return **std::move(used);
   }
+  if (auto denial = findDenial(request, denied)) return *std::move(denial);
   if (!canAsk(call))
     return refusal(request, "the user has to allow this, and this client can't ask them", remedyFor(request));
   if (auto recorded = approval::recordQuestion(request.what, kBy, request.sandbox); !recorded) return recorded.error();
   return show(0);
-}
-
-std::string shellWord(std::string_view text) {
-  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+=,";
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);
-  std::string quoted = "'";
-  for (const char letter : text) quoted += letter == '\'' ? "'\\''" : std::string(1, letter);
-  return quoted + "'";
 }
 
 }  // namespace caisson::mcp

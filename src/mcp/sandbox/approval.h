@@ -2,8 +2,9 @@
 // or by elicitation. If the client cannot ask, the request is denied and the error names the command that would approve
 // it.
 //
-//   const Word word = ownersWord(call, {.what = "path:/srv/data", .message = "Show /srv/data?"});
-//   if (auto* needs = std::get_if<NeedsInput>(&word)) ...
+//   const ApprovalOutcome approved = obtainApproval(call, {.what = "path:/srv/data", .message = "Show /srv/data?"},
+//                                                  sandboxes.deniedRequests());
+//   if (auto* needs = std::get_if<NeedsInput>(&approved)) ...
 //
 // The store is read each time, so a revocation takes effect at once.
 #pragma once
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "approval/store.h"
+#include "mcp/sandbox/denied_requests.h"
 #include "mcp/server/features.h"
 
 namespace caisson::mcp {
@@ -34,19 +36,18 @@ bool canAsk(const Call& call);
 
 /// The owner's approval, whose id is empty if it was for this call only; a question to the user; or an error, also for
 /// a denial.
-using Word = std::variant<approval::Approval, NeedsInput, Error>;
+using ApprovalOutcome = std::variant<approval::Approval, NeedsInput, Error>;
 /// Obtains an approval: the user's answer to the question of an earlier round, else a stored approval, else asks. A
-/// stored approval for one use is used up by this.
-Word ownersWord(const Call& call, const ApprovalRequest& request);
+/// stored approval for one use is used up by this. A request that is in `denied` is refused instead of asked about; a
+/// denial is added there.
+ApprovalOutcome obtainApproval(const Call& call, const ApprovalRequest& request, DeniedRequests& denied);
 
 /// The approvals, in the order of the requests: every one is approved.
 using AllApproved = std::variant<std::vector<approval::Approval>, NeedsInput, Error>;
-/// ownersWord() for any number of requests, asked about in one round together with `pending`, the other questions of
-/// the call. Stored approvals for one use are used up, all together, only when nothing is left to ask and nothing was
-/// denied. `more_pages` must be empty.
-AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests, NeedsInput pending = {});
-
-/// Quotes a text as one argument of a shell.
-std::string shellWord(std::string_view text);
+/// obtainApproval() for any number of requests, asked about in one round together with `pending`, the other questions
+/// of the call. Stored approvals for one use are used up, all together, only when nothing is left to ask and nothing
+/// was denied. `more_pages` must be empty.
+AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests, DeniedRequests& denied,
+                      NeedsInput pending = {});
 
 }  // namespace caisson::mcp

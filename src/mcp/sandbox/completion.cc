@@ -9,10 +9,10 @@ namespace caisson::mcp {
 namespace {
 
 Json completion(std::vector<std::string> values, const std::string& begin) {
-  constexpr std::size_t kMost = 100;
+  constexpr std::size_t kMaxValues = 100;
   std::erase_if(values, [&](const std::string& value) { return !value.starts_with(begin); });
   const std::size_t total = values.size();
-  if (values.size() > kMost) values.resize(kMost);
+  if (values.size() > kMaxValues) values.resize(kMaxValues);
   return {{"completion", {{"values", values}, {"total", total}, {"hasMore", total > values.size()}}}};
 }
 

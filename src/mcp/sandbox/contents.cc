@@ -111,6 +111,7 @@ Outcome readOutputContent(Sandboxes& sandboxes, const Call& call, Sandbox& sandb
   if (stream != "stdout" && stream != "stderr") return resourceNotFound(call, uri, "there is no such output");
   if (const auto execution = sandbox.execution(exec_id)) {
     const auto view = execution->view();
+    if (view.output_gone) return resourceNotFound(call, uri, std::string(kOutputGone));
     return resourceResult(call, outputContent(uri, stream == "stdout" ? view.out : view.err));
   }
   const auto number = backgroundNumber(exec_id);

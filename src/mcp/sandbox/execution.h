@@ -9,8 +9,10 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "caisson/session.h"
+#include "mcp/sandbox/output_budget.h"
 #include "sys/fd.h"
 
 namespace caisson::mcp {
@@ -20,10 +22,13 @@ class Execution {
   using Clock = std::chrono::steady_clock;
   using Run = std::function<Result<RunResult>(const ExecRequest&)>;
 
-  Execution(std::string id, std::string command);
+  Execution(std::string id, std::string command, std::shared_ptr<OutputBudget> budget);
+  ~Execution();
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
 
   /// Runs the command to its end, in the caller's thread. Its output is kept, per stream up to the sandbox's output
-  /// limit and at most 4 MiB.
+  /// limit, at most 4 MiB, and no more than the budget has.
   void perform(ExecRequest request, const Run& run);
 
   /// Requests that the command is killed with its whole process tree; does not wait. perform() then returns.
@@ -36,11 +41,19 @@ class Execution {
 
   struct View {
     bool running = true;
-    std::string out, err;                     ///< everything that is kept
-    std::optional<Result<RunResult>> result;  ///< set at its end; the streams in it are empty
-    double seconds = 0;                       ///< since its creation, or until its end; waiting for a thread included
+    std::string out, err;                            ///< everything that is kept
+    std::uint64_t out_dropped = 0, err_dropped = 0;  ///< bytes that are not kept, beyond those of the sandbox's limit
+    bool output_gone = false;                        ///< dropOutput() was called
+    std::optional<Result<RunResult>> result;         ///< set at its end; the streams in it are empty
+    double seconds = 0;  ///< since its creation, or until its end; waiting for a thread included
   };
   [[nodiscard]] View view() const;
+  /// What was denied to the command; empty while it runs.
+  [[nodiscard]] std::vector<Denial> denials() const;
+  /// Frees the output of a command that ended.
+  void dropOutput();
+  /// The memory that its output takes.
+  [[nodiscard]] std::size_t heldBytes() const;
   /// The last line of standard output, or of standard error if that is empty, for progress. At most its last 200 bytes.
   [[nodiscard]] std::string lastLine() const;
 
@@ -49,12 +62,21 @@ class Execution {
   [[nodiscard]] bool running() const;
 
  private:
+  struct Kept {
+    std::string data;
+    std::uint64_t dropped = 0;
+  };
+  /// Adds a piece of output; only the thread in perform() calls it.
+  void keep(Kept& kept, std::string_view piece);
+
   std::string id_;
   std::string command_;
   sys::Fd cancel_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::string out_, err_;
+  std::shared_ptr<OutputBudget> budget_;
+  Kept out_, err_;
+  bool output_gone_ = false;
   std::optional<Result<RunResult>> result_;
   Clock::time_point begin_ = Clock::now();
   Clock::time_point end_{};

@@ -14,16 +14,16 @@ constexpr std::size_t kMaxExplanations = 8;
 /// Paths of a command's output that are looked at.
 constexpr std::size_t kMaxSuggested = 8;
 constexpr std::size_t kMaxOutputRead = 16 * 1024;
-constexpr std::size_t kLongestPath = 300;
+constexpr std::size_t kMaxPath = 300;
 constexpr std::string_view kAllowHost = "--allow-host ";
 
 /// Text that a command chose, as part of our own sentence.
 std::string quotedForModel(std::string_view text) {
-  if (isReadable(text)) return inQuotes(text, kLongestPath);
+  if (isReadable(text)) return inQuotes(text, kMaxPath);
   std::string plain;
-  for (const char letter : text.substr(0, kLongestPath))
+  for (const char letter : text.substr(0, kMaxPath))
     plain += static_cast<unsigned char>(letter) < 0x20 || static_cast<unsigned char>(letter) > 0x7E ? '?' : letter;
-  return inQuotes(plain, kLongestPath);
+  return inQuotes(plain, kMaxPath);
 }
 
 class Explanations {
@@ -74,7 +74,7 @@ std::vector<std::string> suggestedPaths(std::string_view output) {
       while (end < line.size() && line[end] != ':' && !mayDelimit(line[end])) ++end;
       std::string path(line.substr(at, end - at));
       at = end;
-      if (path.size() > 1 && path.size() <= kLongestPath && std::ranges::find(paths, path) == paths.end())
+      if (path.size() > 1 && path.size() <= kMaxPath && std::ranges::find(paths, path) == paths.end())
         paths.push_back(std::move(path));
     }
   }
@@ -122,8 +122,8 @@ std::vector<std::string> deniedPaths(Sandboxes& sandboxes, Sandbox& sandbox) {
 std::string networkRemedy(const OperatorBounds& bounds, const Denial& denial) {
   if (denial.remedy.empty()) return "none: it is always blocked";
   if (bounds.fixesNetwork() || !denial.remedy.starts_with(kAllowHost))
-    return "ask the operator of this server for " + printable(denial.remedy, kLongestPath);
-  return "ask the user with sandbox_network, host " + printable(denial.remedy.substr(kAllowHost.size()), kLongestPath);
+    return "ask the operator of this server for " + printable(denial.remedy, kMaxPath);
+  return "ask the user with sandbox_network, host " + printable(denial.remedy.substr(kAllowHost.size()), kMaxPath);
 }
 
 Json explainFailure(Sandboxes& sandboxes, Sandbox& sandbox, const FailedCommand& command) {
@@ -133,7 +133,7 @@ Json explainFailure(Sandboxes& sandboxes, Sandbox& sandbox, const FailedCommand&
     if (denial.operation.starts_with("network:"))
       explanations.add("network",
                        "connection to " + quotedForModel(denial.object) + " refused by the network rules (" +
-                           printable(denial.rule, kLongestPath) + ")",
+                           printable(denial.rule, kMaxPath) + ")",
                        networkRemedy(bounds, denial));
     if (denial.rule.starts_with("filesystem."))
       explanations.add("path",

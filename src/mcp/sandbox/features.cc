@@ -201,6 +201,13 @@ double ttlOf(const Sandboxes& sandboxes, const Arguments& arguments) {
   return static_cast<double>(arguments.integer("timeout_seconds").value_or(std::min(kUsual, most)));
 }
 
+Result<void> checkModelsName(std::string_view tool, const std::string& name) {
+  if (!name.starts_with("agent-")) return {};
+  return fail(plainError(Stage::usage, tool, name,
+                         "names that begin with \"agent-\" are reserved for the sessions of `caisson agent`",
+                         "choose another name, or leave it out"));
+}
+
 WhenBusy whenBusy(const Arguments& arguments) {
   return arguments.flag("stop_processes") ? WhenBusy::stop : WhenBusy::refuse;
 }

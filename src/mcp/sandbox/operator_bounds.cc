@@ -98,8 +98,8 @@ std::optional<Excess> findTimeExcess(const OperatorBounds& bounds, const Json& v
     return Excess{"timeout_seconds", "it is more than the operator of this server allows",
                   "at most " + std::to_string(bounds.max_ttl_seconds)};
   const auto most = bounds.maxCommandSeconds();
-  const auto wish = integerAt(values, "timeout_ms");
-  if (!most || !wish || static_cast<double>(*wish) / 1e3 <= *most) return std::nullopt;
+  const auto wanted = integerAt(values, "timeout_ms");
+  if (!most || !wanted || static_cast<double>(*wanted) / 1e3 <= *most) return std::nullopt;
   return Excess{"timeout_ms", "it is more than the operator of this server allows",
                 "at most " + std::to_string(static_cast<std::int64_t>(*most * 1e3))};
 }
@@ -165,9 +165,9 @@ std::string writtenOnHost(const policy::Policy& policy, const std::string& works
 
 /// The tool that shows what is at an address; null for an address that is unknown.
 const Tool* toolOfResource(std::string_view uri) {
-  constexpr std::string_view kScheme = "caisson://";
-  if (!uri.starts_with(kScheme)) return nullptr;
-  uri.remove_prefix(kScheme.size());
+  constexpr std::string_view kOwnScheme = "caisson://";
+  if (!uri.starts_with(kOwnScheme)) return nullptr;
+  uri.remove_prefix(kOwnScheme.size());
   const std::size_t slash = uri.find('/');
   if (slash == std::string_view::npos) return uri == "sandboxes" ? &kListTool : nullptr;
   const std::string_view part = uri.substr(slash + 1);

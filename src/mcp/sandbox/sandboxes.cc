@@ -335,14 +335,14 @@ std::shared_ptr<Execution> Sandboxes::begin(const SandboxPointer& sandbox, ExecR
     const std::lock_guard lock(sandbox->mutex_);
     id = "x" + std::to_string(sandbox->next_execution_++);
   }
-  auto execution = std::make_shared<Execution>(std::move(id), std::move(command));
+  auto execution = std::make_shared<Execution>(std::move(id), std::move(command), outputs_);
   sandbox->remember(execution);
   workers_.runOrCall([this, sandbox, execution, request = std::move(request)] {
     execution->perform(request, [&](const ExecRequest& wanted) {
       return with(*sandbox, [&](Session& session) { return session.exec(wanted); });
     });
-    const auto view = execution->view();
-    if (view.result && *view.result) sandbox->record((*view.result)->denials);
+    outputs_->noteEnd(execution);
+    sandbox->record(execution->denials());
   });
   return execution;
 }

@@ -19,6 +19,7 @@
 
 #include "caisson/session.h"
 #include "http/workers.h"
+#include "mcp/sandbox/denied_requests.h"
 #include "mcp/sandbox/execution.h"
 #include "mcp/sandbox/operator_bounds.h"
 #include "mcp/server/features.h"
@@ -120,6 +121,9 @@ class Sandboxes {
   void decline(const std::string& id, const std::string& sign);
   [[nodiscard]] bool declined(const std::string& id, const std::string& sign) const;
 
+  /// What the user denied in the last minutes, for all clients: since 2026-07-28 a request does not name its client.
+  [[nodiscard]] DeniedRequests& deniedRequests() { return denied_requests_; }
+
   /// Starts a command in a worker thread; it waits while 256 others run. The sandbox remembers it.
   std::shared_ptr<Execution> begin(const SandboxPointer& sandbox, ExecRequest request, std::string command);
 
@@ -158,6 +162,8 @@ class Sandboxes {
   std::map<std::string, SandboxPointer> sandboxes_;
   std::set<std::pair<std::string, std::string>> declined_;  ///< of sandboxes that other servers created, too
   std::map<std::string, SandboxPointer> approved_;          ///< sandboxes with hosts that depend on an approval
+  DeniedRequests denied_requests_;
+  std::shared_ptr<OutputBudget> outputs_ = std::make_shared<OutputBudget>(kMaxOutputKept);
   std::thread sweeper_;
   http::Workers workers_;
 };

@@ -7,7 +7,7 @@ namespace caisson::mcp {
 namespace {
 
 constexpr std::size_t kMacDigits = 32;  ///< 128 bits
-constexpr std::size_t kLongestId = 160;
+constexpr std::size_t kMaxId = 160;
 
 Result<std::string> macOf(std::string_view text) {
   const auto key = userSecret("task-key");
@@ -26,7 +26,7 @@ Result<std::string> sealTaskId(const TaskReference& task) {
 
 std::optional<TaskReference> openTaskId(const std::string& id) {
   const std::size_t last = id.rfind('.');
-  if (id.size() > kLongestId || last == std::string::npos) return std::nullopt;
+  if (id.size() > kMaxId || last == std::string::npos) return std::nullopt;
   const std::string text = id.substr(0, last);
   const auto mac = macOf(text);
   if (!mac || !sameSecret(*mac, id.substr(last + 1))) return std::nullopt;

@@ -36,6 +36,9 @@ inline constexpr Parameter kStop{.name = "stop_processes",
                                      "are any."};
 /// The time to live that a new sandbox gets: the model's, else an hour, and not more than the operator allows.
 double ttlOf(const Sandboxes& sandboxes, const Arguments& arguments);
+/// An error for a name that a model must not give: `caisson agent` finds the session of a project by its name, and
+/// would run commands in, or commit from, the model's sandbox.
+Result<void> checkModelsName(std::string_view tool, const std::string& name);
 /// The value of kStop.
 WhenBusy whenBusy(const Arguments& arguments);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/deceptive_text.h"
+#include "base/shell_quote.h"
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
@@ -48,6 +49,7 @@ Json describe(const Call& call, const Sandbox& sandbox, const CommitReport& repo
     Json one{{"path", entry.path}, {"change", name(entry.kind)}};
     if (!entry.sha256.empty()) one["sha256"] = entry.sha256;
     if (!entry.target.empty()) one["target"] = entry.target;
+    if (entry.replaces_directory) one["replaces_directory"] = true;
     applied.push_back(std::move(one));
   }
   return structuredResult(call, {{"sandbox_id", sandbox.id()},
@@ -75,6 +77,7 @@ std::string lineFor(const ManifestEntry& entry) {
   std::string line = "\n- " + std::string(name(entry.kind)) + " " + entry.path;
   if (entry.kind == ChangeKind::deleted) return entry.type == "directory" ? line + "/ with everything below" : line;
   if (entry.type == "directory") return line + "/";
+  if (entry.replaces_directory) line += ", in place of a directory with everything below";
   if (!entry.target.empty()) return line + " -> " + entry.target;
   line += " (" + std::to_string(entry.size) + " bytes";
   if ((entry.mode & 0111U) != 0) line += ", executable";
@@ -140,19 +143,21 @@ Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
       const auto info = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
       if (!info) return failure(call, info.error());
       std::string by_hand = "they can run `caisson session commit " + (*sandbox)->id();
-      for (const std::string& path : request.paths) by_hand += " " + shellWord(path);
+      for (const std::string& path : request.paths) by_hand += " " + shellQuoted(path);
       auto pages = question(*planned, info->workspace);
       if (!pages) return errorResult("a path contains characters that hide what they are; name the other paths");
-      Word word = ownersWord(call, {.what = "commit:" + info->workspace,
-                                    .sandbox = (*sandbox)->id(),
-                                    .message = pages->front(),
-                                    .more_pages = {pages->begin() + 1, pages->end()},
-                                    .exactly = planned->digest,
-                                    .keep = !unusual,  // an approval in advance does not cover these
-                                    .remedy = by_hand + "` themselves; nothing was written"});
-      if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
-      if (const auto* error = std::get_if<Error>(&word)) return failure(call, *error);
-      asked = std::get<approval::Approval>(word).id.empty();
+      ApprovalOutcome approved = obtainApproval(call,
+                                                {.what = "commit:" + info->workspace,
+                                                 .sandbox = (*sandbox)->id(),
+                                                 .message = pages->front(),
+                                                 .more_pages = {pages->begin() + 1, pages->end()},
+                                                 .exactly = planned->digest,
+                                                 .keep = !unusual,  // an approval in advance does not cover these
+                                                 .remedy = by_hand + "` themselves; nothing was written"},
+                                                sandboxes.deniedRequests());
+      if (auto* needs = std::get_if<NeedsInput>(&approved)) return std::move(*needs);
+      if (const auto* error = std::get_if<Error>(&approved)) return failure(call, *error);
+      asked = std::get<approval::Approval>(approved).id.empty();
     }
     // Pass the digest even if the commit was approved in advance: a file that appears now may need its own approval.
     const auto done = run(false, planned->digest);

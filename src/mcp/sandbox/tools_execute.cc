@@ -97,8 +97,6 @@ void describeEnd(Json& value, const RunResult& result, const OperatorBounds& bou
   if (result.outcome == OutcomeKind::signaled) value["signal"] = result.signal;
   if (result.outcome == OutcomeKind::limit) value["limit"] = name(result.limit);
   if (result.error) value["error"] = result.error->message();
-  if (result.out.dropped > 0) value["stdout_dropped_bytes"] = result.out.dropped;
-  if (result.err.dropped > 0) value["stderr_dropped_bytes"] = result.err.dropped;
   Json denials = Json::array();
   for (const Denial& denial : result.denials) denials.push_back(describeDenial(bounds, denial));
   if (!denials.empty()) value["denials"] = std::move(denials);
@@ -120,9 +118,15 @@ Json describeExecution(Sandboxes& sandboxes, const Call& call, Sandbox& sandbox,
   value["truncated"] = out_cut || err_cut;
   const std::string whole = outputUri(sandbox, execution.id(), out_cut ? "stdout" : "stderr");
   if (out_cut || err_cut) value["full_output_uri"] = whole;
+  const bool ended = view.result && *view.result;
+  const std::uint64_t out_dropped = view.out_dropped + (ended ? (*view.result)->out.dropped : 0);
+  const std::uint64_t err_dropped = view.err_dropped + (ended ? (*view.result)->err.dropped : 0);
+  if (out_dropped > 0) value["stdout_dropped_bytes"] = out_dropped;
+  if (err_dropped > 0) value["stderr_dropped_bytes"] = err_dropped;
   if (!isUtf8(view.out) || !isUtf8(view.err)) value["binary"] = true;
   value["duration_ms"] = static_cast<std::int64_t>(view.seconds * 1000);
   if (!note.empty()) value["note"] = note;
+  if (view.output_gone) value["note"] = kOutputGone;
   if (!view.result) {
     value["note"] = (note.empty() ? "" : note + ". ") +
                     "Still running. Call sandbox_process with this exec_id to wait for it, look at it or kill it.";
@@ -160,8 +164,8 @@ bool awaitEnd(Call& call, const std::shared_ptr<Execution>& execution, milliseco
 }
 
 milliseconds patienceOf(const Sandboxes& sandboxes, const Arguments& arguments) {
-  const auto wish = arguments.integer("wait_ms");
-  return wish ? milliseconds(*wish) : sandboxes.settings().answer_within;
+  const auto wanted = arguments.integer("wait_ms");
+  return wanted ? milliseconds(*wanted) : sandboxes.settings().answer_within;
 }
 
 Outcome startBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, ExecRequest request,

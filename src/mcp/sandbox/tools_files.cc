@@ -131,6 +131,34 @@ Outcome writeFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) 
                     {{"path", path}, {"bytes_written", given}, {"size", content.size()}, {"mime_type", type}});
 }
 
+std::size_t countPlaces(const std::string& text, const std::string& wanted) {
+  std::size_t places = 0;
+  for (std::size_t at = 0; (at = text.find(wanted, at)) != std::string::npos; at += wanted.size()) ++places;
+  return places;
+}
+
+std::string replacePlaces(const std::string& text, const std::string& before, const std::string& after) {
+  std::string changed;
+  std::size_t from = 0;
+  for (std::size_t at = 0; (at = text.find(before, from)) != std::string::npos; from = at + before.size())
+    changed.append(text, from, at - from).append(after);
+  return changed.append(text, from);
+}
+
+/// Why an edit of a file with `size` bytes, which has the old text at `places`, is refused; empty if it is not. Call it
+/// before the result is built: a short text at many places can make any size of it, outside every limit of the sandbox.
+std::string findEditProblem(const Arguments& arguments, std::size_t size, std::size_t places) {
+  if (places == 0) return "`old_text` is not in the file; read it again, white space counts";
+  if (places > 1 && !arguments.flag("replace_all"))
+    return "`old_text` is in the file " + std::to_string(places) +
+           " times; give more of the text around it, or set replace_all";
+  const std::uint64_t result =
+      size - places * arguments.text("old_text").size() + std::uint64_t{places} * arguments.text("new_text").size();
+  if (result <= kLargestEdited) return {};
+  return "the edited file would have " + std::to_string(result) + " bytes, and at most " +
+         std::to_string(kLargestEdited) + " can be edited here; use sed in sandbox_execute";
+}
+
 Outcome editFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
@@ -148,20 +176,13 @@ Outcome editFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
       problem = "the file is too large to be edited here; use sed in sandbox_execute";
       return {};
     }
-    std::string changed;
-    std::size_t from = 0;
-    for (std::size_t at = 0; (at = piece->data.find(before, from)) != std::string::npos; from = at + before.size()) {
-      changed.append(piece->data, from, at - from).append(after);
-      ++places;
-    }
-    changed.append(piece->data, from);
-    if (places == 0) problem = "`old_text` is not in the file; read it again, white space counts";
-    if (places > 1 && !arguments.flag("replace_all"))
-      problem = "`old_text` is in the file " + std::to_string(places) +
-                " times; give more of the text around it, or set replace_all";
+    places = countPlaces(piece->data, before);
+    problem = findEditProblem(arguments, piece->data.size(), places);
+    if (!problem.empty()) return {};
+    const std::string changed = replacePlaces(piece->data, before, after);
     size = changed.size();
     type = mimeTypeOf(path, changed);
-    return problem.empty() ? session.write(path, changed, {.reach = FileReach::sandbox}) : Result<void>{};
+    return session.write(path, changed, {.reach = FileReach::sandbox});
   });
   if (!edited) return failure(call, edited.error());
   if (!problem.empty()) return errorResult(problem);

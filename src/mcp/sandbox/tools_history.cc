@@ -25,7 +25,8 @@ constexpr Parameter kForkParameters[] = {kSandboxId,
                                          {.name = "name", .description = "A short name for the new sandbox."},
                                          {.name = "timeout_seconds",
                                           .type = ParameterType::integer,
-                                          .description = "Time to live of the new sandbox (default 3600).",
+                                          .description = "The new sandbox expires after this many seconds without a "
+                                                         "request (default 3600).",
                                           .least = 1,
                                           .most = 7 * 24 * 3600},
                                          kStop};
@@ -69,6 +70,8 @@ Outcome restore(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
 Outcome fork(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
+  if (auto checked = checkModelsName("sandbox_fork", arguments.text("name")); !checked)
+    return failure(call, checked.error());
   ForkOptions options{.name = arguments.text("name"), .when_busy = whenBusy(arguments)};
   options.ttl_seconds = ttlOf(sandboxes, arguments);
   const auto make = [&](SessionStore&) {

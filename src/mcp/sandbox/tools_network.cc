@@ -47,13 +47,13 @@ bool staysBlocked(const std::string& host) {
 }
 
 std::string messageFor(const SessionInfo& info, const std::string& host, const std::string& reason) {
-  constexpr std::size_t kLongestReason = 200;
+  constexpr std::size_t kMaxReason = 200;
   std::string text =
       "Let a sandbox reach " + host + " over the network?\nCommands in it can send there whatever they see";
   if (!info.workspace.empty()) text += ", all of " + info.workspace + " included";
   text += ".";
   // The model's reason comes last and is marked as such: it is a claim, not a fact.
-  std::string words = reason.substr(0, kLongestReason);
+  std::string words = reason.substr(0, kMaxReason);
   while (!isUtf8(words)) words.pop_back();  // cut inside a character
   if (!words.empty()) text += "\nThe model says why: \"" + words + "\"";
   return text;
@@ -99,12 +99,13 @@ Outcome network(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const std::string reason = arguments.text("reason");
   if (!isReadable(reason) || !isReadable(info->workspace))
     return errorResult("`reason` contains characters that hide what they are");
-  Word word = ownersWord(
-      call, {.what = what, .sandbox = (*sandbox)->id(), .message = messageFor(*info, host, reason), .once = false});
-  if (auto* needs = std::get_if<NeedsInput>(&word)) return std::move(*needs);
-  if (const auto* error = std::get_if<Error>(&word)) return failure(call, *error);
+  ApprovalOutcome approved = obtainApproval(
+      call, {.what = what, .sandbox = (*sandbox)->id(), .message = messageFor(*info, host, reason), .once = false},
+      sandboxes.deniedRequests());
+  if (auto* needs = std::get_if<NeedsInput>(&approved)) return std::move(*needs);
+  if (const auto* error = std::get_if<Error>(&approved)) return failure(call, *error);
   // An approval for one use is consumed by this sandbox; any other can be revoked.
-  const bool while_approved = std::get<approval::Approval>(word).scope != approval::Scope::once;
+  const bool while_approved = std::get<approval::Approval>(approved).scope != approval::Scope::once;
   if (auto opened = sandboxes.openHost(*sandbox, host, while_approved, whenBusy(arguments)); !opened)
     return failure(call, opened.error());
   return describe(sandboxes, call, **sandbox, host, true, info->network == "none");
@@ -142,11 +143,13 @@ std::optional<NeedsInput> offerNetwork(Sandboxes& sandboxes, const Call& call, c
                     "home are lost.",
          .once = false});
   }
-  AllApproved approved = obtainAll(call, requests);
+  AllApproved approved = obtainAll(call, requests, sandboxes.deniedRequests());
   if (auto* needs = std::get_if<NeedsInput>(&approved)) return std::move(*needs);
   if (std::holds_alternative<Error>(approved)) {
-    if (canAsk(call)) sandboxes.decline(sandbox->id(), client->sign);
-    note = "`" + client->sign + "` uses the network, and this sandbox has none: ask the user with sandbox_network";
+    const bool answered = call.state.has_value();
+    if (answered) sandboxes.decline(sandbox->id(), client->sign);
+    note = "`" + client->sign + "` uses the network, and this sandbox has none: " +
+           (answered ? "the user did not allow it" : "ask the user with sandbox_network");
     return std::nullopt;
   }
   if (const auto opened = openAll(sandboxes, sandbox, hosts, std::get<0>(approved)); !opened) {

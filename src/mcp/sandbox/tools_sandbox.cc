@@ -7,6 +7,7 @@
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
 #include "mcp/sandbox/workspace.h"
+#include "policy/decode/widening.h"
 #include "policy/describe/json.h"
 #include "policy/limits.h"
 #include "policy/profiles/profiles.h"
@@ -26,7 +27,8 @@ constexpr Parameter kCreateParameters[] = {
      .fixed_by = kFixedEmpty},
     {.name = "timeout_seconds",
      .type = ParameterType::integer,
-     .description = "Time to live: the sandbox is removed after this many seconds (default 3600).",
+     .description = "The sandbox expires after this many seconds without a request (default 3600). Uncommitted changes "
+                    "are kept for 7 more days, for the user.",
      .least = 1,
      .most = 7 * 24 * 3600},
     {.name = "profile",
@@ -45,6 +47,30 @@ constexpr Parameter kCreateParameters[] = {
      .type = ParameterType::boolean,
      .description = "Keep the sandbox when the server ends, until its time to live is over."},
 };
+
+/// The keys in which `policy` allows more than the operator's default. A default that allows all that the built-in one
+/// does leaves the choice to the model, as without any default: then there are none.
+Result<std::vector<std::string>> keysBeyondDefault(const policy::Policy& policy, const OperatorBounds& bounds) {
+  const auto base = bounds.policy("");
+  if (!base) return std::unexpected(base.error());
+  const auto usual = bounds.policy(std::string(policy::kDefaultProfile));
+  if (!usual) return std::unexpected(usual.error());
+  std::vector<std::string> keys;
+  if (policy::wideningsOver(base->model(), usual->model()).empty()) return keys;
+  // Every sandbox gets its own workspace; level and network have questions of their own.
+  for (policy::Widening& one : policy::wideningsOver(base->model(), policy))
+    if (one.key != "filesystem.workspace.mode" && one.key != "isolation.level" && one.key != "network.mode")
+      keys.push_back(std::move(one.key));
+  return keys;
+}
+
+ApprovalRequest profileRequest(const std::string& profile, const std::vector<std::string>& keys) {
+  constexpr std::size_t kMaxNamed = 8;
+  std::string text = "Make a sandbox with the profile " + profile + "? It allows more than your default profile: ";
+  for (std::size_t i = 0; i < std::min(keys.size(), kMaxNamed); ++i) text += (i == 0 ? "" : ", ") + keys[i];
+  if (keys.size() > kMaxNamed) text += " and " + std::to_string(keys.size() - kMaxNamed) + " more";
+  return {.what = "profile:" + profile, .message = text + ".", .exactly = profile, .remedy = "leave out profile"};
+}
 
 /// A model chooses among profiles; less isolation or more network than the default is the user's decision. What the
 /// operator chose is decided.
@@ -114,6 +140,8 @@ Result<void> setWorkspace(const std::string& workspace, Policy& policy) {
 
 Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const OperatorBounds& bounds = sandboxes.settings().bounds;
+  if (auto checked = checkModelsName("sandbox_create", arguments.text("name")); !checked)
+    return failure(call, checked.error());
   const std::string profile = arguments.text("profile");
   auto policy = bounds.policy(profile);
   if (!policy) return failure(call, policy.error());
@@ -127,11 +155,16 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     if (auto* path = std::get_if<std::string>(&choice)) workspace = std::move(*path);
   }
   addProfileApprovals(policy->model(), profile, bounds, needed);
+  if (!profile.empty() && !bounds.fixes(kFixedProfile)) {
+    const auto keys = keysBeyondDefault(policy->model(), bounds);
+    if (!keys) return failure(call, keys.error());
+    if (!keys->empty()) needed.push_back(profileRequest(profile, *keys));
+  }
   if (auto set = setRoot(arguments, *policy, needed); !set) return failure(call, set.error());
   // What can be wrong is found before the user is asked, so that no approval for one use is lost.
   if (auto set = setWorkspace(workspace, *policy); !set) return failure(call, set.error());
   if (auto set = setLimits(arguments, bounds, *policy); !set) return failure(call, set.error());
-  AllApproved approved = obtainAll(call, needed, std::move(unanswered));
+  AllApproved approved = obtainAll(call, needed, sandboxes.deniedRequests(), std::move(unanswered));
   if (const auto* error = std::get_if<Error>(&approved)) return failure(call, *error);
   if (auto* needs = std::get_if<NeedsInput>(&approved)) return std::move(*needs);
   const char* const network = policy->model().network.mode == policy::NetworkMode::none ? "none" : "proxy";

@@ -5,6 +5,8 @@
 
 #include "base/deceptive_text.h"
 #include "base/percent.h"
+#include "base/shell_quote.h"
+#include "sys/home_directory.h"
 
 namespace caisson::mcp {
 namespace {
@@ -23,14 +25,16 @@ std::string canonical(const std::string& path) {
   return problem || !std::filesystem::is_directory(result, problem) ? "" : result.string();
 }
 
-/// The client's roots.
+/// The client's roots, without a home directory and those above it: an editor that was started there opens everything
+/// of the user. These need an approval like any other directory.
 std::vector<std::string> rootsOf(const Call& call) {
   std::vector<std::string> paths;
   const Json* answer = call.input("roots");
   const Json* roots = answer == nullptr ? nullptr : find(*answer, "roots");
   if (roots == nullptr || !roots->is_array()) return paths;
   for (const Json& root : *roots)
-    if (std::string path = canonical(pathOfFileUri(textAt(root, "uri").value_or(""))); !path.empty())
+    if (std::string path = canonical(pathOfFileUri(textAt(root, "uri").value_or("")));
+        !path.empty() && !sys::holdsHome(path))
       paths.push_back(std::move(path));
   return paths;
 }
@@ -75,12 +79,13 @@ WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, cons
   if (bounds.workspaces) return refusal(path, "the operator of this server did not open it", "");
   if (isAllowed(path, rootsOf(call))) return path;
   if (!isReadable(path)) return refusal(path, "its name contains characters that hide what they are", "");
+  const char* const home = sys::holdsHome(path) ? ", which holds your home directory," : "";
   needed.push_back(
       {.what = "path:" + path,
-       .message = "Show the directory " + path +
+       .message = "Show the directory " + path + home +
                   " to a new sandbox? Commands in it can read all of it. What they change is kept apart from the real "
                   "files.",
-       .remedy = "the server can be started with `caisson mcp --workspace " + shellWord(path) + "`"});
+       .remedy = "the server can be started with `caisson mcp --workspace " + shellQuoted(path) + "`"});
   return path;
 }
 

@@ -15,9 +15,9 @@ namespace caisson::mcp {
 /// A canonical path (empty: an empty workspace), a question to the client, or an error.
 using WorkspaceChoice = std::variant<std::string, NeedsInput, Error>;
 
-/// `asked` is the directory that the model named; empty: the operator's default, else the client's first root, else an
-/// empty workspace. Requests that the user must approve first are appended to `needed`. Where the operator named the
-/// directories, neither a root of the client nor an approval adds one.
+/// `asked` is the directory that the model named; empty: the operator's default, else the client's first root that
+/// holds no home directory, else an empty workspace. Requests that the user must approve first are appended to
+/// `needed`. Where the operator named the directories, neither a root of the client nor an approval adds one.
 WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const OperatorBounds& bounds,
                                 std::vector<ApprovalRequest>& needed);
 

@@ -39,6 +39,7 @@ class Call {
   std::string log_level;  ///< least severe level the client wants; empty: no log messages
   std::shared_ptr<Channel> channel;
   std::shared_ptr<Client> client;
+  std::shared_ptr<void> memory;  ///< the share of the server's limit for calls, until the call is destroyed
 
   /// The client's answers to an earlier `NeedsInput` of this call, by key; null in the first round.
   Json inputs;

@@ -68,23 +68,24 @@ void Server::listen(const std::shared_ptr<Call>& call) {
 
 void Server::attach(const std::shared_ptr<Client>& client) {
   const std::lock_guard lock(mutex_);
-  clients_.remove_if([](const std::weak_ptr<Client>& other) { return other.expired(); });
+  // A client may send `initialize` again; it gets each notification once all the same.
+  clients_.remove_if([&](const std::weak_ptr<Client>& other) { return other.expired() || other.lock() == client; });
   clients_.push_back(client);
 }
 
-void Server::notifyListeners(const char* wish, const char* notification, const Json& params) {
+void Server::notifyListeners(const char* wanted, const char* notification, const Json& params) {
   std::vector<std::shared_ptr<Channel>> streams;
   {
     const std::lock_guard lock(mutex_);
     listeners_.remove_if([](const Listener& listener) { return listener.call->cancelled(); });
     for (const Listener& listener : listeners_)
-      if (wish != nullptr ? listener.filter.contains(wish)
-                          : watches(listener.filter, textAt(params, "uri").value_or("")))
+      if (wanted != nullptr ? listener.filter.contains(wanted)
+                            : watches(listener.filter, textAt(params, "uri").value_or("")))
         listener.call->notify(notification, tagged(params, listener.call->id));
     for (const auto& weak : clients_) {
       const auto client = weak.lock();
       if (client == nullptr) continue;
-      if (wish == nullptr && !client->subscribed(textAt(params, "uri").value_or(""))) continue;
+      if (wanted == nullptr && !client->subscribed(textAt(params, "uri").value_or(""))) continue;
       if (auto stream = client->stream()) streams.push_back(std::move(stream));
     }
   }

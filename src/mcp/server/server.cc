@@ -12,6 +12,21 @@ RpcError invalidParams(std::string reason, Json data = {}) {
   return {code::kInvalidParams, std::move(reason), std::move(data)};
 }
 
+/// Of all calls together, running and waiting. A client that reads no answers could fill the memory otherwise.
+constexpr std::size_t kMaxCallBytes = std::size_t{64} << 20U;
+
+/// About the memory that a value takes.
+std::size_t memoryOf(const Json& value) {
+  constexpr std::size_t kMember = 64;  // a node of a map
+  std::size_t bytes = sizeof(Json);
+  if (const auto* text = value.get_ptr<const std::string*>()) bytes += sizeof(std::string) + text->capacity();
+  if (const auto* list = value.get_ptr<const Json::array_t*>())
+    for (const Json& item : *list) bytes += memoryOf(item);
+  if (const auto* members = value.get_ptr<const Json::object_t*>())
+    for (const auto& [name, member] : *members) bytes += kMember + name.capacity() + memoryOf(member);
+  return bytes;
+}
+
 RpcError methodNotFound(const std::string& method) { return {code::kMethodNotFound, "unknown method: " + method, {}}; }
 
 /// Reads what 2026-07-28 requires in every request; returns an error if it is missing.
@@ -72,17 +87,27 @@ void Server::receive(const std::shared_ptr<Client>& client, Message message, con
       return;
     case Message::Kind::request: break;
   }
+  const RpcError busy{code::kInternal, "too many requests at once; wait for some answers", {}};
+  auto memory = reserve(memoryOf(message.params));
+  if (memory == nullptr) return channel->send(makeError(message.id, busy));
   const auto call = std::make_shared<Call>(std::move(message), channel, client);
+  call->memory = std::move(memory);
   switch (client->admit(call)) {
     case Client::Admission::admitted: break;
     case Client::Admission::duplicate:
       channel->send(makeError(call->id, {code::kInvalidRequest, "a request with this id is still being served", {}}));
       return;
-    case Client::Admission::too_many:
-      channel->send(makeError(call->id, {code::kInternal, "too many requests at once; wait for some answers", {}}));
-      return;
+    case Client::Admission::too_many: channel->send(makeError(call->id, busy)); return;
   }
   serve(call, expect);
+}
+
+std::shared_ptr<void> Server::reserve(std::size_t bytes) {
+  if (call_bytes_->fetch_add(bytes) + bytes > kMaxCallBytes) {
+    *call_bytes_ -= bytes;
+    return nullptr;
+  }
+  return {call_bytes_.get(), [all = call_bytes_, bytes](void*) { *all -= bytes; }};
 }
 
 void Server::serve(const std::shared_ptr<Call>& call, Expect expect) {

@@ -9,6 +9,7 @@
 // resources; fast ones overtake slow ones.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <list>
 #include <map>
@@ -111,12 +112,17 @@ class Server final : public Announcer {
   void succeed(Call& call, Json result);
   /// The same with an error.
   void fail(Call& call, const RpcError& error);
-  /// Sends a notification to subscribers: modern ones whose filter has the member `wish`, and all older clients. `wish`
-  /// null: those that subscribed to the resource params.uri.
-  void notifyListeners(const char* wish, const char* notification, const Json& params);
+  /// Sends a notification to subscribers: modern ones whose filter has the member `wanted`, and all older clients.
+  /// `wanted` null: those that subscribed to the resource params.uri.
+  void notifyListeners(const char* wanted, const char* notification, const Json& params);
+
+  /// Takes a share of the memory for calls, which is given back when the result is destroyed; null if there is not
+  /// enough.
+  std::shared_ptr<void> reserve(std::size_t bytes);
 
   Features& features_;
   RequestState states_;
+  std::shared_ptr<std::atomic<std::size_t>> call_bytes_ = std::make_shared<std::atomic<std::size_t>>(0);
   std::mutex mutex_;
   std::list<Listener> listeners_;
   std::list<std::weak_ptr<Client>> clients_;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <thread>
 
 #include "mcp/conformance/fixture.h"
 #include "support/conforms.h"
@@ -295,6 +296,75 @@ TEST_F(McpServer, MalformedInputOfARoundIsRefused) {
   }
   send({{"id", ++id}, {"method", "tools/call"}, {"params", call({{"requestState", "made.up"}})}});
   EXPECT_EQ(channel->answer(id)["error"]["code"], code::kInvalidParams);
+}
+
+TEST_F(McpServer, ClientThatInitializesTwiceGetsEachNotificationOnce) {
+  client->setStream(channel);
+  initialize("2025-06-18");
+  initialize("2025-06-18");
+  const std::size_t before = channel->count();
+  server.changed(Announcer::Change::resources);
+  EXPECT_EQ(channel->count(), before + 1);
+}
+
+/// Tools whose calls wait until all are let through.
+class WaitingFeatures final : public Features {
+ public:
+  [[nodiscard]] Json serverInfo() const override { return Json::object(); }
+  [[nodiscard]] Json capabilities(Era /*era*/) const override { return Json::object(); }
+  [[nodiscard]] Json tools() override { return Json::array(); }
+  [[nodiscard]] Json prompts() override { return Json::array(); }
+  [[nodiscard]] Json resources() override { return Json::array(); }
+  [[nodiscard]] Json resourceTemplates() override { return Json::array(); }
+  Outcome callTool(Call& call) override {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(60), [&] { return open_ || call.cancelled(); });
+    return Json::object();
+  }
+  Outcome getPrompt(Call& /*call*/) override { return Json::object(); }
+  Outcome readResource(Call& /*call*/) override { return Json::object(); }
+  Outcome complete(Call& /*call*/) override { return Json::object(); }
+  void letThrough() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool open_ = false;
+};
+
+TEST_F(McpServer, CallsThatWaitTakeABoundedAmountOfMemory) {
+  constexpr int kCalls = 40;
+  WaitingFeatures waiting;
+  Server busy(waiting);
+  const auto call = [&](int id, const Json& argument) {
+    Json message{{"jsonrpc", "2.0"}, {"id", id}, {"method", "tools/call"}};
+    message["params"] = modern({{"name", "wait"}, {"arguments", {{"text", argument}}}});
+    busy.receive(client, *decodeMessage(std::move(message)), channel, Server::Expect::either);
+  };
+  const auto large = [&](int first, const Json& argument) {
+    for (int id = first; id < first + kCalls; ++id) call(id, argument);
+    return channel->answer(first + kCalls - 1);
+  };
+  const auto isBusy = [](const Json& answer) { return answer.dump().find("too many requests") != std::string::npos; };
+  const Json refused = large(0, std::string(std::size_t{4} << 20U, 'a'));
+  EXPECT_TRUE(isBusy(refused)) << refused;
+  EXPECT_GE(channel->count(), 20U) << "refused of 40 with 4 MiB each";
+  EXPECT_LE(channel->count(), 30U);
+  waiting.letThrough();
+  for (int id = 0; id < kCalls; ++id) EXPECT_FALSE(channel->answer(id).is_null()) << id;
+  // Calls are destroyed some time after their answers.
+  Json after;
+  for (int id = 1000; id < 1500; ++id) {
+    call(id, std::string(std::size_t{4} << 20U, 'a'));
+    after = channel->answer(id);
+    if (!isBusy(after)) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(after.contains("result")) << after;
 }
 
 }  // namespace

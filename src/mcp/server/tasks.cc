@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 /// How often watched tasks are read.
 constexpr milliseconds kWatchEvery{500};
 /// tasks/result of 2025-11-25 waits for the end of a task, but not longer than this.
-constexpr std::chrono::minutes kLongestWait{10};
+constexpr std::chrono::minutes kMaxWait{10};
 constexpr milliseconds kReadEvery{100};
 /// How long it waits for a user's answer; then the input of the task ends.
 constexpr std::chrono::seconds kAnswerWithin{300};
@@ -100,7 +100,7 @@ std::optional<RpcError> Server::askForTask(Call& call, const Task& task) {
 
 Outcome Server::awaitTask(Call& call) {
   const std::string id = idOf(call);
-  const auto deadline = std::chrono::steady_clock::now() + kLongestWait;
+  const auto deadline = std::chrono::steady_clock::now() + kMaxWait;
   for (;;) {
     auto task = features_.readTask(call, id);
     if (!task) return task.error();

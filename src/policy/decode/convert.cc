@@ -40,6 +40,12 @@ std::unexpected<Mismatch> mismatch(std::string expected, std::string got, const 
   return std::unexpected(Mismatch{std::move(expected), std::move(got), {}, std::move(below), node.line});
 }
 
+/// A text that a parser of policy/units.h rejected.
+std::unexpected<Mismatch> invalid(std::string reason, const Node& node) {
+  return std::unexpected(
+      Mismatch{.expected = {}, .got = {}, .hint = {}, .below = {}, .line = node.line, .reason = std::move(reason)});
+}
+
 Converted<std::uint64_t> countOf(const Node& node, std::string_view expected) {
   if (node.type != Node::Type::integer || node.integer < 0)
     return mismatch(std::string(expected), described(node), node);
@@ -51,7 +57,7 @@ constexpr std::string_view kSizeExpected = "a size: bytes, or a string like \"51
 Converted<std::uint64_t> sizeOf(const Node& node) {
   if (node.type != Node::Type::text) return countOf(node, kSizeExpected);
   auto size = parseSize(node.text);
-  if (!size) return mismatch(std::string(kSizeExpected), size.error(), node);
+  if (!size) return invalid(size.error(), node);
   return *size;
 }
 
@@ -59,7 +65,7 @@ Converted<std::uint64_t> sizeOf(const Node& node) {
 Converted<std::uint64_t> memoryOf(const Node& node) {
   if (node.type != Node::Type::text || !node.text.ends_with('%')) return sizeOf(node);
   auto share = parseShare(node.text);
-  if (!share) return mismatch(std::string(kSizeExpected) + "; or a share like \"50%\"", share.error(), node);
+  if (!share) return invalid(share.error(), node);
   return *share;
 }
 
@@ -77,7 +83,7 @@ constexpr std::string_view kSecondsExpected =
 Converted<double> secondsOf(const Node& node) {
   if (node.type != Node::Type::text) return numberOf(node, kSecondsExpected);
   auto seconds = parseSeconds(node.text);
-  if (!seconds) return mismatch(std::string(kSecondsExpected), seconds.error(), node);
+  if (!seconds) return invalid(seconds.error(), node);
   return *seconds;
 }
 
@@ -136,7 +142,10 @@ Converted<void> setMember(Tmpfs& mount, const std::string& key, const Node& memb
     mount.path = member.text;
   } else if (key == "size") {
     auto size = sizeOf(member);
-    if (!size) return mismatch(size.error().expected, size.error().got, member, below);
+    if (!size) {
+      size.error().below = below;
+      return std::unexpected(std::move(size.error()));
+    }
     mount.size = *size;
   } else if (key == "inodes") {
     auto inodes = countOf(member, "a count of inodes");

@@ -15,6 +15,7 @@ struct Mismatch {
   std::string hint;
   std::string below;  ///< the invalid part of the value: "[2]", "[0].size", `."/tmp".size`
   int line = 0;
+  std::string reason = {};  ///< if not empty, the whole reason, instead of `expected` and `got`
 };
 
 template <class T>

@@ -37,7 +37,9 @@ Error unknownKey(std::string object, std::string_view key) {
 }
 
 Error mismatchError(std::string object, const Mismatch& mismatch) {
-  return decodeError(std::move(object), "expected " + mismatch.expected + ", got " + mismatch.got, mismatch.hint);
+  const std::string reason =
+      mismatch.reason.empty() ? "expected " + mismatch.expected + ", got " + mismatch.got : mismatch.reason;
+  return decodeError(std::move(object), reason, mismatch.hint);
 }
 
 /// Walks a document and sets the fields of a policy.

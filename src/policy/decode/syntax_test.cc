@@ -63,7 +63,7 @@ TEST(Syntax, DirectoryIsInsideOrRelative) {
   for (const char* bad : {"..", "a/../b", "~/x", "/../etc"}) EXPECT_TRUE(findFlaw(Syntax::directory, bad)) << bad;
 }
 
-TEST(Syntax, Ports) {
+TEST(Syntax, PortIsNumberOrRange) {
   for (const char* good : {"1", "443", "65535", "8000-8010", "80-80"})
     EXPECT_FALSE(findFlaw(Syntax::port, good)) << good;
   for (const char* bad :
@@ -72,14 +72,14 @@ TEST(Syntax, Ports) {
   }
 }
 
-TEST(Syntax, Hostnames) {
+TEST(Syntax, HostnameHasLettersDigitsAndInnerHyphens) {
   for (const char* good : {"sandbox", "a", "a-b.c", "host1"}) EXPECT_FALSE(findFlaw(Syntax::hostname, good)) << good;
   for (const char* bad : {"", "-a", "a-", "a_b", "a b", "a.", "1234", "a/b"})
     EXPECT_TRUE(findFlaw(Syntax::hostname, bad)) << bad;
   EXPECT_TRUE(findFlaw(Syntax::hostname, std::string(65, 'a')));
 }
 
-TEST(Syntax, ProxyUrls) {
+TEST(Syntax, ProxyUrlNeedsHttpHostAndPort) {
   for (const char* good : {"", "http://proxy:3128", "http://10.0.0.1:80", "http://[2001:db8::1]:8080"}) {
     EXPECT_FALSE(findFlaw(Syntax::proxy_url, good)) << good;
   }

@@ -59,9 +59,9 @@ std::string oneRow(std::string text) {
 
 /// Cuts text after 300 bytes: a value as long as a screen would push the other rows off it.
 std::string shortened(const std::string& text) {
-  constexpr std::size_t kLongest = 300;
-  if (text.size() <= kLongest) return text;
-  return text.substr(0, kLongest) + "… (" + std::to_string(text.size() - kLongest) + " more characters)";
+  constexpr std::size_t kMaxCharacters = 300;
+  if (text.size() <= kMaxCharacters) return text;
+  return text.substr(0, kMaxCharacters) + "… (" + std::to_string(text.size() - kMaxCharacters) + " more characters)";
 }
 
 }  // namespace

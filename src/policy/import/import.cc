@@ -34,8 +34,8 @@ Result<Imported> importPolicy(const Document& document) {
   };
   if (hasAny({"sandbox.bash", "sandbox.images"})) return read(document, "agent", "bash", importAgent);
   if (hasAny({"services.sandbox"})) return read(document, "compose", "bash", importCompose);
-  if (hasAny({"isolationLevel"})) return read(document, "rfc", "strict", importRfc);
-  if (hasAny({"sandbox"})) return read(document, "docker", "shell", importDocker);
+  if (hasAny({"isolationLevel"})) return read(document, "declared-policy", "strict", importRfc);
+  if (hasAny({"sandbox"})) return read(document, "shell-toml", "shell", importDocker);
   if (hasAny({"sandbox_config", "process_limits", "execution_policy", "size_limits", "network_allowlist"}))
     return read(document, "cargo", "cargo", importCargo);
   if (hasAny({"network.allowedDomains", "network.deniedDomains", "filesystem.allowWrite", "filesystem.denyRead",

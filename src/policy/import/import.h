@@ -1,12 +1,12 @@
 // Imports policies written for other sandboxes.
 //
-//   agent   JSON   {"sandbox": {"bash": {"defaultNetwork": ...}}}        a tool sandbox with network modes
-//   docker  TOML   [sandbox] with timeout, memory_limit, network_mode    a shell in a container
-//   rfc     JSON   {"isolationLevel": "LEVEL_2", "filesystem": {...}}    a declared policy object
-//   cargo   YAML   sandbox_config, process_limits, execution_policy ...  a sandbox for cargo
-//   compose YAML   services.sandbox                                      a container template
-//   srt     JSON   {"network": {"allowedDomains": ...}, "filesystem": {"allowWrite": ...}}
-//   devcontainer   JSON with comments: image, mounts, containerEnv, runArgs ...
+//   agent            JSON  {"sandbox": {"bash": {"defaultNetwork": ...}}}
+//   compose          YAML  services.sandbox
+//   shell-toml       TOML  [sandbox] with timeout, memory_limit, network_mode
+//   declared-policy  JSON  {"isolationLevel": "LEVEL_2", "filesystem": {...}}
+//   cargo            YAML  sandbox_config, process_limits, execution_policy ...
+//   srt              JSON  {"network": {"allowedDomains": ...}, "filesystem": {"allowWrite": ...}}
+//   devcontainer     JSON with comments: image, mounts, containerEnv, runArgs ...
 //
 // The result is a native policy and a report: what was imported, what could not be, what was rejected as unsafe, what
 // became wider than ours. Nothing is dropped silently: an unknown key is an error, as in our own files.
@@ -37,7 +37,7 @@ struct ImportNote {
 std::string_view name(ImportNote::Kind kind);
 
 struct Imported {
-  std::string shape;  ///< "agent", "compose", "docker", "rfc", "cargo", "srt", "devcontainer"
+  std::string shape;  ///< one of the names above
   Policy policy;
   std::vector<std::string> extra_ceilings;  ///< of an owner's configuration: "memory = 2147483648"
   std::vector<ImportNote> notes;

@@ -1,4 +1,4 @@
-// The examples of the source documents, with hosts of the documentation range.
+// One example of each shape.
 #include "policy/import/import.h"
 #include "policy/decode/syntax.h"
 #include "support/conforms.h"
@@ -36,7 +36,7 @@ using NoteKind = ImportNote::Kind;
 
 }  // namespace
 
-TEST(Import, TheToolSandboxsUserConfiguration) {
+TEST(Import, AgentJsonKeepsNetworkAndLimits) {
   CONFORMS("R-POLICY-6");
   const Imported result = imported(R"({
   "sandbox": {
@@ -125,7 +125,7 @@ TEST(Import, ASeccompProfileOfAContainerIsKept) {
   EXPECT_EQ(result.policy.isolation.apparmor_profile, "some-profile");
 }
 
-TEST(Import, TheShellSandboxsConfiguration) {
+TEST(Import, ShellTomlBridgeBecomesProxy) {
   CONFORMS("R-POLICY-7");
   const Imported result = imported(R"(
 [sandbox]
@@ -140,7 +140,7 @@ http_proxy = "http://localhost:8888"
 workspace_access = "rw"
 )",
                                    Format::toml);
-  EXPECT_EQ(result.shape, "docker");
+  EXPECT_EQ(result.shape, "shell-toml");
   EXPECT_EQ(result.policy.network.mode, NetworkMode::proxy);
   EXPECT_EQ(result.policy.network.allowed_hosts, std::vector<std::string>{"*"});
   EXPECT_EQ(result.policy.network.dns_servers.size(), 2U);
@@ -152,7 +152,7 @@ workspace_access = "rw"
   EXPECT_TRUE(notes(result, NoteKind::lossy, "runtime"));
 }
 
-TEST(Import, TheDeclaredPolicyOfTheRfc) {
+TEST(Import, DeclaredPolicyKeepsLimitsAndSyscalls) {
   CONFORMS("R-POLICY-8");
   const Imported result = imported(R"({
   "isolationLevel": "LEVEL_2",
@@ -173,7 +173,7 @@ TEST(Import, TheDeclaredPolicyOfTheRfc) {
   }
 })",
                                    Format::json);
-  EXPECT_EQ(result.shape, "rfc");
+  EXPECT_EQ(result.shape, "declared-policy");
   EXPECT_EQ(result.policy.isolation.level, Level::full);
   EXPECT_EQ(result.policy.filesystem.max_file_size, 10485760U);
   EXPECT_EQ(result.policy.filesystem.max_total_size, 104857600U);
@@ -188,9 +188,8 @@ TEST(Import, TheDeclaredPolicyOfTheRfc) {
   EXPECT_TRUE(notes(imported(R"({"isolationLevel":"LEVEL_0"})", Format::json), NoteKind::unsafe, "isolationLevel"));
 }
 
-TEST(Import, TheCargoSandboxsFragments) {
-  CONFORMS("R-POLICY-9");
-  const Imported result = imported(R"(
+/// Every part that a `cargo` file may have.
+constexpr std::string_view kCargoFile = R"(
 directory_permissions:
   workspace: "ro"
   cargo_home: "rw"
@@ -269,8 +268,11 @@ sandbox_config:
     strict_mode: true
     audit_logging: true
     block_shell_access: true
-)",
-                                   Format::yaml);
+)";
+
+TEST(Import, CargoLimitsAndCeilingsAreKept) {
+  CONFORMS("R-POLICY-9");
+  const Imported result = imported(kCargoFile, Format::yaml);
   EXPECT_EQ(result.shape, "cargo");
   const Policy& policy = result.policy;
   EXPECT_EQ(policy.resources.memory, 512 * kMiB);
@@ -279,23 +281,38 @@ sandbox_config:
   EXPECT_EQ(policy.process.max_processes, 25U);
   EXPECT_EQ(policy.resources.threads, 50U);
   EXPECT_EQ(policy.resources.open_files, 500U);
+  EXPECT_EQ(result.extra_ceilings, (std::vector<std::string>{"memory = 2147483648", "wall_seconds = 600",
+                                                             "processes = 50", "open_files = 1000"}));
+}
+
+TEST(Import, CargoNetworkAllowlistUsesProxy) {
+  CONFORMS("R-POLICY-9");
+  const Policy policy = imported(kCargoFile, Format::yaml).policy;
   EXPECT_EQ(policy.network.mode, NetworkMode::proxy);
   EXPECT_EQ(policy.network.allowed_hosts.size(), 5U);
   EXPECT_EQ(policy.network.allowed_ports, (std::vector<std::string>{"80", "443"}));
   EXPECT_EQ(policy.network.denied_ports, (std::vector<std::string>{"1-1023", "8080-8090"}));
-  EXPECT_EQ(policy.commands.allowed_patterns->size(), 2U);
-  EXPECT_TRUE(std::ranges::count(policy.process.blocked_executables, "powershell"));
-  EXPECT_EQ(result.extra_ceilings, (std::vector<std::string>{"memory = 2147483648", "wall_seconds = 600",
-                                                             "processes = 50", "open_files = 1000"}));
-  EXPECT_TRUE(notes(result, NoteKind::lossy, "directory_permissions", "logs"));
-  EXPECT_TRUE(notes(result, NoteKind::lossy, "blocked_paths", "C:/Windows"));
-  EXPECT_TRUE(notes(result, NoteKind::lossy, "blocked_paths", "/usr/bin is shown read-only"));
-  EXPECT_TRUE(std::ranges::count(policy.process.blocked_executables, "zsh")) << "the profile's own list stays";
   EXPECT_FALSE(policy.environment.set.contains("CARGO_NET_OFFLINE")) << "cargo goes online with the network";
 }
 
+TEST(Import, CargoExecutableListsAndCommandPatternsAreKept) {
+  CONFORMS("R-POLICY-9");
+  const Policy policy = imported(kCargoFile, Format::yaml).policy;
+  EXPECT_EQ(policy.commands.allowed_patterns->size(), 2U);
+  EXPECT_TRUE(std::ranges::count(policy.process.blocked_executables, "powershell"));
+  EXPECT_TRUE(std::ranges::count(policy.process.blocked_executables, "zsh")) << "the profile's own list stays";
+}
+
+TEST(Import, CargoPathsThatCannotBeImportedAreReported) {
+  CONFORMS("R-POLICY-9");
+  const Imported result = imported(kCargoFile, Format::yaml);
+  EXPECT_TRUE(notes(result, NoteKind::lossy, "directory_permissions", "logs"));
+  EXPECT_TRUE(notes(result, NoteKind::lossy, "blocked_paths", "C:/Windows"));
+  EXPECT_TRUE(notes(result, NoteKind::lossy, "blocked_paths", "/usr/bin is shown read-only"));
+}
+
 /// Sizes of directories come from sandbox_config.file_system; size_limits wins over it.
-TEST(Import, TheCargoSandboxsSizesAreKept) {
+TEST(Import, CargoSizesAreKept) {
   CONFORMS("R-POLICY-9");
   const auto sizeOf = [](const Imported& result, std::string_view path) {
     const auto found = std::ranges::find(result.policy.filesystem.tmpfs, path, &Tmpfs::path);

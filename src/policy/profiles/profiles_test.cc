@@ -129,7 +129,7 @@ TEST(Profiles, ValuesOfDevAreItsCeilings) {
   EXPECT_FALSE(accepts([](Policy& p) { p.resources.wall_seconds = kNoTimeLimit; }));
 }
 
-TEST(Profiles, ShareIsComparedWithTheCeilingsOfTheDocuments) {
+TEST(Profiles, ShareOfMemoryIsComparedWithCeiling) {
   Policy bash = *builtin("bash");
   bash.resources.memory = shareOfMemory(50);
   Ceilings ceilings = ceilingsOf(bash);

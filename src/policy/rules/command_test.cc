@@ -58,7 +58,7 @@ TEST(Commands, MatchingIsLinear) {
   EXPECT_EQ(ruleFor(rules, std::string(200'000, 'a')), "");
 }
 
-TEST(Commands, NetworkUseIsGuessedAsTheSourceDocumentDoes) {
+TEST(Commands, NetworkUseIsDetectedFromProgramAndUrl) {
   for (const std::string_view command : {"curl example.org",
                                          "wget x",
                                          "fetch y",

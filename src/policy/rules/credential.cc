@@ -11,7 +11,7 @@ namespace caisson::policy {
 namespace {
 
 constexpr std::size_t kMaxCredentials = 32;
-constexpr std::size_t kLongestName = 64, kLongestValue = 1024;
+constexpr std::size_t kMaxName = 64, kMaxValue = 1024;
 constexpr std::string_view kKey = "network.credentials";
 
 constexpr CredentialKey kKeys[] = {
@@ -46,17 +46,17 @@ constexpr std::string_view kNeverSet[] = {"host",
 bool isWordLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
 bool isName(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestName && isWordLetter(text.front()) &&
+  return !text.empty() && text.size() <= kMaxName && isWordLetter(text.front()) &&
          std::ranges::all_of(text, [](char c) { return isWordLetter(c) || c == '-' || c == '_' || c == '.'; });
 }
 
 bool isHeader(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestName && isWordLetter(text.front()) &&
+  return !text.empty() && text.size() <= kMaxName && isWordLetter(text.front()) &&
          std::ranges::all_of(text, [](char c) { return isWordLetter(c) || c == '-' || c == '_'; });
 }
 
 bool isVariableName(std::string_view text) {
-  return !text.empty() && text.size() <= kLongestName && !(text.front() >= '0' && text.front() <= '9') &&
+  return !text.empty() && text.size() <= kMaxName && !(text.front() >= '0' && text.front() <= '9') &&
          std::ranges::all_of(text, [](char c) { return isWordLetter(c) || c == '_'; });
 }
 
@@ -68,7 +68,7 @@ std::optional<Problem> checkTemplate(const std::string& key, std::string_view te
                    "write \"Bearer {secret}\" and name secret_env or secret_file; a policy holds no secret"};
   }
   const bool plain = std::ranges::all_of(text, [](char c) { return c >= 0x20 && c < 0x7f; });
-  if (!plain || text.size() > kLongestValue || text.front() == ' ' || text.back() == ' ') {
+  if (!plain || text.size() > kMaxValue || text.front() == ' ' || text.back() == ' ') {
     return Problem{key, "expected at most 1024 visible ASCII characters, no blank at either end", {}};
   }
   return std::nullopt;

@@ -48,7 +48,7 @@ std::optional<std::string> misplacedAnchor(std::string_view pattern) {
 
 std::optional<std::string> patternProblem(std::string_view pattern) {
   if (pattern.empty()) return "is empty and would match everything";
-  if (pattern.size() > kLongestPattern) return "is longer than 4096 bytes";
+  if (pattern.size() > kMaxPattern) return "is longer than 4096 bytes";
   const RE2 expression(piece(pattern), options());
   if (!expression.ok()) return expression.error();
   return misplacedAnchor(pattern);

@@ -11,7 +11,7 @@
 
 namespace caisson::policy {
 
-inline constexpr std::size_t kLongestPattern = 4096;
+inline constexpr std::size_t kMaxPattern = 4096;
 
 /// Why a pattern is unusable, or nothing: empty, bad syntax, too large, or anchors with which nothing can match.
 std::optional<std::string> patternProblem(std::string_view pattern);

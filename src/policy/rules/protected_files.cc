@@ -8,7 +8,7 @@
 namespace caisson::policy {
 namespace {
 
-constexpr std::size_t kMaxPattern = 256;
+constexpr std::size_t kMaxProtectedPattern = 256;
 
 struct CategoryRows {
   ProtectedCategory category;
@@ -109,7 +109,7 @@ std::string foldName(std::string_view name) {
 }
 
 std::optional<std::string> protectedPatternProblem(std::string_view pattern) {
-  if (pattern.size() > kMaxPattern) return "at most " + std::to_string(kMaxPattern) + " bytes";
+  if (pattern.size() > kMaxProtectedPattern) return "at most " + std::to_string(kMaxProtectedPattern) + " bytes";
   if (pattern.starts_with('/')) return "a path relative to the workspace";
   if (!isUtf8(pattern)) return "UTF-8 text";
   for (const char c : pattern) {

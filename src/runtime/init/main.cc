@@ -156,10 +156,9 @@ extern "C" [[noreturn]] void initMain(const std::uint64_t* stack) {
   if (const long hidden = raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); hidden < 0) leave(125);
   const auto* arguments = reinterpret_cast<const char* const*>(stack + 1);
   if (*stack != 3) failStart("exec", "init", EINVAL);
-  const std::uint64_t all = ~0ULL;
-  raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
-  Block& block = mapBlock(numberOf(arguments[1]), numberOf(arguments[2]));
   const std::uint64_t child = 1ULL << (SIGCHLD - 1);
+  raw(SYS_rt_sigprocmask, SIG_SETMASK, &child, nullptr, 8);  // the kernel drops the others for pid 1
+  Block& block = mapBlock(numberOf(arguments[1]), numberOf(arguments[2]));
   const long lowest = raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC);
   if (lowest < 0) failStart("signalfd4", "", lowest);
   int master = -1;

@@ -12,6 +12,27 @@ namespace {
 constexpr std::size_t kMaxExtents = 100'000;
 constexpr std::size_t kChunk = 256 * 1024;
 
+/// The next data or the next hole at or after `at`: `size` if there is none, `otherwise` where the file system has no
+/// answer.
+std::uint64_t seek(int file, std::uint64_t at, std::uint64_t size, int what, std::uint64_t otherwise) {
+  const off_t found = ::lseek(file, static_cast<off_t>(at), what);
+  if (found < 0) return errno == ENXIO ? size : otherwise;
+  return std::min(static_cast<std::uint64_t>(found), size);
+}
+
+bool sameExtent(int a, int b, std::uint64_t begin, std::uint64_t end) {
+  thread_local std::vector<char> left(kChunk), right(kChunk);
+  while (begin < end) {
+    const std::size_t wanted = std::min<std::uint64_t>(end - begin, kChunk);
+    const ssize_t got = ::pread(a, left.data(), wanted, static_cast<off_t>(begin));
+    const ssize_t other = ::pread(b, right.data(), wanted, static_cast<off_t>(begin));
+    if (got <= 0 || got != other) return false;
+    if (std::memcmp(left.data(), right.data(), static_cast<std::size_t>(got)) != 0) return false;
+    begin += static_cast<std::uint64_t>(got);
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<std::vector<Extent>> dataExtents(int file, std::uint64_t size) {
@@ -50,6 +71,20 @@ bool readExtent(int file, const Extent& extent, bool& cut, const std::function<b
     done += have;
   }
   return true;
+}
+
+bool sameContent(int a, int b, std::uint64_t size) {
+  for (std::uint64_t at = 0; at < size;) {
+    const std::uint64_t begin = std::min(seek(a, at, size, SEEK_DATA, at), seek(b, at, size, SEEK_DATA, at));
+    if (begin >= size) break;
+    const std::uint64_t end = std::max(seek(a, begin, size, SEEK_HOLE, size), seek(b, begin, size, SEEK_HOLE, size));
+    if (end <= begin || !sameExtent(a, b, begin, end)) return false;
+    at = end;
+  }
+  // A file that lost its end meanwhile has no data there.
+  char last = 0;
+  return size == 0 || (::pread(a, &last, 1, static_cast<off_t>(size - 1)) == 1 &&
+                       ::pread(b, &last, 1, static_cast<off_t>(size - 1)) == 1);
 }
 
 }  // namespace caisson::session

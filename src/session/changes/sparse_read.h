@@ -19,4 +19,8 @@ std::optional<std::vector<Extent>> dataExtents(int file, std::uint64_t size);
 /// zeros, and `cut` is set then. False when the sink returned false.
 bool readExtent(int file, const Extent& extent, bool& cut, const std::function<bool(std::string_view)>& sink);
 
+/// Whether the first `size` bytes of two files are the same. Reads only what is data in one of them, since a program
+/// can make holes of any size. False also if one cannot be read or is shorter.
+bool sameContent(int a, int b, std::uint64_t size);
+
 }  // namespace caisson::session

@@ -96,7 +96,7 @@ Result<void> runWithCommandRights(const sys::Fd& rules, uid_t payload_id, const 
 
 Result<std::string> pathInside(std::string_view path, const std::string& workspace) {
   const auto climbs = [&](std::string_view directory) {
-    const auto parts = sys::takeApart(path, directory);
+    const auto parts = sys::splitPath(path, directory);
     return !parts && parts.error() == sys::BadRequest::climbs;
   };
   const bool relative = !path.starts_with('/');

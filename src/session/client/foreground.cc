@@ -11,7 +11,7 @@
 #include <cstdlib>
 
 #include "policy/model.h"
-#include "supervise/network/question_watch.h"
+#include "supervise/network/prompt_watch.h"
 #include "supervise/processes/signal_relay.h"
 #include "supervise/streams/handed_streams.h"
 #include "supervise/streams/stream_relay.h"
@@ -64,8 +64,9 @@ class ForegroundCommand {
   supervise::SignalRelay signals_;
   supervise::TerminalStreams terminal_streams_;
   const bool hands_input_over_;
+  supervise::KeptFlags kept_flags_;
   supervise::StreamRelay streams_;
-  std::optional<supervise::QuestionWatch> questions_;
+  std::optional<supervise::PromptWatch> questions_;
   std::optional<RunResult> result_;
   std::optional<Error> failure_;
   bool gone_ = false, killed_ = false;
@@ -84,6 +85,7 @@ bool ForegroundCommand::handsOver(int stream) const {
 /// The command's end of a stream; ours is kept.
 Result<Fd> ForegroundCommand::makeStream(int stream) {
   if (handsOver(stream)) {
+    kept_flags_.keep(stream);
     Fd copy(::fcntl(stream, F_DUPFD_CLOEXEC, 3));
     if (!copy) return fail(sysError(Stage::launch, "fcntl", "standard stream", errno));
     const std::uint32_t payload = connection_.welcome().payload_id;
@@ -212,7 +214,13 @@ void ForegroundCommand::watchPrompt() {
   if (descriptor < 0) return;
   loop_.on(descriptor, POLLIN, [this, descriptor](short) {
     options_.prompt->onEvents();
-    if (options_.prompt->descriptor() < 0) loop_.remove(descriptor);
+    const auto busy_until = options_.prompt->busyUntil();
+    if (options_.prompt->descriptor() < 0) {
+      loop_.remove(descriptor);
+    } else if (busy_until > Clock::now()) {
+      loop_.remove(descriptor);
+      loop_.at(busy_until, [this] { watchPrompt(); });
+    }
     questions_->update();
   });
 }

@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "egress/askers.h"
 #include "egress/host_name.h"
+#include "egress/prompt_clients.h"
 #include "session/network/network.h"
 #include "session/store/metadata.h"
 #include "supervise/processes/socket_owner.h"
@@ -16,6 +16,7 @@ namespace caisson::session {
 namespace {
 
 constexpr int kReadyMs = 2000;
+constexpr auto kSearchTime = std::chrono::milliseconds(100);
 
 std::optional<egress::Report> receive(const sys::Fd& socket, bool& ended) {
   std::string room(egress::kPacketBytes, '\0');
@@ -31,8 +32,8 @@ std::unique_ptr<HostPrompt> HostPrompt::attach(const sys::RootDir& directory, co
   const auto init = readInitRecord(directory);
   auto socket = connectEgress(directory);
   if (!init || !socket || !init->init.isAlive()) return nullptr;
-  const std::string_view wish = egress::kWantsQuestions;
-  if (::send(socket->get(), wish.data(), wish.size(), MSG_NOSIGNAL) < 0) return nullptr;
+  const std::string_view wanted = egress::kWantsPrompts;
+  if (::send(socket->get(), wanted.data(), wanted.size(), MSG_NOSIGNAL) < 0) return nullptr;
   pollfd wait{socket->get(), POLLIN, 0};
   if (::poll(&wait, 1, kReadyMs) <= 0) return nullptr;
   bool ended = false;
@@ -45,8 +46,8 @@ HostPrompt::HostPrompt(sys::Fd socket, pid_t init, const std::string& session, O
     : socket_(std::move(socket)),
       init_(init),
       open_(std::move(open)),
-      questions_(supervise::HostQuestions::Span::session, session,
-                 [this](const supervise::HostQuestions::Verdict& verdict) { return carryOut(verdict); }) {}
+      questions_(supervise::HostPrompter::Span::session, session,
+                 [this](const supervise::HostPrompter::Verdict& verdict) { return carryOut(verdict); }) {}
 
 void HostPrompt::onEvents() {
   bool ended = false;
@@ -61,12 +62,16 @@ void HostPrompt::onEvents() {
   }
 }
 
-bool HostPrompt::isOurs(const egress::Claim& claim) const {
+bool HostPrompt::isOurs(const egress::Claim& claim) {
   const auto from = egress::canonicalAuthority(claim.from, 0), to = egress::canonicalAuthority(claim.to, 0);
-  return from && to && supervise::commandHolds(init_, root_, *from, *to);
+  const auto start = supervise::HostPrompter::Clock::now();
+  const bool ours = from && to && supervise::commandHolds(init_, root_, *from, *to, start + kSearchTime);
+  const auto end = supervise::HostPrompter::Clock::now();
+  busy_until_ = end + 4 * (end - start);
+  return ours;
 }
 
-Result<void> HostPrompt::carryOut(const supervise::HostQuestions::Verdict& verdict) {
+Result<void> HostPrompt::carryOut(const supervise::HostPrompter::Verdict& verdict) {
   if (verdict.change.kind != egress::Change::Kind::allow) return send(verdict.change);
   return open_(verdict.change.pattern, verdict.while_approved);  // which also updates the egress
 }

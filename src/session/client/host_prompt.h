@@ -1,7 +1,7 @@
 // Prompts for hosts that the policy does not name, on the terminal of one command of a session.
 //
 // The egress serves all commands of the session, so this process reports which connections belong to its command, and
-// gets only those prompts (egress/askers.h). When this process exits, its end of the socket closes and waiting
+// gets only those prompts (egress/prompt_clients.h). When this process exits, its end of the socket closes and waiting
 // connections are denied.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "egress/records.h"
-#include "supervise/network/host_questions.h"
+#include "supervise/network/host_prompter.h"
 #include "sys/fd.h"
 #include "sys/root_dir.h"
 
@@ -40,24 +40,28 @@ class HostPrompt {
   /// The descriptor is readable: handles one report of the egress, so that a program that keeps opening connections
   /// does not block the reading of its output. Closes at end of file.
   void onEvents();
-  supervise::HostQuestions& questions() { return questions_; }
+  /// Do not call onEvents() before this time. After a slow search for the owner of a connection it is four times that
+  /// long in the future: the payload decides how slow that is, and its output and the user's keys must not wait for it.
+  [[nodiscard]] supervise::HostPrompter::Clock::time_point busyUntil() const { return busy_until_; }
+  supervise::HostPrompter& questions() { return questions_; }
   /// The command ended or is being killed: denies waiting connections and restores the terminal.
   void close();
 
  private:
   HostPrompt(sys::Fd socket, pid_t init, const std::string& session, Open open);
   /// Carries out the user's answer: changes the session's rules for a host that is allowed, else informs the egress.
-  Result<void> carryOut(const supervise::HostQuestions::Verdict& verdict);
+  Result<void> carryOut(const supervise::HostPrompter::Verdict& verdict);
   /// Sends to the egress without blocking; an error if its socket is full or closed.
   Result<void> send(const egress::Change& change) const;
-  /// Whether a process of our command holds this connection.
-  [[nodiscard]] bool isOurs(const egress::Claim& claim) const;
+  /// Whether a process of our command holds this connection. False if that is not found within a tenth of a second.
+  [[nodiscard]] bool isOurs(const egress::Claim& claim);
 
   sys::Fd socket_;
   const pid_t init_;
   pid_t root_ = -1;
   const Open open_;
-  supervise::HostQuestions questions_;
+  supervise::HostPrompter questions_;
+  supervise::HostPrompter::Clock::time_point busy_until_{};
 };
 
 }  // namespace caisson::session

@@ -71,10 +71,7 @@ Result<std::vector<OpenPort>> SessionContext::openPorts() {
     one.inward = entry.name.starts_with("in-");
     if (!readNumber(std::string_view(entry.name).substr(one.inward ? 3 : 4), one.port)) continue;
     // The supervisor holds the lock; a file left by a killed one is not an open port.
-    if (lockFile(directory_, portFile(one.port, one.inward).c_str(), false)) {
-      (void)directory_.remove(portFile(one.port, one.inward));
-      continue;
-    }
+    if (!isLocked(directory_, portFile(one.port, one.inward).c_str())) continue;
     auto text = directory_.readFile(portFile(one.port, one.inward), 64);
     if (text && readNumber(std::string_view(*text).substr(0, text->find('\n')), one.host_port)) ports.push_back(one);
   }

@@ -11,6 +11,7 @@
 #include "session/changes/left_out.h"
 #include "session/changes/sparse_read.h"
 #include "session/client/as_payload.h"
+#include "session/layers/steps.h"
 #include "sys/remove_tree.h"
 
 namespace caisson::session {
@@ -68,6 +69,7 @@ class TreeCopy {
   }
 
   Result<void> copyOne(const Pending& one) {
+    step("copy: one entry");
     if (options_.skip && !one.below.empty() && options_.skip(one.below)) return {};
     const auto info = [&] {
       const AsPayload identity(from_.identity);
@@ -107,10 +109,7 @@ class TreeCopy {
   }
 
   Result<void> copyDirectory(const Pending& one, const FileInfo& info) {
-    auto entries = [&] {
-      const AsPayload identity(from_.identity);
-      return from_.root->list(join(from_.path, one.below));
-    }();
+    auto entries = listed(one);
     if (!entries) return leaveOutOrFail(one, entries.error());
     if (auto made = makeDirectory(join(to_.path, one.below), info.mode); !made) {
       if (endsCopy(made.error().sys_errno)) return made;
@@ -118,9 +117,22 @@ class TreeCopy {
     }
     const std::size_t depth = one.below.empty() ? 0 : one.depth + 1;
     for (auto entry = entries->rbegin(); entry != entries->rend(); ++entry) {
-      pending_.push_back({join(one.below, entry->name), depth});
+      pending_.push_back({join(one.below, *entry), depth});
     }
     return {};
+  }
+
+  /// The names in a directory that are to be copied.
+  Result<std::vector<std::string>> listed(const Pending& one) {
+    if (options_.only && one.below.empty()) return std::vector{*options_.only};
+    if (options_.only) return std::vector<std::string>{};
+    const AsPayload identity(from_.identity);
+    const auto entries = from_.root->list(join(from_.path, one.below));
+    if (!entries) return fail(entries.error());
+    std::vector<std::string> names;
+    names.reserve(entries->size());
+    for (const sys::DirectoryEntry& entry : *entries) names.push_back(entry.name);
+    return names;
   }
 
   Result<void> makeDirectory(const std::string& path, mode_t mode) {

@@ -30,6 +30,8 @@ struct TreeCopyOptions {
   bool keep_times = false;  ///< files keep the time of their last change
   /// Paths below the top that are not copied, without being listed in the report.
   std::function<bool(const std::string&)> skip;
+  /// Copies this entry of the top directory alone: of a directory only itself. The top directory is not listed.
+  std::optional<std::string> only;
   /// Called before a file with this many bytes is written; an error ends the copy.
   std::function<Result<void>(std::uint64_t)> reserve;
 };

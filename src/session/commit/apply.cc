@@ -67,6 +67,10 @@ std::string Applier::temporaryName(std::size_t index) const {
   return ".caisson-" + transaction_.id + "-" + std::to_string(index);
 }
 
+bool Applier::wouldExpose(const Action& action, const Source& source) const {
+  return action.replaces_hidden && (source.beside || staging_.isInWorkspace());
+}
+
 bool Applier::leadsOut(const Action& action) const {
   const std::string directory = directoryOf(action.path);
   const std::string path = directory.empty() ? action.target : directory + "/" + action.target;
@@ -159,7 +163,8 @@ int Applier::move(std::size_t index, const Source& source, int parent, const std
     if (error == 0) done_.push_back({index, How::added, source.beside});
     return error;
   }
-  const int error = renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
+  const bool expose = wouldExpose(action, source);
+  const int error = expose ? EINVAL : renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
   if (error == 0) {
     step("commit: exchanged");
     const auto old = infoAt(source.directory, source.name);
@@ -256,7 +261,8 @@ Result<std::string> Applier::remove(std::size_t index) {
     return kChanged;
   }
   if (std::string why = whyNot(action, there); !why.empty()) return why;
-  int error = renameWith(*parent, name, staging_.descriptor(), away, RENAME_NOREPLACE);
+  const bool expose = wouldExpose(action, {staging_.descriptor(), away});
+  int error = expose ? EXDEV : renameWith(*parent, name, staging_.descriptor(), away, RENAME_NOREPLACE);
   if (error == 0) {
     step("commit: moved away");
     const auto old = infoAt(staging_.descriptor(), away);

@@ -64,12 +64,14 @@ class Applier {
   Result<std::string> remove(std::size_t index);
   Result<std::string> makeDirectory(std::size_t index);
   /// Renames the staged object to its place: exchanged with what is there, or as a new name. Where the file system
-  /// cannot exchange, replaces it. Returns 0 or the errno. If the real file had changed, the exchange is reverted and
-  /// `conflict` set.
+  /// cannot exchange, or an exchange would expose the old file, replaces it. Returns 0 or the errno. If the real file
+  /// had changed, the exchange is reverted and `conflict` set.
   int move(std::size_t index, const Source& source, int parent, const std::string& name, std::string& conflict);
   /// Copies the staged object to a temporary name beside its place, where a rename from the staging directory cannot
   /// work: another file system or mount, or a parent with a default access list.
   Result<Source> copyBeside(std::size_t index, int parent, const RealTree::ParentFacts& facts);
+  /// Whether what an action replaces must not be moved to the place of its source, where a sandbox could see it.
+  [[nodiscard]] bool wouldExpose(const Action& action, const Source& source) const;
   /// Gives a staged object the owner it would have if created in `parent`. Root: owner and group, so that a commit
   /// leaves no root-owned files in a user's project. Others: the group, if the parent has the setgid bit. Errors are
   /// ignored.

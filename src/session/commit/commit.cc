@@ -15,6 +15,7 @@
 #include "base/sha256.h"
 #include "session/client/session_context.h"
 #include "session/commit/commit_planner.h"
+#include "session/commit/manifest.h"
 #include "session/commit/recover.h"
 #include "session/layers/layer_stack.h"
 #include "session/layers/steps.h"
@@ -113,7 +114,7 @@ Result<void> SessionContext::finishInterruptedCommit() {
 
 Result<SessionContext::LayerUse> SessionContext::freezeForCommit(const CommitRequest& request) {
   if (inLandlockTier(metadata_.policy)) {  // no command starts while we hold the lock
-    if (!isAlive(directory_)) return LayerUse::none;
+    if (!isInUse(directory_)) return LayerUse::none;
     if (!request.stop || request.dry_run) return LayerUse::live;
     return fail(sysError(Stage::state, "session commit", id(), EBUSY,
                          "another process runs a command in the session: end that process first"));
@@ -173,7 +174,7 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
     staging = std::move(*made);
   }
   MergeBases bases(directory_, metadata_, *roots, *committed);
-  CommitPlanner planner(metadata_, *now, tree, *committed, bases, staging ? &*staging : nullptr);
+  CommitPlanner planner(metadata_, *before, *now, tree, *committed, bases, staging ? &*staging : nullptr);
   if (auto planned = planner.plan(*changes, request); !planned) {
     if (planned.error().code == ErrorCode::path_escapes) record_.pathRefused(id(), metadata_.policy, planned.error());
     return fail(planned.error());

@@ -6,11 +6,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "base/deceptive_text.h"
 #include "base/sha256.h"
+#include "session/changes/sparse_read.h"
 #include "session/commit/apply.h"
+#include "session/commit/manifest.h"
 #include "session/layers/steps.h"
 
 namespace caisson::session {
@@ -23,7 +24,6 @@ using sys::FileType;
 constexpr mode_t kCommittedBits = 0755;  // no setuid, setgid or sticky bit, and not writable by others
 constexpr int kReadTries = 3;
 constexpr const char* kChanged = "it was changed meanwhile";
-constexpr std::size_t kCompareChunk = 256 * 1024;
 
 /// A real file whose change time is later than this counts as changed since the session began. If the wall clock was
 /// set back since, files changed later may carry an earlier time: then the result is earlier, so that more counts as
@@ -41,18 +41,6 @@ bool below(std::string_view path, std::string_view directory) {
          (path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/'));
 }
 
-bool sameContent(int a, int b, std::uint64_t size) {
-  thread_local std::vector<char> left(kCompareChunk), right(kCompareChunk);
-  for (std::uint64_t offset = 0; offset < size;) {
-    const ssize_t got = ::pread(a, left.data(), kCompareChunk, static_cast<off_t>(offset));
-    const ssize_t other = ::pread(b, right.data(), kCompareChunk, static_cast<off_t>(offset));
-    if (got <= 0 || got != other) return false;
-    if (std::memcmp(left.data(), right.data(), static_cast<std::size_t>(got)) != 0) return false;
-    offset += static_cast<std::uint64_t>(got);
-  }
-  return true;
-}
-
 /// The order of a transaction: deletions, directories, files, links. Links come last, since they are checked in the
 /// tree that the other actions leave.
 int rankOf(const Change& change, FileType type) {
@@ -61,17 +49,6 @@ int rankOf(const Change& change, FileType type) {
 }
 
 bool isFull(const Error& error) { return error.sys_errno == ENOSPC || error.sys_errno == EDQUOT; }
-
-ManifestEntry manifestEntry(const Change& change, const Action& action) {
-  ManifestEntry entry;
-  static_cast<Change&>(entry) = change;
-  entry.size = action.kind == ActionKind::file || action.kind == ActionKind::link ? action.size : 0;
-  entry.mode = action.mode;
-  entry.sha256 = action.sha256;
-  entry.target = action.target;
-  entry.merged = action.merged;
-  return entry;
-}
 
 }  // namespace
 
@@ -99,26 +76,10 @@ Result<std::string> normalCommitPath(std::string_view path, const std::string& w
   return result;
 }
 
-std::string manifestDigest(const std::string& workspace, const std::vector<ManifestEntry>& manifest) {
-  Sha256 digest;
-  const auto add = [&](std::string_view text) { digest.add(text).add(std::uint8_t{0}); };
-  add("caisson commit 1");
-  add(workspace);
-  for (const ManifestEntry& entry : manifest) {
-    add(name(entry.kind));
-    add(entry.type);
-    add(std::to_string(entry.mode));
-    add(std::to_string(entry.size));
-    add(entry.sha256);
-    add(entry.path);
-    add(entry.target);
-  }
-  return hex(digest.finish());
-}
-
-CommitPlanner::CommitPlanner(const Metadata& metadata, const LayerStack& now, RealTree& real,
+CommitPlanner::CommitPlanner(const Metadata& metadata, const LayerStack& before, const LayerStack& now, RealTree& real,
                              const Committed& committed, MergeBases& bases, const Staging* staging)
     : workspace_(metadata.workspace),
+      before_(before),
       now_(now),
       real_(real),
       committed_(committed),
@@ -228,13 +189,31 @@ bool CommitPlanner::isSame(const Candidate& candidate) {
 }
 
 std::string CommitPlanner::whyHeld(const Candidate& candidate) {
-  const std::string& path = candidate.change.path;
+  if (std::string why = whyHeld(candidate.change.path, candidate.change.type == "directory"); !why.empty()) return why;
+  const RemovedDirectory& removed = candidate.removed;
+  return removed.held.empty() ? "" : "it holds " + removed.held + ": " + removed.held_reason;
+}
+
+std::string CommitPlanner::whyHeld(const std::string& path, bool directory) {
   if (const auto found = protected_.match(path)) return std::string(policy::reason(found->category));
   if (shapes_.isHeld(path)) return "it makes or configures a git directory, in which git runs programs";
   if (!ordinary_only_) return "";
   if (!isReadable(path)) return "its name has control, bidirectional or invisible characters";
-  if (!ordinary_.match(path, candidate.change.type == "directory")) return "not a kind of file that a model may commit";
+  if (!ordinary_.match(path, directory)) return "not a kind of file that a model may commit";
   return "";
+}
+
+bool CommitPlanner::removesDirectory(const Candidate& candidate) {
+  const bool stays = candidate.entry.present && candidate.entry.info.type == FileType::directory;
+  return candidate.there && candidate.there->type == FileType::directory && !stays;
+}
+
+RemovedDirectory CommitPlanner::inspectRemoved(const std::string& path) {
+  return inspectRemoval(
+      real_, before_, path,
+      {.since_ns = transaction_.since_ns,
+       .is_ours = [&](const std::string& below, const FileInfo& info) { return committed_.isOurs(below, info); },
+       .why_held = [&](const std::string& below, bool directory) { return whyHeld(below, directory); }});
 }
 
 std::string CommitPlanner::conflict(const Candidate& candidate) {
@@ -255,7 +234,9 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
   if (there->type == FileType::directory) {
     if (directory) return "";
     if (change.kind == ChangeKind::added) return "a directory was made there meanwhile";
-    return real_.changedBelow(change.path, transaction_.since_ns, ours) ? "something in it changed meanwhile" : "";
+    const RemovedDirectory& removed = candidate.removed;
+    if (removed.changed) return "something in it changed meanwhile";
+    return removed.unseen.empty() ? "" : "it holds " + removed.unseen + ", which was hidden from the session";
   }
   if (ours(change.path, *there)) return "";
   // A git configuration is shown without its credentials: writing it back would remove them.
@@ -269,7 +250,10 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
 bool CommitPlanner::settle(Candidate& candidate, const std::string& why) {
   const std::string& path = candidate.change.path;
   const bool directory = candidate.there && candidate.there->type == FileType::directory;
-  if (theirs_.contains(path) && !directory) return true;
+  if (theirs_.contains(path) && !directory) {
+    candidate.replaces_hidden = why != kChanged;
+    return true;
+  }
   const bool both_files = why == kChanged && candidate.entry.present && candidate.there &&
                           candidate.entry.info.type == FileType::regular && candidate.there->type == FileType::regular;
   const bool wanted = std::ranges::any_of(merge_, [&](const std::string& one) { return below(path, one); });
@@ -316,6 +300,7 @@ void CommitPlanner::consider(const StackChange& found) {
   if (isSame(candidate)) return;
   markMet(change.path);
   if (ours_.contains(change.path)) return report_.kept.push_back(change.path);
+  if (removesDirectory(candidate)) candidate.removed = inspectRemoved(change.path);
   if (const std::string why = whyHeld(candidate); !why.empty()) {
     if (!named) return leave(report_.held, change.path, why);
     candidate.held_unless_named = true;
@@ -356,6 +341,14 @@ void CommitPlanner::holdLinks() {
   });
 }
 
+bool CommitPlanner::mayReadHoles(const FileInfo& info) {
+  const std::uint64_t stored = info.blocks * 512;
+  const std::uint64_t holes = info.size > stored ? info.size - stored : 0;
+  if (holes > hole_bytes_) return false;
+  hole_bytes_ -= holes;
+  return true;
+}
+
 Result<bool> CommitPlanner::readContent(const Candidate& candidate, Action& action) {
   const std::string& path = candidate.change.path;
   const std::string staged = stagedName(transaction_.actions.size());
@@ -373,8 +366,8 @@ Result<bool> CommitPlanner::readContent(const Candidate& candidate, Action& acti
     }
     if (!source) continue;
     const std::uint64_t size = source->info.size;
-    if (size > kMaxSparseBytes && source->info.blocks * 512 < size / 2) {
-      leave(report_.skipped, path, "a file of more than 16 GiB that is mostly holes is not committed");
+    if (!mayReadHoles(source->info)) {
+      leave(report_.skipped, path, "a sparse file: one commit reads 4 GiB of holes at most, in all files together");
       return false;
     }
     // Writable by others only where it was before.
@@ -413,6 +406,7 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
   const Change& change = candidate.change;
   Action action{.path = change.path};
   if (candidate.there) action.before = HostIdentity::of(*candidate.there);
+  action.replaces_hidden = candidate.replaces_hidden;
   const std::string staged = stagedName(transaction_.actions.size());
   const auto object = [&](Result<StagedObject> made) -> Result<void> {
     if (!made) return fail(made.error());
@@ -457,6 +451,7 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
   }
   ManifestEntry entry = manifestEntry(change, action);
   entry.held_unless_named = candidate.held_unless_named;
+  entry.replaces_directory = change.kind != ChangeKind::deleted && removesDirectory(candidate);
   if (action.kind == ActionKind::file) report_.bytes += action.size;
   report_.applied.push_back(std::move(entry));
   if (!parentChanged(change.path)) known_.insert(directoryOf(change.path));

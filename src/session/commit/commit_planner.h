@@ -17,6 +17,7 @@
 #include "session/commit/journal.h"
 #include "session/commit/merge.h"
 #include "session/commit/real_tree.h"
+#include "session/commit/removed_directory.h"
 #include "session/commit/resulting_tree.h"
 #include "session/commit/staging.h"
 #include "session/layers/layer_stack.h"
@@ -30,9 +31,10 @@ Result<std::string> normalCommitPath(std::string_view path, const std::string& w
 
 class CommitPlanner {
  public:
-  /// `now`: the session's layers; `real`: the real workspace; `staging` null: a dry run.
-  CommitPlanner(const Metadata& metadata, const LayerStack& now, RealTree& real, const Committed& committed,
-                MergeBases& bases, const Staging* staging);
+  /// `before`: what the session began with; `now`: the session's layers; `real`: the real workspace; `staging` null: a
+  /// dry run.
+  CommitPlanner(const Metadata& metadata, const LayerStack& before, const LayerStack& now, RealTree& real,
+                const Committed& committed, MergeBases& bases, const Staging* staging);
 
   /// Decides on all changes; report() and transaction() then have the result. Files that cannot be read are left out
   /// and named in the report; a full disk is an error. Call once.
@@ -51,6 +53,8 @@ class CommitPlanner {
     std::string target;                  ///< of a link
     std::string held;                    ///< a link: why it is held back
     std::optional<std::string> merged;   ///< the content to write instead of the session's
+    RemovedDirectory removed;            ///< if a real directory is removed or replaced: what it holds
+    bool replaces_hidden = false;        ///< the real file may have been hidden from the session
   };
 
   /// Normalises the paths of the request; an error for one outside the workspace or in both `ours` and `theirs`.
@@ -68,6 +72,12 @@ class CommitPlanner {
   /// Why the change is held back unless it is named: a protected file, a git directory, with ordinary_files_only an
   /// unusual name or kind of file. Empty: it is not.
   [[nodiscard]] std::string whyHeld(const Candidate& candidate);
+  /// The same for a path by itself.
+  [[nodiscard]] std::string whyHeld(const std::string& path, bool directory);
+  /// Whether the commit removes a real directory with everything below, or puts a file or link in its place.
+  [[nodiscard]] static bool removesDirectory(const Candidate& candidate);
+  /// What a real directory holds that the commit would remove.
+  [[nodiscard]] RemovedDirectory inspectRemoved(const std::string& path);
   /// Why the real file must be left alone: it changed since the session began, or was hidden from it. Empty: no
   /// conflict.
   [[nodiscard]] std::string conflict(const Candidate& candidate);
@@ -81,6 +91,8 @@ class CommitPlanner {
   /// Reads a file once, into staging, and sets the action's size, mode and hash. False: it could not be read, and is
   /// named in the report.
   Result<bool> readContent(const Candidate& candidate, Action& action);
+  /// Whether the holes of a file are within what a commit reads of them; counts them.
+  bool mayReadHoles(const sys::FileInfo& info);
   /// Whether names were made or removed in the real directory of `path` since the session began, other than by this
   /// session's commits.
   bool parentChanged(const std::string& path);
@@ -92,6 +104,7 @@ class CommitPlanner {
   void leave(std::vector<NotCommitted>& list, const std::string& path, std::string_view why);
 
   std::string workspace_;  ///< on the host
+  const LayerStack& before_;
   const LayerStack& now_;
   RealTree& real_;
   const Committed& committed_;
@@ -101,12 +114,13 @@ class CommitPlanner {
   policy::OrdinaryFiles ordinary_;
   ResultingTree result_;
   RepositoryShapes shapes_;
-  bool ordinary_only_ = false;              ///< CommitRequest::ordinary_files_only
-  std::vector<std::string> chosen_;         ///< paths of the request; empty: everything
-  std::vector<bool> met_;                   ///< by chosen path: something changed there
-  std::unordered_set<std::string> ours_;    ///< the real file stays
-  std::unordered_set<std::string> theirs_;  ///< the session's file wins over a conflict
-  std::vector<std::string> merge_;          ///< paths below which conflicts are merged
+  std::uint64_t hole_bytes_ = kMaxHoleBytes;  ///< how many bytes of holes may still be read
+  bool ordinary_only_ = false;                ///< CommitRequest::ordinary_files_only
+  std::vector<std::string> chosen_;           ///< paths of the request; empty: everything
+  std::vector<bool> met_;                     ///< by chosen path: something changed there
+  std::unordered_set<std::string> ours_;      ///< the real file stays
+  std::unordered_set<std::string> theirs_;    ///< the session's file wins over a conflict
+  std::vector<std::string> merge_;            ///< paths below which conflicts are merged
   std::vector<Candidate> candidates_;
   std::unordered_set<std::string> directories_;              ///< that the commit makes
   std::unordered_map<std::string, LayerStack::View> views_;  ///< cache of viewOf()
@@ -115,8 +129,5 @@ class CommitPlanner {
   CommitReport report_;
   Transaction transaction_;
 };
-
-/// The digest that an approval is bound to: of everything that the commit writes, and where.
-std::string manifestDigest(const std::string& workspace, const std::vector<ManifestEntry>& manifest);
 
 }  // namespace caisson::session

@@ -46,6 +46,8 @@ struct Action {
   std::int64_t modified_ns = 0;
   bool may_lead_out = false;  ///< a link that the request named: it may lead out of the workspace
   bool merged = false;        ///< a file: the result of a merge, which the session itself does not have
+  /// What it replaces may have been hidden from the session: it is never moved to where a sandbox could see it.
+  bool replaces_hidden = false;
 
   /// Whether `now` is the object that was staged, by its inode. isUnchanged(): its content has not changed since.
   [[nodiscard]] bool isStaged(const sys::FileInfo& now) const {
@@ -83,8 +85,8 @@ void fields(A& archive, T& v) {
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, Action>)
 void fields(A& archive, T& v) {
-  auto& [kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out, merged] = v;
-  archive(kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out, merged);
+  auto& [kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out, merged, hidden] = v;
+  archive(kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out, merged, hidden);
 }
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, Transaction>)

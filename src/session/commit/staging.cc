@@ -21,7 +21,7 @@ namespace {
 using sys::Fd;
 using sys::RootDir;
 
-constexpr std::size_t kCopyChunk = 256 * 1024;
+constexpr std::size_t kCopyChunk = 256 * 1024, kBlock = 4096;
 
 Error failed(std::string_view call, const std::string& path, int error) {
   return sysError(Stage::state, call, path, error);
@@ -58,6 +58,26 @@ Result<void> writeAt(int to, const char* data, std::size_t size, std::uint64_t o
   return {};
 }
 
+/// Writes a chunk without its blocks of zeros, which stay holes. Returns where the last write ended, or 0 if there was
+/// none.
+Result<std::uint64_t> writeData(int to, const char* data, std::size_t size, std::uint64_t offset,
+                                const std::string& path) {
+  const auto is_hole = [&](std::size_t at) { return size - at >= kBlock && isZero(data + at, kBlock); };
+  std::uint64_t written = 0;
+  for (std::size_t begin = 0; begin < size;) {
+    std::size_t end = begin;
+    while (end < size && !is_hole(end)) end = std::min(end + kBlock, size);
+    if (end == begin) {
+      begin += kBlock;
+      continue;
+    }
+    if (auto wrote = writeAt(to, data + begin, end - begin, offset + begin, path); !wrote) return fail(wrote.error());
+    written = offset + end;
+    begin = end;
+  }
+  return written;
+}
+
 template <class Fill>
 Result<StagedObject> makeFile(int directory, const std::string& name, mode_t mode, const std::string& path,
                               const Fill& fill) {
@@ -90,9 +110,10 @@ Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::str
     if (got == 0) break;  // it was cut meanwhile
     const auto count = static_cast<std::size_t>(got);
     digest.add(buffer.data(), count);
-    if (to >= 0 && !cloned && !(count >= 4096 && isZero(buffer.data(), count))) {
-      if (auto wrote = writeAt(to, buffer.data(), count, offset, path); !wrote) return fail(wrote.error());
-      written = offset + count;
+    if (to >= 0 && !cloned) {
+      const auto end = writeData(to, buffer.data(), count, offset, path);
+      if (!end) return fail(end.error());
+      written = std::max(written, *end);
     }
     offset += count;
   }
@@ -131,7 +152,7 @@ Result<Staging> Staging::open(const RootDir& session, const RootDir& real) {
   Fd directory(::openat(parent.descriptor(), name->empty() ? kStagingDirectory : name->c_str(),
                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory) return fail(failed("open", kStagingDirectory, errno));
-  return Staging(std::move(directory));
+  return Staging(std::move(directory), !name->empty());
 }
 
 Result<void> Staging::remove(const RootDir& session, const RootDir* real) {

@@ -27,8 +27,9 @@ struct ReadFile {
   Digest sha256{};
 };
 
-/// Files over this size that are mostly holes are not committed: reading the holes would take hours.
-inline constexpr std::uint64_t kMaxSparseBytes = 16ULL << 30;
+/// How many bytes of holes a commit reads in all. A hole costs a program nothing, not even its disk limit, but to hash
+/// it takes as long as data.
+inline constexpr std::uint64_t kMaxHoleBytes = 4ULL << 30;
 
 /// Reads and hashes at most `size` bytes of `source`, the size it had when it was opened, so that a file which grows
 /// meanwhile ends; of one that was cut meanwhile, what is left. Copies what was hashed to `to` unless that is -1; holes
@@ -46,6 +47,8 @@ class Staging {
   static Result<void> remove(const sys::RootDir& session, const sys::RootDir* real);
 
   [[nodiscard]] int descriptor() const { return directory_.get(); }
+  /// Whether sandboxes on the workspace can see the staging directory.
+  [[nodiscard]] bool isInWorkspace() const { return in_workspace_; }
   // `name`: in the staging directory, new; `path`: in the workspace, for errors.
   /// Copies `source` by readOnce(), whose result is stored in `read`. On an error a part of the copy may be left.
   Result<StagedObject> addFile(const std::string& name, int source, std::uint64_t size, mode_t mode, ReadFile& read,
@@ -60,8 +63,9 @@ class Staging {
   Result<void> sync() const;
 
  private:
-  explicit Staging(sys::Fd directory) : directory_(std::move(directory)) {}
+  Staging(sys::Fd directory, bool in_workspace) : directory_(std::move(directory)), in_workspace_(in_workspace) {}
   sys::Fd directory_;
+  bool in_workspace_;
 };
 
 }  // namespace caisson::session

@@ -3,7 +3,7 @@
 // Commands must share one Landlock domain (siblings could neither see nor signal each other), and a domain can't be
 // left. So a second thread enters the domain and spawns the commands; when the workspace is remounted, while nothing
 // runs, that thread exits and the first one, which is in no domain, starts another. Both are pid 1 to the kernel: no
-// signal from inside reaches them.
+// signal from inside reaches them, and none is queued, since they block SIGCHLD only.
 //
 // It holds the sandbox's namespaces, spawns commands for the supervisor, and reaps. It has no capabilities, no
 // environment and no host file except a locked one, cannot be traced or read by processes it spawns, and never waits
@@ -57,13 +57,16 @@ struct State {
   bool pausing;        ///< the spawning thread is about to exit
 };
 
-/// Sends a reply. Returns 0, also if the supervisor is gone; EAGAIN: the socket is full, retry later; ETOOMANYREFS: the
-/// descriptor could not be sent, and the supervisor got that error in the reply.
+/// Sends a reply. Returns 0, also if the supervisor is gone; EAGAIN: the socket is full, retry later; another errno
+/// (ETOOMANYREFS, EBADF): the descriptor could not be sent, and the supervisor got that error in the reply.
 int sendReply(const InitReply& reply, int descriptor = -1);
 
 /// Maps the block of a request, privately, at the address for which it was compiled, and returns that address; a
 /// negative errno on failure.
 long mapBlock(const InitRequest& request, int descriptor);
+
+/// Denies calls on the calling thread, to it and to the commands that it spawns. For one whose block has a filter.
+void guardThread(const isolation::Block& block);
 
 // spawn.cc
 /// Starts the request's command and replies `spawned`, or queues it behind a newborn; if one is queued already, the

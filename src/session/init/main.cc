@@ -17,7 +17,7 @@ namespace caisson::session {
 namespace {
 
 constexpr int kMaxDescriptors = kSpawnDescriptors + kMaxCgroups;
-constexpr long kFirstPauseNs = 200'000, kLongestPauseNs = 20'000'000;
+constexpr long kFirstPauseNs = 200'000, kMaxPauseNs = 20'000'000;
 
 State state;
 
@@ -68,7 +68,7 @@ void sendListener(const InitRequest& request) {
   reply.type = InitReplyType::descriptor;
   reply.command = request.command;
   sendReply(reply, request.descriptor);
-  raw(SYS_close, request.descriptor);
+  if (request.descriptor > kAliveDescriptor) raw(SYS_close, request.descriptor);
 }
 
 /// Ends the spawning thread, which then replies `paused`, if no other process runs; else replies EBUSY. Only pid 1 can
@@ -128,6 +128,7 @@ int enterDomain() {
   block.control = kControlDescriptor;
   int ruleset = -1;
   isolation::restrictWithLandlock(block, &ruleset);
+  guardThread(block);
   raw(SYS_munmap, mapped, state.domain.bytes);
   raw(SYS_close, state.domain_block);
   return ruleset;
@@ -144,7 +145,7 @@ void turn() {
   const long time[2] = {0, pause};
   const long ready = raw(SYS_ppoll, polls, 2, waiting ? time : nullptr, nullptr, 0);
   if (ready < 0 && ready != -EINTR) leave(125);
-  pause = !waiting ? kFirstPauseNs : pause * 2 < kLongestPauseNs ? pause * 2 : kLongestPauseNs;
+  pause = !waiting ? kFirstPauseNs : pause * 2 < kMaxPauseNs ? pause * 2 : kMaxPauseNs;
   finishNewborn(state);
   if (ready <= 0) return;
   if (polls[0].revents != 0) {
@@ -207,14 +208,15 @@ int sendReply(const InitReply& message, int descriptor) {
     *reinterpret_cast<int*>(CMSG_DATA(part)) = descriptor;
   }
   const long sent = raw(SYS_sendmsg, kControlDescriptor, &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (sent == -ETOOMANYREFS) {
-    // Too many descriptors of this user are in flight: the supervisor gets the error instead of the descriptor.
+  if (sent == -EAGAIN || sent == -EINTR) return EAGAIN;
+  if (sent < 0 && descriptor >= 0) {
+    // The supervisor gets the error instead of the descriptor: too many of this user are in flight, or it is closed.
     InitReply failed = message;
-    failed.error = ETOOMANYREFS;
+    failed.error = static_cast<std::int32_t>(-sent);
     sendReply(failed);
-    return ETOOMANYREFS;
+    return static_cast<int>(-sent);
   }
-  return sent == -EAGAIN || sent == -EINTR ? EAGAIN : 0;
+  return 0;
 }
 
 /// argv has only the name.
@@ -226,9 +228,9 @@ extern "C" [[noreturn]] void initMain() {
   for (int descriptor = 0; descriptor < kControlDescriptor; ++descriptor) {
     raw(SYS_dup3, kAliveDescriptor, descriptor, O_CLOEXEC);
   }
-  const std::uint64_t all = ~0ULL;
-  raw(SYS_rt_sigprocmask, SIG_SETMASK, &all, nullptr, 8);
+  // Only this one: the kernel drops the others for pid 1, but a blocked one is queued, at the cost of the user's quota.
   const std::uint64_t child = 1ULL << (SIGCHLD - 1);
+  raw(SYS_rt_sigprocmask, SIG_SETMASK, &child, nullptr, 8);
   const long signals = raw(SYS_signalfd4, -1, &child, 8, O_CLOEXEC | O_NONBLOCK);
   if (signals < 0) failStart("signalfd4", "", signals);
   raw(SYS_fcntl, kControlDescriptor, F_SETFD, FD_CLOEXEC);

@@ -228,7 +228,8 @@ void spawn(State& state, const InitRequest& request, int* descriptors, int count
     reply.pid = command->pid;
   }
   // A command without its terminal is useless; the supervisor got the error.
-  if (sendReply(reply, master) == ETOOMANYREFS) raw(SYS_kill, state.newborn.pid, SIGKILL);
+  if (const int error = sendReply(reply, master); error != 0 && error != EAGAIN)
+    raw(SYS_kill, state.newborn.pid, SIGKILL);
   closeDescriptor(master);
 }
 

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <set>
 
 #include "plan/image_root.h"
+#include "session/changes/sparse_read.h"
 #include "session/tier/tier_files.h"
 #include "supervise/disk/foreign_files.h"
 
@@ -19,8 +19,6 @@ namespace {
 using sys::FileInfo;
 using sys::FileType;
 using sys::RootDir;
-
-constexpr std::size_t kLayerChunk = 256 * 1024;
 
 bool isOpaque(const RootDir& root, const std::string& path) {
   const auto directory = root.openFile(path, {.flags = O_RDONLY, .types = {FileType::directory}});
@@ -33,22 +31,14 @@ bool sameBytes(const LayerStack& before, const LayerStack::Entry& old, const Lay
                const LayerStack::Entry& current, const std::string& path) {
   const auto first = before.open(path, old);
   const auto second = now.open(path, current);
-  if (!first || !second) return false;
-  thread_local std::string left(kLayerChunk, 0), right(kLayerChunk, 0);
-  for (off_t offset = 0;;) {
-    const ssize_t got = ::pread(first->file.get(), left.data(), kLayerChunk, offset);
-    const ssize_t other = ::pread(second->file.get(), right.data(), kLayerChunk, offset);
-    if (got < 0 || got != other) return false;
-    if (got == 0) return true;
-    if (std::memcmp(left.data(), right.data(), static_cast<std::size_t>(got)) != 0) return false;
-    offset += got;
-  }
+  if (!first || !second || first->info.size != second->info.size) return false;
+  return sameContent(first->file.get(), second->file.get(), first->info.size);
 }
 
 /// Whether two objects of the same path are the same to a user: type, mode, content. Times are not a change.
 bool sameObject(const LayerStack& before, const LayerStack::Entry& old, const LayerStack& now,
-                const LayerStack::Entry& current, const std::string& path, mode_t mode_bits = 0777,
-                const CompareOptions& options = {}) {
+                const LayerStack::Entry& current, const std::string& path, const CompareOptions& options) {
+  constexpr mode_t kModeBits = 0777;
   const LayerStack::Layer& a = before.layers()[old.layer];
   const LayerStack::Layer& b = now.layers()[current.layer];
   if (a.name == b.name) return true;
@@ -57,7 +47,7 @@ bool sameObject(const LayerStack& before, const LayerStack::Entry& old, const La
       current.info.type != FileType::directory) {
     return true;
   }
-  if (old.info.type != current.info.type || (old.info.mode & mode_bits) != (current.info.mode & mode_bits))
+  if (old.info.type != current.info.type || (old.info.mode & kModeBits) != (current.info.mode & kModeBits))
     return false;
   if (current.info.type == FileType::directory) return true;
   if (current.info.type == FileType::link) {
@@ -177,7 +167,7 @@ class Comparison {
     if (cutShort()) return;
     if (!old.present) {
       changes_.push_back({path, ChangeKind::added, old, current});
-    } else if (!sameObject(before_, old, now_, current, path, 0777, options_)) {
+    } else if (!sameObject(before_, old, now_, current, path, options_)) {
       changes_.push_back({path, ChangeKind::modified, old, current});
     }
     if (directory) pending_.push_back({path, was_directory ? old.below : LayerStack::View{}, current.below});
@@ -331,13 +321,6 @@ Change toChange(const StackChange& change) {
 bool cameFromBelow(const LayerStack& stack, const std::string& path, const LayerStack::Entry& entry) {
   const auto opened = stack.open(path, entry);
   return opened && ::fgetxattr(opened->file.get(), "user.overlay.origin", nullptr, 0) >= 0;
-}
-
-bool sameAt(const LayerStack& before, const LayerStack& now, const std::string& path, mode_t mode_bits) {
-  const LayerStack::Entry old = before.find(path);
-  const LayerStack::Entry current = now.find(path);
-  if (!old.present || !current.present) return old.present == current.present;
-  return sameObject(before, old, now, current, path, mode_bits);
 }
 
 }  // namespace caisson::session

@@ -120,10 +120,6 @@ Change toChange(const StackChange& change);
 /// are looked at, so the cost is that of the changes, not of the tree.
 Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerStack& now);
 
-/// Whether a path is the same in both to a user: type, mode (only the bits `mode_bits`), content; or missing in both.
-/// Times are not a difference.
-bool sameAt(const LayerStack& before, const LayerStack& now, const std::string& path, mode_t mode_bits);
-
 /// Whether the kernel copied this file up from a lower layer, under this name or another.
 bool cameFromBelow(const LayerStack& stack, const std::string& path, const LayerStack::Entry& entry);
 

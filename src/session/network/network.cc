@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
+#include <span>
 
 #include "approval/owner.h"
 #include "approval/store.h"
@@ -19,6 +20,7 @@
 #include "session/client/session_context.h"
 #include "session/store/rollback.h"
 #include "supervise/network/egress.h"
+#include "sys/receive.h"
 
 namespace caisson::session {
 namespace {
@@ -62,7 +64,7 @@ Result<void> ask(const sys::RootDir& directory, const std::string& packet,
   for (;;) {
     pollfd wait{socket.get(), POLLIN, 0};
     if (::poll(&wait, 1, kAnswerMs) <= 0) return fail(sysError(Stage::state, "poll", "session egress", ETIMEDOUT));
-    const ssize_t got = ::recv(socket.get(), room.data(), room.size(), 0);
+    const ssize_t got = sys::receiveMessage(socket.get(), std::as_writable_bytes(std::span(room)), {});
     if (got <= 0) return {};
     if (const auto report = egress::decodeReport({room.data(), static_cast<std::size_t>(got)})) take(*report);
   }

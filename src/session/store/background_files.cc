@@ -47,8 +47,10 @@ Error noSuchCommand(std::uint32_t exec) {
 std::string encode(const Violation& one) {
   JsonWriter json;
   // Printable: clients may show it on a terminal.
-  constexpr std::size_t kLongest = 4096;
-  const auto text = [&](const char* key, std::string_view value) { json.key(key).string(printable(value, kLongest)); };
+  constexpr std::size_t kMaxCharacters = 4096;
+  const auto text = [&](const char* key, std::string_view value) {
+    json.key(key).string(printable(value, kMaxCharacters));
+  };
   json.beginObject().key("number").number(one.number).key("pid").number(one.pid).key("errno").number(one.error);
   json.key("count").number(one.count).key("probe").boolean(one.probe);
   text("rule", one.rule);

@@ -71,8 +71,10 @@ Result<void> Pool::warmUp(SessionContext& handle, bool strict) const {
   const auto ran = handle.exec({.command = pool_options_.warm_up, .timeout_seconds = kWarmUpSeconds});
   if (!strict || (ran && ran->outcome == OutcomeKind::exited && ran->exit_code == 0)) return {};
   if (!ran) return fail(ran.error());
+  std::string said = ran->err.data.substr(0, 500);
+  said.erase(said.find_last_not_of('\n') + 1);
   return fail(plainError(Stage::usage, "session pool", pool_options_.warm_up.front(),
-                         "the warm-up command failed: " + printable(ran->err.data.substr(0, 500)),
+                         "the warm-up command failed" + (said.empty() ? "" : ": " + printable(said)),
                          "try it with `caisson run`, or leave it out"));
 }
 

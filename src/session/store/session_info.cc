@@ -40,7 +40,7 @@ SessionInfo infoOf(const SessionPaths& paths, const RootDir& directory, const Me
   info.ttl_seconds = metadata.ttl_seconds;
   info.expires_in = metadata.secondsLeft(now);
   if (info.expires_in <= 0) info.removed_in = std::max(0.0, kSessionGraceSeconds - metadata.secondsSinceEnd(now));
-  info.live = isAlive(directory);
+  info.live = inLandlockTier(metadata.policy) ? isInUse(directory) : isAlive(directory);
   info.network = networkName(metadata.policy.network.mode);
   info.allowed_hosts = metadata.policy.network.allowed_hosts;
   info.directory = directoryInside(paths, metadata);

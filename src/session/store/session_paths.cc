@@ -142,4 +142,9 @@ Result<sys::Fd> lockFileWithin(const sys::RootDir& directory, const char* name, 
   return fail(std::move(error));
 }
 
+bool isLocked(const sys::RootDir& directory, const char* name) {
+  const auto file = directory.openFile(name, {.flags = O_RDWR});
+  return file && ::flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
 }  // namespace caisson::session

@@ -82,5 +82,9 @@ class SessionPaths {
 Result<sys::Fd> lockFile(const sys::RootDir& directory, const char* name, bool wait);
 /// The same, but EBUSY if another process still holds it after `timeout`.
 Result<sys::Fd> lockFileWithin(const sys::RootDir& directory, const char* name, std::chrono::milliseconds timeout);
+/// Whether another process holds that lock. Takes a shared one for a moment, so that several processes can ask at the
+/// same time. To take a lock that others ask about, wait for kUntilAskersAreGone.
+bool isLocked(const sys::RootDir& directory, const char* name);
+inline constexpr std::chrono::milliseconds kUntilAskersAreGone{1'000};
 
 }  // namespace caisson::session

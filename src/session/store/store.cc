@@ -50,7 +50,7 @@ Result<std::string> Store::idWithPrefix(std::string_view call, std::string_view 
   for (const sys::DirectoryEntry& entry : *entries) {
     if (!isId(entry.name) || !entry.name.starts_with(prefix)) continue;
     if (!found.empty()) {
-      return fail(plainError(Stage::usage, call, prefix, "more than one session's id begins like this",
+      return fail(plainError(Stage::usage, call, prefix, "ambiguous session id: several sessions start with it",
                              "type more of the id; `caisson session list` prints the ids"));
     }
     found = entry.name;

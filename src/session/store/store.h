@@ -8,6 +8,7 @@
 #include "caisson/session.h"
 #include "session/store/later_queue.h"
 #include "session/store/metadata_cache.h"
+#include "session/store/removal.h"
 #include "session/store/session_paths.h"
 #include "session/store/write_room.h"
 
@@ -83,8 +84,8 @@ class Store {
 
   /// Moves layers that no session of the family uses to the trash; the next clean() removes them.
   void dropUnusedLayers(const std::string& family);
-  /// Removes the trash.
-  void emptyTrash();
+  /// Removes the trash. `join`: also what another process is removing now, so that nothing is left on return.
+  void emptyTrash(bool join = false);
 
   /// The id of a session, by id, name or the beginning of an id that only one session has. A whole id is not checked
   /// for existence.
@@ -102,11 +103,24 @@ class Store {
   // The caller of these three holds the lock of all sessions.
   /// Gives the name to a session; an error if another one has it. Nothing for an empty name.
   Result<void> claimNameLocked(const std::string& name, const std::string& id, bool durable);
-  /// Removes the store of a family, or if sessions other than `id` use it only the layers that none of them uses.
-  Result<void> removeStore(const std::string& family, const std::string& id);
+  /// A store in the trash, which its Removal protects from other removers.
+  struct Retired {
+    std::string name;
+    Removal removal;
+  };
+  /// Moves the store of a family to the trash, or if sessions other than `id` use it only the layers that none of them
+  /// uses. Returns the stores for removeRetired().
+  Result<std::vector<Retired>> retireStore(const std::string& family, const std::string& id);
   /// Moves the layers that no session, checkpoint or running sandbox of the family uses to the trash. Does nothing if
   /// the metadata of a session of the family, or of an unknown one, cannot be read.
   void dropUnusedLayersLocked(const std::string& family);
+  // The caller of these two must not hold that lock: both remove trees of payloads, which takes long.
+  /// Removes the files of a session that was renamed to kGone and its id, and its stores.
+  Result<void> removeRetired(const std::string& id, const std::vector<Retired>& retired);
+  /// Removes what a dead process left of a session: `name` begins with kNew or kGone. Nothing if a live process is
+  /// removing it, unless `join`. An error only if the lock of all sessions cannot be had; the next clean-up tries
+  /// again.
+  Result<void> removeLeftover(const std::string& name, bool join);
 
   SessionPaths paths_;
   std::chrono::milliseconds lock_timeout_;

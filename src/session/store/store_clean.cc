@@ -102,21 +102,12 @@ Result<std::vector<std::string>> Store::clean(bool all) {
         first = destroyed.error();
       }
     } else if (entry.name.starts_with(kNew) || entry.name.starts_with(kGone)) {
-      // Creating or removing one needs this lock: an entry found now was left by a dead process.
-      auto lock = paths_.lockAll();
-      if (!lock) return fail(lock.error());
-      const std::string id = entry.name.substr(entry.name.find('-') + 1);
-      if (entry.name.starts_with(kGone)) {
-        auto left = paths_.sessions().enter(entry.name);
-        const auto family = left ? familyOf(*left, *cache_) : std::nullopt;
-        (void)removeStore(family.value_or(id), id);
-      }
-      (void)supervise::removeForeignTree(paths_.sessions(), entry.name);
+      if (auto handled = removeLeftover(entry.name, all); !handled) return fail(handled.error());
     }
   }
   removeStaleNames();
   dropUnusedStores(paths_, *cache_, kTrash);
-  emptyTrash();
+  emptyTrash(all);
   if (all) paths_.removeEmptyMemoryStores();
   if (first) return fail(*first);
   return removed;

@@ -12,6 +12,7 @@
 #include "session/commit/git_base.h"
 #include "session/layers/steps.h"
 #include "session/sandbox.h"
+#include "session/session_policy.h"
 #include "session/store/rollback.h"
 #include "session/store/session_info.h"
 #include "session/store/store.h"
@@ -52,10 +53,7 @@ Result<void> checkOptions(const SessionOptions& options) {
     if (auto checked = checkName("session create", options.name); !checked) return checked;
   }
   if (auto checked = checkTtl("session create", "ttl", options.ttl_seconds); !checked) return checked;
-  if (policy.isolation.level == policy::Level::none) {
-    return fail(plainError(Stage::policy, "session create", "isolation",
-                           "a session needs namespaces: they are what it lives in", "use level full or process"));
-  }
+  if (auto checked = checkPolicy(policy); !checked) return checked;
   const policy::WorkspaceMode mode = policy.filesystem.workspace.mode;
   if (inLandlockTier(policy)) return checkTierOptions(options);
   if (mode == policy::WorkspaceMode::ro || mode == policy::WorkspaceMode::rw) {

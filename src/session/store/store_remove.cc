@@ -36,6 +36,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   step("destroy: ended");
   auto all = paths_.lockAll();
   if (!all) return fail(all.error());
+  const Removal removal = beginRemoval(paths_.sessions(), id);
   const auto metadata = cache_->read(*directory);
   const std::string family = familyOf(*directory, *cache_).value_or(id);
   // From here on it is destroyed for all callers; after a crash the next clean-up removes the rest.
@@ -48,10 +49,11 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
       (void)paths_.sessions().remove(name);
     }
   }
-  if (auto removed = removeStore(family, id); !removed) return removed;
-  step("destroy: layers removed");
+  const auto retired = retireStore(family, id);
+  if (!retired) return fail(retired.error());
   cache_->forget(*directory);
-  return supervise::removeForeignTree(paths_.sessions(), gone);
+  all->reset();  // a payload decides how long the removal takes: no other session may wait for it
+  return removeRetired(id, *retired);
 }
 
 void Store::dropUnusedLayers(const std::string& family) {
@@ -88,8 +90,7 @@ void Store::dropUnusedLayersLocked(const std::string& family) {
   }
 }
 
-Result<void> Store::removeStore(const std::string& family, const std::string& id) {
-  if (auto removed = removeTierFiles(id); !removed) return removed;
+Result<std::vector<Store::Retired>> Store::retireStore(const std::string& family, const std::string& id) {
   auto infos = paths_.sessions().list("");
   if (!infos) return fail(infos.error());
   for (const sys::DirectoryEntry& entry : *infos) {
@@ -99,18 +100,57 @@ Result<void> Store::removeStore(const std::string& family, const std::string& id
     if (const auto used = other ? familyOf(*other, *cache_) : std::nullopt;
         !used || *used == family) {  // still used, or unknown
       dropUnusedLayersLocked(family);
-      return {};
+      return std::vector<Retired>{};
     }
   }
-  if (auto removed = supervise::removeForeignTree(paths_.stores(), rootsOf(family)); !removed) return removed;
-  return supervise::removeForeignTree(paths_.stores(), family);
+  std::vector<Retired> retired;
+  for (const std::string& name : {rootsOf(family), family}) {
+    Retired one{.name = std::string(kTrash) + name, .removal = beginRemoval(paths_.stores(), name)};
+    const auto renamed = supervise::renameForeign(paths_.stores(), name, one.name);
+    if (!renamed && renamed.error().sys_errno == ENOENT) continue;
+    if (!renamed) return fail(renamed.error());
+    step("destroy: store renamed");
+    retired.push_back(std::move(one));
+  }
+  return retired;
 }
 
-void Store::emptyTrash() {
+Result<void> Store::removeRetired(const std::string& id, const std::vector<Retired>& retired) {
+  step("destroy: removing");
+  if (auto removed = removeTierFiles(id); !removed) return removed;
+  for (const Retired& one : retired) {
+    if (auto removed = supervise::removeForeignTree(paths_.stores(), one.name); !removed) return removed;
+  }
+  step("destroy: layers removed");
+  // Last: it is what tells the next clean-up that something is left.
+  return supervise::removeForeignTree(paths_.sessions(), std::string(kGone) + id);
+}
+
+Result<void> Store::removeLeftover(const std::string& name, bool join) {
+  const std::string id = name.substr(name.find('-') + 1);
+  if (!isId(id)) return {};  // not ours
+  const std::string gone = std::string(kGone) + id;
+  // Creating a session needs this lock: a partly created one found now was left by a dead process.
+  auto all = paths_.lockAll();
+  if (!all) return fail(all.error());
+  const Removal removal = beginRemoval(paths_.sessions(), name);
+  if (removal.elsewhere && !join) return {};
+  if (name != gone && !paths_.sessions().rename(name, gone, false)) return {};
+  auto left = paths_.sessions().enter(gone);
+  const auto family = left ? familyOf(*left, *cache_) : std::nullopt;
+  auto retired = retireStore(family.value_or(id), id);
+  all->reset();
+  (void)removeRetired(id, retired ? *std::move(retired) : std::vector<Retired>{});
+  return {};
+}
+
+void Store::emptyTrash(bool join) {
   const auto entries = paths_.stores().list("");
   if (!entries) return;
   for (const sys::DirectoryEntry& entry : *entries) {
-    if (entry.name.starts_with(kTrash)) (void)supervise::removeForeignTree(paths_.stores(), entry.name);
+    if (!entry.name.starts_with(kTrash)) continue;
+    const Removal removal = beginRemoval(paths_.stores(), entry.name);
+    if (!removal.elsewhere || join) (void)supervise::removeForeignTree(paths_.stores(), entry.name);
   }
 }
 

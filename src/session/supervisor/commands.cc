@@ -38,7 +38,7 @@ constexpr auto kRecordTimeout = std::chrono::seconds(10);
 constexpr auto kRecordPause = milliseconds(2);  ///< between two attempts
 /// The secret watch starts this long after a command, so that short commands do not pay for it.
 constexpr auto kWatchSecretsAfter = milliseconds(20);
-constexpr auto kShortestCpuPause = milliseconds(20), kLongestCpuPause = milliseconds(1000);
+constexpr auto kShortestCpuPause = milliseconds(20), kMaxCpuPause = milliseconds(1000);
 
 /// Compiles the plan to the flat block that pid 1 maps, without the steps that built the sandbox.
 Result<isolation::BlockFile> compile(isolation::BlockSpace& space, const plan::Plan& plan,
@@ -437,7 +437,7 @@ void Supervisor::checkCpu(std::uint32_t number) {
   // Poll again when eight busy processors would reach the limit, but not more often than every 20 ms.
   const auto pause =
       std::clamp<Clock::duration>(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left / 8)),
-                                  kShortestCpuPause, kLongestCpuPause);
+                                  kShortestCpuPause, kMaxCpuPause);
   command->cpu_timer = loop_.at(Clock::now() + pause, [this, number] { checkCpu(number); });
 }
 
@@ -460,11 +460,15 @@ void Supervisor::killProcesses(std::uint32_t number) {
   });
 }
 
-void Supervisor::killEverything(EndedBy why, Limit limit, const std::string& reason) {
+std::vector<std::uint32_t> Supervisor::commandNumbers() const {
   std::vector<std::uint32_t> numbers;
+  numbers.reserve(commands_.size());
   for (const auto& [number, command] : commands_) numbers.push_back(number);
-  for (const std::uint32_t number : numbers) {
-    // A command that was not spawned yet is finished, and removed, at once.
+  return numbers;
+}
+
+void Supervisor::killEverything(EndedBy why, Limit limit, const std::string& reason) {
+  for (const std::uint32_t number : commandNumbers()) {
     if (Command* command = find(number)) end(*command, why, limit, reason);
   }
   InitRequest request;

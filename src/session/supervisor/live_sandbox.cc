@@ -111,7 +111,7 @@ static supervise::BrokerOptions brokerOptions() {
 }
 
 Result<void> LiveSandbox::build(const SessionPaths& paths, const sys::RootDir& directory, const Metadata& metadata) {
-  auto alive = lockFile(directory, kAliveFile, false);
+  auto alive = lockFileWithin(directory, kAliveFile, kUntilAskersAreGone);
   if (!alive) return fail(alive.error());
   auto program = initProgram();
   if (!program) return fail(program.error());
@@ -436,6 +436,9 @@ Result<Fd> LiveSandbox::fetch(int number) {
   const long got = sys::raw(SYS_pidfd_getfd, launched_.pidfd.get(), number, 0);
   InitRequest request;
   request.descriptor = number;
+  if (got == -EBADF) {
+    return fail(sysError(Stage::supervise, "listener", "session", EBADF, "the command was killed while it started"));
+  }
   if (got < 0) {  // forbidden here (Yama, a container's filter): use the socket
     request.type = InitRequestType::send_listener;
     return askForDescriptor(request, "listener");

@@ -149,11 +149,14 @@ void Supervisor::lookAtLimits() {
     limits_.reset();
     return;
   }
-  for (auto& [number, command] : commands_) {
-    if (command->exited || !command->cgroup || !command->cgroup->ranOutOfMemory()) continue;
+  for (const std::uint32_t number : commandNumbers()) {
+    Command* command = find(number);
+    if (command == nullptr || command->exited || !command->cgroup || !command->cgroup->ranOutOfMemory()) continue;
     noteOutOfMemory(*command);
     end(*command, EndedBy::limit, Limit::memory);
   }
+  // A command that finished at once may have ended the sandbox, or replaced this timer.
+  if (!limits_ || !sandbox_ || limits_timer_ != 0) return;
   if (sandbox_->commandCgroups().leftBehindRanOutOfMemory()) {
     record_.limitExceeded(metadata_.id, Limit::memory, "a left-behind process was killed for want of memory");
   }

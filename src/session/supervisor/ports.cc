@@ -24,12 +24,14 @@ PortSet::Port* PortSet::find(const PortOptions& options) {
 
 Result<PortSet::Port*> PortSet::addLocked(const PortOptions& options) {
   if (auto made = directory_.makeDirs(kPortDirectory, 0700); !made) return fail(made.error());
-  auto lock = lockFile(directory_, portFile(options.port, options.inward).c_str(), false);
-  if (!lock) {
-    return fail(plainError(Stage::usage, "session expose", std::to_string(options.port), "it is open already",
-                           "close it first (--close)"));
+  const std::string file = portFile(options.port, options.inward);
+  if (find(options) == nullptr) {
+    if (auto lock = lockFileWithin(directory_, file.c_str(), kUntilAskersAreGone)) {
+      return &add(options, std::move(*lock));
+    }
   }
-  return &add(options, std::move(*lock));
+  return fail(plainError(Stage::usage, "session expose", std::to_string(options.port), "it is open already",
+                         "close it first (--close)"));
 }
 
 Result<void> PortSet::writePortFile(const Port& port) {

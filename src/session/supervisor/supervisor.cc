@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kBacklog = 128;
 constexpr std::size_t kMaxClients = 512;
-constexpr auto kLongestSleep = std::chrono::seconds(60);  // the timer's clock stops while the machine is suspended
+constexpr auto kMaxSleep = std::chrono::seconds(60);  // the timer's clock stops while the machine is suspended
 
 Error inOtherNamespace(const std::string& id) {
   return plainError(Stage::usage, "connect", id,
@@ -242,7 +242,7 @@ void Supervisor::armExpiry() {
     return loop_.stop();
   }
   const auto sleep = std::min<Clock::duration>(
-      kLongestSleep, std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left)));
+      kMaxSleep, std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(left)));
   expiry_timer_ = loop_.at(Clock::now() + sleep, [this] { armExpiry(); });
 }
 

@@ -208,6 +208,8 @@ class Supervisor {
   void removeCommand(Command& command);
   /// By Command::number; null if there is none.
   [[nodiscard]] Command* find(std::uint32_t number);
+  /// For loops that call end(): it may destroy any command.
+  [[nodiscard]] std::vector<std::uint32_t> commandNumbers() const;
   /// By Command::exec; null if no such background command runs.
   [[nodiscard]] Command* findExec(std::uint32_t exec);
 

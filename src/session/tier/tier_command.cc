@@ -1,7 +1,5 @@
 #include "session/tier/tier_command.h"
 
-#include <sys/file.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -14,9 +12,10 @@
 #include "session/tier/tier_files.h"
 #include "supervise/disk/disk_directories.h"
 #include "supervise/run_record.h"
-#include "supervise/supervisor.h"
+#include "supervise/supervise.h"
 #include "supervise/workspace/changes.h"
 #include "sys/descriptor_path.h"
+#include "sys/file_lock.h"
 
 namespace caisson::session {
 namespace {
@@ -114,10 +113,8 @@ Request requestOf(const SessionPaths& paths, const policy::Policy& policy, const
 Result<sys::Fd> useTierSession(const sys::RootDir& directory) {
   auto file = directory.openFile(kAliveFile, {.flags = O_RDWR | O_CREAT, .mode = 0600});
   if (!file) return file;
-  if (::flock(file->get(), LOCK_SH | LOCK_NB) != 0) {
-    return fail(sysError(Stage::state, "flock", kAliveFile, errno, "another process uses the session; try again"));
-  }
-  return file;
+  const auto locked = sys::lockFile(file->get(), sys::LockKind::shared, kUntilAskersAreGone, kAliveFile);
+  return locked ? std::move(file) : fail(locked.error());
 }
 
 Result<RunResult> runInTier(const SessionPaths& paths, const Metadata& metadata, const ExecRequest& request) {

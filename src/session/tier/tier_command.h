@@ -10,7 +10,7 @@
 
 namespace caisson::session {
 
-/// Marks the session as in use (isAlive()) until the result is closed. Several commands may hold it.
+/// Marks the session as in use (isInUse()) until the result is closed. Several commands may hold it.
 Result<sys::Fd> useTierSession(const sys::RootDir& directory);
 
 /// Runs a command and waits for its end. The caller has called useTierSession().

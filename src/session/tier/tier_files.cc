@@ -10,6 +10,9 @@
 #include "plan/workspace.h"
 #include "session/client/as_payload.h"
 #include "session/client/tree_copy.h"
+#include "session/store/removal.h"
+#include "session/store/store_files.h"
+#include "session/store/unreadable.h"
 #include "sys/descriptor_path.h"
 #include "sys/state_home.h"
 
@@ -57,6 +60,23 @@ Result<void> replaceCredentials(const RootDir& copy, const Metadata& metadata, c
     if (auto written = copy.writeFileAtomic(file.path, file.content, there->mode & 0777); !written) return written;
   }
   return {};
+}
+
+/// Whether no session uses these files: the directory of theirs is gone, or they have long been without the name of
+/// one, which is written right after they are made.
+bool isAbandoned(const RootDir& all, const std::string& name) {
+  const auto session = all.readFile(name + "/" + kSessionFile, PATH_MAX);
+  if (session) return ::access(session->c_str(), F_OK) != 0 && errno == ENOENT;
+  const auto files = all.enter(name);
+  return session.error().sys_errno == ENOENT && files && secondsUnchanged(*files) > kSessionGraceSeconds;
+}
+
+/// Removes the files of a session, under another name: a killed process can leave them without the file that names
+/// their session, and the next clean-up must still know that they are to be removed.
+Result<void> removeHidden(const RootDir& all, const std::string& id) {
+  const std::string gone = std::string(kGone) + id;
+  if (auto renamed = all.rename(id, gone, false); !renamed && renamed.error().sys_errno != ENOENT) return renamed;
+  return all.removeTree(gone);
 }
 
 }  // namespace
@@ -141,9 +161,8 @@ Result<void> advanceBase(const SessionPaths& paths, const Metadata& metadata,
     const std::size_t slash = one.path.rfind('/');
     const std::string parent = slash == std::string::npos ? "" : one.path.substr(0, slash);
     const std::string name = slash == std::string::npos ? one.path : one.path.substr(slash + 1);
-    TreeCopyOptions options{.exact_mode = true};
     // Of a directory only itself: what is in it may be held back or left for another commit.
-    options.skip = [&](const std::string& path) { return path != name; };
+    const TreeCopyOptions options{.exact_mode = true, .only = name};
     auto done = copyTree({&*copy, parent.empty() ? "." : parent, metadata.payload_id}, {&*base, parent, 0}, options);
     if (!done) return fail(done.error());
     if (!directory) continue;
@@ -157,7 +176,9 @@ Result<void> removeTierFiles(const std::string& id) {
   if (!hasPassable()) return {};
   auto all = openPassable(passableDirectory());
   if (!all) return fail(all.error());
-  return all->removeTree(id);
+  const std::string gone = std::string(kGone) + id;
+  const Removal removal = beginRemoval(*all, all->stat(gone) ? gone : id);
+  return removeHidden(*all, id);
 }
 
 void removeAbandonedTierFiles() {
@@ -166,8 +187,11 @@ void removeAbandonedTierFiles() {
   const auto entries = all ? all->list("") : fail(all.error());
   if (!entries) return;
   for (const sys::DirectoryEntry& entry : *entries) {
-    const auto session = all->readFile(entry.name + "/" + kSessionFile, PATH_MAX);
-    if (session && ::access(session->c_str(), F_OK) != 0 && errno == ENOENT) (void)all->removeTree(entry.name);
+    const bool hidden = entry.name.starts_with(kGone);
+    if (!hidden && !isAbandoned(*all, entry.name)) continue;
+    const Removal removal = beginRemoval(*all, entry.name);
+    if (removal.elsewhere) continue;
+    (void)removeHidden(*all, hidden ? entry.name.substr(kGone.size()) : entry.name);
   }
 }
 

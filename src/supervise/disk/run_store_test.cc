@@ -186,7 +186,7 @@ TEST_F(RunStoreTest, OfTheSameProcessIsLeftAlone) {
   EXPECT_TRUE(exists(runs("/cs-2")));
 }
 
-TEST_F(RunStoreTest, WhoseMakerWasKilledBeforeItHadALockIsRemoved) {
+TEST_F(RunStoreTest, StaleStoreWithoutLockIsRemoved) {
   // Nothing stays behind. Stores are created under one lock: one whose lock is free has no creator left.
   dir.makeDir("state/deep/runs/cs-old", 0700);
   const auto store = RunStore::create("cs-next", onDisk());

@@ -19,7 +19,7 @@ constexpr auto kWalkTime = milliseconds(250);  // of one tree: the event loop wa
 constexpr auto kLongWalk = milliseconds(20);   // a payload could write much in that time
 constexpr auto kConfirmTime = milliseconds(250);
 constexpr std::uint64_t kFewInodes = 200;
-constexpr auto kLongestBlindness = milliseconds(500);
+constexpr auto kMaxBlindness = milliseconds(500);
 constexpr auto kShortestPause = milliseconds(5);  // between two polls while the disk fills
 constexpr auto kShortPause = milliseconds(20);
 constexpr auto kLongPause = milliseconds(250);
@@ -122,8 +122,8 @@ bool DiskWatch::worthAWalk(Clock::time_point now, bool changed) const {
   if (limitsInodesOnly() && counts_inodes_ && inodes_gone_ < *quota_.inodes / 2) return false;
   if (grownSinceWalk() >= std::max(bytesLeft() / 4, policy::kMiB)) return true;
   // Free space is not enough: another program may free as much as the payload writes.
-  const auto soonest = std::clamp(timeLeft(), milliseconds(100), kLongestBlindness);
-  return since >= (changed ? soonest : kLongestBlindness);
+  const auto soonest = std::clamp(timeLeft(), milliseconds(100), kMaxBlindness);
+  return since >= (changed ? soonest : kMaxBlindness);
 }
 
 TreeBounds DiskWatch::boundsOf(const Tree& tree) const {

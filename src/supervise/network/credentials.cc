@@ -19,8 +19,8 @@ namespace {
 
 using broker::SecretBytes;
 
-constexpr std::size_t kLongestSecret = 16 * 1024;
-constexpr std::uint64_t kLongestBundle = 8 * 1024 * 1024;
+constexpr std::size_t kMaxSecret = 16 * 1024;
+constexpr std::uint64_t kMaxBundle = 8 * 1024 * 1024;
 constexpr std::uint64_t kSlackSeconds = 3600, kWithoutLimit = 7 * 24 * 3600;
 
 constexpr const char* kBundles[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
@@ -56,7 +56,7 @@ Result<void> checkSecret(std::string_view secret, const policy::Credential& one)
     return fail(
         plainError(Stage::policy, "credential", policy::nameOf(one), where + " is empty", "put the secret there"));
   }
-  if (secret.size() > kLongestSecret || !std::ranges::all_of(secret, [](char c) { return c >= 0x20 && c < 0x7f; })) {
+  if (secret.size() > kMaxSecret || !std::ranges::all_of(secret, [](char c) { return c >= 0x20 && c < 0x7f; })) {
     return fail(plainError(Stage::policy, "credential", policy::nameOf(one),
                            where + " holds what cannot stand in a header", "one line of visible ASCII is expected"));
   }
@@ -90,7 +90,7 @@ Result<std::string_view> Held::secretOf(const policy::Credential& one) {
     const std::string path = policy::normalPath(one.secret_file);
     auto file = sys::openOwnFile(path, sys::Privacy::secret);
     if (!file) return fail(file.error());
-    auto bytes = readAll(*file, path, kLongestSecret);
+    auto bytes = readAll(*file, path, kMaxSecret);
     if (!bytes) return fail(bytes.error());
     files.push_back(std::move(*bytes));
     secret = files.back().text();
@@ -105,7 +105,7 @@ Result<std::string_view> Held::authoritiesOf(const policy::Credential& one) {
   const std::string path = policy::normalPath(one.ca_file);
   auto file = sys::openOwnFile(path, sys::Privacy::unchanging);
   if (!file) return fail(file.error());
-  auto bytes = readAll(*file, path, kLongestBundle);
+  auto bytes = readAll(*file, path, kMaxBundle);
   if (!bytes) return fail(bytes.error());
   files.push_back(std::move(*bytes));
   if (files.back().text().find("-----BEGIN CERTIFICATE-----") == std::string_view::npos) {

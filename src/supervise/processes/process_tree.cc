@@ -24,7 +24,8 @@ namespace {
 
 using sys::Fd;
 
-constexpr std::size_t kMaxProcesses = 4096;  // above every ceiling; bounds a poll
+// Bounds a poll, far above what RLIMIT_NPROC lets a payload have: a process that is not listed has no limit.
+constexpr std::size_t kMaxProcesses = 1U << 17;
 constexpr std::size_t kMaxDescriptors = 65536;
 
 // Kernel memory behind descriptors, which no memory statistic of a process includes. The first 256 sockets of a process

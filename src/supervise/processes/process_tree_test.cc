@@ -2,13 +2,17 @@
 
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <ctime>
 #include <string>
+#include <vector>
 
 namespace caisson::supervise {
 namespace {
@@ -32,6 +36,51 @@ TEST(Kilobytes, AreFoundByTheirWholeKey) {
   EXPECT_EQ(parseKilobytes(text, "VmPTE"), 1024U);
   EXPECT_EQ(parseKilobytes(text, "VmSwap"), 0U);
   EXPECT_EQ(parseKilobytes("RssAnon:", "RssAnon"), 0U);
+}
+
+constexpr std::size_t kSiblings = 4200, kSmallStack = 16384;
+
+int waitForever(void*) {
+  for (;;) ::pause();
+}
+
+/// A process that shares all memory with its parent, so that thousands cost little.
+pid_t startSmall(int (*run)(void*)) {
+  void* stack = ::mmap(nullptr, kSmallStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return ::clone(run, static_cast<char*>(stack) + kSmallStack, CLONE_VM | SIGCHLD, nullptr);
+}
+
+pid_t behind_all = -1;
+
+int startOneMore(void*) {
+  behind_all = startSmall(waitForever);
+  return waitForever(nullptr);
+}
+
+TEST(ProcessTreeMembers, AreFoundBehindThousandsOfOthers) {
+  int report[2];
+  ASSERT_EQ(::pipe(report), 0);
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    ::setpgid(0, 0);
+    std::size_t started = 0;
+    while (started < kSiblings && startSmall(waitForever) > 0) ++started;
+    startSmall(startOneMore);
+    while (__atomic_load_n(&behind_all, __ATOMIC_ACQUIRE) < 0) ::usleep(1000);
+    const pid_t last = started == kSiblings ? behind_all : -1;
+    (void)!::write(report[1], &last, sizeof last);
+    waitForever(nullptr);
+  }
+  pid_t last = -1;
+  ASSERT_EQ(::read(report[0], &last, sizeof last), static_cast<ssize_t>(sizeof last));
+  const std::vector<pid_t> found = ProcessTree(parent).members();
+  ::kill(-parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  ::close(report[0]);
+  ::close(report[1]);
+  ASSERT_GT(last, 0) << "not enough processes could be started";
+  EXPECT_EQ(found.size(), kSiblings + 3);
+  EXPECT_TRUE(std::ranges::find(found, last) != found.end());
 }
 
 /// A child and a grandchild that hold memory and use some CPU time.

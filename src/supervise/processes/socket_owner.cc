@@ -19,6 +19,9 @@ namespace {
 
 constexpr std::size_t kMaxOpenFiles = 65536;
 
+using Deadline = std::chrono::steady_clock::time_point;
+bool isOver(Deadline deadline) { return std::chrono::steady_clock::now() >= deadline; }
+
 /// Returns the next word of a line and removes it from the line.
 std::string_view nextWord(std::string_view& line) {
   line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
@@ -58,11 +61,12 @@ struct Process {
   bool belongs;
 };
 
-/// The host pids of the command's processes.
-std::vector<pid_t> processesOf(pid_t init, pid_t root) {
+/// The host pids of the command's processes; not all of them if the time is over.
+std::vector<pid_t> processesOf(pid_t init, pid_t root, Deadline deadline) {
   std::vector<Process> all;
   pid_t first = 0;
   for (const pid_t pid : ProcessTree(init).members()) {
+    if (isOver(deadline)) return {};
     if (pid == init) continue;
     const Relations relations = relationsIn(readFile(pid, "stat"));
     if (relations.parent == 0) continue;  // exited meanwhile
@@ -74,6 +78,7 @@ std::vector<pid_t> processesOf(pid_t init, pid_t root) {
     more = false;
     for (Process& process : all) {
       if (process.belongs) continue;
+      if (isOver(deadline)) return found;
       const auto& [parent, group, session] = process.relations;
       if (process.number != first && group != first && session != first &&
           std::ranges::find(found, parent) == found.end()) {
@@ -86,8 +91,9 @@ std::vector<pid_t> processesOf(pid_t init, pid_t root) {
   return found;
 }
 
-bool holds(pid_t pid, const std::string& socket) {
+bool holds(pid_t pid, const std::string& socket, Deadline deadline) {
   for (const int number : numbersIn(pid, "fd", kMaxOpenFiles)) {
+    if (isOver(deadline)) return false;
     char path[64];
     std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, number);
     char text[64];
@@ -135,14 +141,16 @@ pid_t innermostNumberIn(std::string_view status) {
   return last;
 }
 
-bool commandHolds(pid_t init, pid_t root, const egress::HostPort& from, const egress::HostPort& to) {
+bool commandHolds(pid_t init, pid_t root, const egress::HostPort& from, const egress::HostPort& to,
+                  std::chrono::steady_clock::time_point deadline) {
   std::uint64_t inode = 0;
   for (const char* table : {"net/tcp", "net/tcp6"}) {
     if (inode == 0) inode = inodeIn(readFile(init, table), from, to);
   }
   if (inode == 0) return false;
   const std::string socket = "socket:[" + std::to_string(inode) + "]";
-  return std::ranges::any_of(processesOf(init, root), [&](pid_t pid) { return holds(pid, socket); });
+  return std::ranges::any_of(processesOf(init, root, deadline),
+                             [&](pid_t pid) { return !isOver(deadline) && holds(pid, socket, deadline); });
 }
 
 }  // namespace caisson::supervise

@@ -3,11 +3,12 @@
 // Uses the host's /proc: finds the socket with these two ends, and checks whether a process of the command holds it. A
 // process belongs to a command by the same rule as for a kill (command_tree.h): it descends from the command's first
 // process, or is still in its session or process group. A process that left all of these belongs to no command. If
-// something cannot be read, the answer is no.
+// something cannot be read, or the time is over, the answer is no.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string_view>
 
@@ -16,8 +17,10 @@
 namespace caisson::supervise {
 
 /// Whether a process of the command holds the TCP socket with these two ends. `init`: the host pid of the sandbox's
-/// pid 1; `root`: the command's first process, as a pid inside the sandbox.
-bool commandHolds(pid_t init, pid_t root, const egress::HostPort& from, const egress::HostPort& to);
+/// pid 1; `root`: the command's first process, as a pid inside the sandbox. False if that is not found by `deadline`:
+/// the payload decides how many processes and descriptors there are to look at.
+bool commandHolds(pid_t init, pid_t root, const egress::HostPort& from, const egress::HostPort& to,
+                  std::chrono::steady_clock::time_point deadline);
 
 // Pure parsers of /proc texts.
 

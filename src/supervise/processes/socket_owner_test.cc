@@ -93,14 +93,17 @@ TEST(SocketOwner, OnlyTheCommandWhoseProcessHoldsItHasIt) {
   const egress::HostPort to = at("127.0.0.1:" + std::to_string(ntohs(here.sin_port)));
   const auto inside = [](pid_t pid) { return innermostNumberIn(supervise::readFile(pid, "status")); };
   // This process plays pid 1 of the sandbox: it is the parent of both commands.
-  EXPECT_TRUE(commandHolds(::getpid(), inside(child), from, to));
-  EXPECT_FALSE(commandHolds(::getpid(), inside(idle), from, to));
-  EXPECT_FALSE(commandHolds(::getpid(), inside(child), to, from));  // our own end of it, which belongs to no command
+  const auto now = std::chrono::steady_clock::now(), later = now + std::chrono::minutes(1);
+  EXPECT_TRUE(commandHolds(::getpid(), inside(child), from, to, later));
+  EXPECT_FALSE(commandHolds(::getpid(), inside(child), from, to, now));  // no time for it
+  EXPECT_FALSE(commandHolds(::getpid(), inside(idle), from, to, later));
+  EXPECT_FALSE(
+      commandHolds(::getpid(), inside(child), to, from, later));  // our own end of it, which belongs to no command
   for (const pid_t one : {idle, child}) {
     ::kill(one, SIGKILL);
     ::waitpid(one, nullptr, 0);
   }
-  EXPECT_FALSE(commandHolds(::getpid(), inside(child), from, to));
+  EXPECT_FALSE(commandHolds(::getpid(), inside(child), from, to, later));
 }
 
 }  // namespace

@@ -58,15 +58,33 @@ bool isAnonymousPipe(int descriptor) {
 
 }  // namespace
 
+KeptFlags::KeptFlags(const HandedStreams& handed) {
+  for (int stream = 0; stream < 3; ++stream) {
+    if (handed.stream[stream]) flags_.emplace_back(stream, handed.flags[stream]);
+  }
+}
+
+KeptFlags::~KeptFlags() {
+  for (const auto& [descriptor, flags] : flags_) {
+    if (::fcntl(descriptor, F_GETFL) != flags) ::fcntl(descriptor, F_SETFL, flags);
+  }
+}
+
+void KeptFlags::keep(int descriptor) {
+  if (const int flags = ::fcntl(descriptor, F_GETFL); flags >= 0) flags_.emplace_back(descriptor, flags);
+}
+
 CallerStream inspectStream(int descriptor) {
   CallerStream stream;
   struct stat status{};
   const int flags = ::fcntl(descriptor, F_GETFL);
   if (flags < 0 || (flags & O_PATH) != 0 || ::fstat(descriptor, &status) != 0) return stream;
+  stream.flags = flags;
   switch (status.st_mode & S_IFMT) {
     case S_IFREG:
       stream.can_hand_over = true;
       stream.reopen_rights = rightsOf(flags & O_ACCMODE);
+      stream.appends = (flags & O_APPEND) != 0;
       break;
     case S_IFIFO: stream.can_hand_over = true; break;
     case S_IFCHR: stream.can_hand_over = isPlainDevice(status.st_rdev); break;
@@ -106,6 +124,7 @@ HandedStreams handedStreams(const Request& request, bool other_user) {
     const CallerStream stream = inspectStream(i);
     handed.stream[i] = i == STDIN_FILENO ? stream.can_hand_over : stream.handedAsOutput(other_user);
     handed.reopen_rights[i] = stream.reopen_rights;
+    handed.flags[i] = stream.flags;
   }
   return handed;
 }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caisson/run.h"
@@ -26,11 +27,14 @@ struct CallerStream {
   /// The Landlock rights with which a payload may reopen a regular file that it got: those it was opened with. 0 where
   /// it is not a regular file.
   std::uint64_t reopen_rights = 0;
+  /// A regular file that the caller appends to. A payload could take O_APPEND away and overwrite what is there.
+  bool appends = false;
+  int flags = 0;  ///< as F_GETFL returns them
 
-  /// Whether the payload gets it as an output. `other_user`: the payload has another kernel uid than the caller; it
-  /// could not open /dev/stdout then if that is a file, and gets a pipe of ours instead.
+  /// Whether the payload gets it as an output, instead of a pipe of ours. `other_user`: the payload has another kernel
+  /// uid than the caller; it could not open /dev/stdout then if that is a file.
   [[nodiscard]] bool handedAsOutput(bool other_user) const {
-    return can_hand_over && (!other_user || reopen_rights == 0);
+    return can_hand_over && !appends && (!other_user || reopen_rights == 0);
   }
 };
 
@@ -44,10 +48,28 @@ std::vector<plan::PassedDescriptor> inspectPassed(const std::vector<std::string>
 struct HandedStreams {
   bool stream[3] = {false, false, false};
   std::uint64_t reopen_rights[3] = {0, 0, 0};
+  int flags[3] = {0, 0, 0};  ///< of the caller's open files
 };
 
 /// Which relayed streams of the request the payload gets directly. `other_user`: as in handedAsOutput().
 HandedStreams handedStreams(const Request& request, bool other_user);
+
+/// Flags of the caller's open files, such as O_NONBLOCK, which a payload can change for everyone who shares them. The
+/// destructor restores them.
+class KeptFlags {
+ public:
+  KeptFlags() = default;
+  explicit KeptFlags(const HandedStreams& handed);
+  ~KeptFlags();
+  KeptFlags(const KeptFlags&) = delete;
+  KeptFlags& operator=(const KeptFlags&) = delete;
+
+  /// Call it before the descriptor is handed over.
+  void keep(int descriptor);
+
+ private:
+  std::vector<std::pair<int, int>> flags_;  ///< by descriptor
+};
 
 /// If the descriptor is an anonymous pipe, changes its owner to the payload's user, so that the payload can open
 /// /dev/stdin or /dev/stdout.

@@ -6,19 +6,29 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "sys/reopen_terminal.h"
+
 namespace caisson::supervise {
 namespace {
 
 constexpr std::size_t kChunk = 64 * 1024;
 constexpr std::size_t kTail = 4096;
-constexpr std::size_t kNeverBlocks = 4096;  // POLLOUT on a pipe guarantees room for PIPE_BUF bytes
+constexpr std::size_t kPipeRoom = 4096;  // POLLOUT on a pipe guarantees room for PIPE_BUF bytes
 
 }  // namespace
 
 OutputStream::OutputStream(sys::Fd source, StreamMode mode, int sink, std::uint64_t limit, std::uint64_t flood)
     : source_(std::move(source)), mode_(mode), sink_(sink), limit_(limit), flood_(flood) {
+  if (mode != StreamMode::relay) return;
   struct stat status;
-  sink_regular_ = mode == StreamMode::relay && ::fstat(sink, &status) == 0 && S_ISREG(status.st_mode);
+  const bool known = ::fstat(sink, &status) == 0;
+  sink_regular_ = known && S_ISREG(status.st_mode);
+  most_ = kPipeRoom;
+  if (!known || !S_ISCHR(status.st_mode) || ::isatty(sink) != 1) return;
+  // A write to a terminal waits until all is taken: the limits of the run would wait for a user who reads nothing.
+  own_terminal_ = sys::reopenTerminal(sink);
+  if (own_terminal_) sink_ = own_terminal_.get();
+  if (!own_terminal_) most_ = 1;
 }
 
 void OutputStream::addPolls(std::vector<pollfd>& polls) const {
@@ -53,12 +63,12 @@ void OutputStream::readSome() {
   source_.reset();  // end of file; a pty returns EIO when its last user exited
 }
 
-void OutputStream::writeSome() {
+bool OutputStream::writeSome() {
   const std::size_t left = pending_.size() - written_;
-  const std::size_t count = sink_regular_ ? left : std::min(left, kNeverBlocks);
+  const std::size_t count = sink_regular_ ? left : std::min(left, most_);
   const ssize_t done = ::write(sink_, pending_.data() + written_, count);
   if (done < 0) {
-    if (errno == EAGAIN || errno == EINTR) return;
+    if (errno == EAGAIN || errno == EINTR) return false;
     // The reader has closed (EPIPE) or the disk is full: the payload gets SIGPIPE at its next write.
     if (errno != EPIPE) {
       result_.write_error = errno;
@@ -67,13 +77,14 @@ void OutputStream::writeSome() {
     pending_.clear();
     written_ = 0;
     source_.reset();
-    return;
+    return true;
   }
   written_ += static_cast<std::size_t>(done);
   if (written_ == pending_.size()) {
     pending_.clear();
     written_ = 0;
   }
+  return true;
 }
 
 void OutputStream::pump() {
@@ -81,7 +92,7 @@ void OutputStream::pump() {
   while (!pending_.empty()) {
     pollfd ready{sink_, POLLOUT, 0};
     if (!sink_regular_ && ::poll(&ready, 1, 0) <= 0) return;
-    writeSome();
+    if (!writeSome()) return;
   }
 }
 

@@ -50,8 +50,8 @@ class OutputStream {
   /// Reads one piece; closes the source at its end.
   void readSome();
   /// Writes one piece of pending_. Call after POLLOUT only, since the sink may block; a failed write closes the source,
-  /// so that the payload gets SIGPIPE.
-  void writeSome();
+  /// so that the payload gets SIGPIPE. False if the sink took nothing.
+  bool writeSome();
   /// Counts a piece that was read, and captures or queues the part within the limit.
   void accept(const char* data, std::size_t count);
 
@@ -59,6 +59,8 @@ class OutputStream {
   sys::Fd source_;
   StreamMode mode_;
   int sink_;
+  sys::Fd own_terminal_;  ///< the sink, if it is a terminal that could be opened again
+  std::size_t most_ = 0;  ///< bytes that the sink takes after POLLOUT without blocking
   std::uint64_t limit_, flood_;
   std::uint64_t seen_ = 0;
   Stream result_;

@@ -195,7 +195,7 @@ Denial explainRefusedCall(const plan::Plan& plan, const Violation& call) {
   return denial;
 }
 
-void noteUnheardForeignCall(RunResult& result) {
+void addForeignArchitectureDenial(RunResult& result) {
   Violation violation;
   violation.rule = "seccomp: own architecture only";
   violation.object = "a system call of a foreign architecture";

@@ -11,7 +11,7 @@ Denial explainRefusedCall(const plan::Plan& plan, const Violation& call);
 
 /// Adds a denial and a violation for a process killed by SIGSYS: without a listener, a call of a foreign architecture
 /// kills it.
-void noteUnheardForeignCall(RunResult& result);
+void addForeignArchitectureDenial(RunResult& result);
 
 /// Says why the sandbox was killed. `many`: `call` was the last of too many, else it alone was grave enough.
 std::string describeEscape(const plan::Plan& plan, const Violation& call, bool many);

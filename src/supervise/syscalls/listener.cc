@@ -68,18 +68,20 @@ void Listener::respond(const Attempt& attempt, int error, std::uint32_t flags) c
 
 void Listener::refuse(const Attempt& attempt, int error) const { respond(attempt, error, 0); }
 
-void Listener::letGoOn(const Attempt& attempt) {
+void Listener::continueCall(const Attempt& attempt) {
   respond(attempt, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
   countShown();
 }
 
-void Listener::letGoOnSlowly(const Attempt& attempt) const { respond(attempt, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE); }
+void Listener::continueCallRateLimited(const Attempt& attempt) const {
+  respond(attempt, 0, SECCOMP_USER_NOTIF_FLAG_CONTINUE);
+}
 
 void Listener::answer(const Attempt& attempt, std::uint64_t address, std::span<const std::byte> bytes) {
   char path[64];
   std::snprintf(path, sizeof(path), "/proc/%d/mem", attempt.pid);
   const sys::Fd memory(::open(path, O_WRONLY | O_CLOEXEC));
-  if (!memory) return letGoOn(attempt);
+  if (!memory) return continueCall(attempt);
   // The file stays that of the memory it was opened for: if the thread still waits now, that is its own.
   if (!isValid(attempt)) return;
   const ssize_t written = ::pwrite(memory.get(), bytes.data(), bytes.size(), static_cast<off_t>(address));

@@ -3,7 +3,7 @@
 // Everything in an Attempt was copied by the kernel when the call was made. No decision to continue a call reads the
 // payload's memory, which could change before or after; records (Observer, ProcessLog) and calls that the supervisor
 // makes itself (finishCall) do. It is written only to answer a call (answer). Only calls that the filter allows anyway
-// and just reports may continue (letGoOn).
+// and just reports may continue (continueCall).
 #pragma once
 
 #include <sys/types.h>
@@ -52,9 +52,9 @@ class Listener {
 
   /// Continues a call that the filter allows from the kernel's copy of the arguments and only reports
   /// (plan/observation.h). In a learning run such calls are many, and have a separate rate limit.
-  void letGoOn(const Attempt& attempt);
+  void continueCall(const Attempt& attempt);
   /// The same under the rate limit of blocked calls: what a payload causes us to do costs a few percent of a processor.
-  void letGoOnSlowly(const Attempt& attempt) const;
+  void continueCallRateLimited(const Attempt& attempt) const;
 
   /// Writes `bytes` to `address` of the calling process and answers the call with success, or EFAULT if that fails.
   /// Where the process is closed to us (undumpable, or of another user) the kernel executes the call instead.

@@ -118,14 +118,14 @@ TEST(Listener, TellsWhatWasTriedAndGivesTheAnswer) {
   EXPECT_EQ(payload.exitStatus(), EXDEV);
 }
 
-TEST(Listener, ThatIsGoneMeansRefusalOfTheCallThatWaits) {
+TEST(Listener, ClosedListenerFailsWaitingCall) {
   Payload payload(1);
   ASSERT_TRUE(payload.waits());
   payload.listener.close();
   EXPECT_EQ(payload.exitStatus(), ENOSYS);
 }
 
-TEST(Listener, ThatIsGoneMeansRefusalOfEveryLaterCall) {
+TEST(Listener, ClosedListenerFailsLaterCalls) {
   Payload payload(3);
   ASSERT_TRUE(payload.waits());
   ASSERT_TRUE(payload.listener.next(Clock::now()));

@@ -58,7 +58,7 @@ void SyscallMonitor::judgeObserved(const Attempt& attempt) {
   }
   if (observer_ != nullptr) observer_->note(attempt, listener_);
   if (processes_) processes_->note(attempt, listener_);
-  return observer_ != nullptr ? listener_.letGoOn(attempt) : listener_.letGoOnSlowly(attempt);
+  return observer_ != nullptr ? listener_.continueCall(attempt) : listener_.continueCallRateLimited(attempt);
 }
 
 void SyscallMonitor::judge(Attempt attempt) {

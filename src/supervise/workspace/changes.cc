@@ -105,7 +105,7 @@ audit::Fields describeChanges(const ChangedFiles& changes) {
   std::string names = "[";
   for (const std::string& name : changes.names) {
     if (names.size() > 1) names += ',';
-    appendJsonString(names, name.substr(0, audit::Fields::kLongestValue / ChangedFiles::kMaxNames));
+    appendJsonString(names, name.substr(0, audit::Fields::kMaxValue / ChangedFiles::kMaxNames));
   }
   audit::Fields fields;
   fields.number("count", changes.count).flag("complete", changes.complete).raw("first", names + "]");

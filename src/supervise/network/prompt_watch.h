@@ -4,19 +4,19 @@
 
 #include <optional>
 
-#include "supervise/network/host_questions.h"
+#include "supervise/network/host_prompter.h"
 #include "supervise/streams/stream_relay.h"
 #include "sys/event_loop.h"
 
 namespace caisson::supervise {
 
-class QuestionWatch {
+class PromptWatch {
  public:
-  QuestionWatch(sys::EventLoop& loop, HostQuestions& questions, StreamRelay& streams)
+  PromptWatch(sys::EventLoop& loop, HostPrompter& questions, StreamRelay& streams)
       : loop_(loop), questions_(questions), streams_(streams) {}
-  ~QuestionWatch() { unwatch(); }
-  QuestionWatch(const QuestionWatch&) = delete;
-  QuestionWatch& operator=(const QuestionWatch&) = delete;
+  ~PromptWatch() { unwatch(); }
+  PromptWatch(const PromptWatch&) = delete;
+  PromptWatch& operator=(const PromptWatch&) = delete;
 
   /// Pauses the streams while a prompt is open, and watches its terminal and deadline. Call after anything that may
   /// have opened or closed a prompt.
@@ -26,10 +26,10 @@ class QuestionWatch {
   void unwatch();
 
   sys::EventLoop& loop_;
-  HostQuestions& questions_;
+  HostPrompter& questions_;
   StreamRelay& streams_;
   int watched_ = -1;
-  std::optional<HostQuestions::Clock::time_point> deadline_;
+  std::optional<HostPrompter::Clock::time_point> deadline_;
   sys::EventLoop::TimerId timer_ = 0;
 };
 

@@ -1,4 +1,4 @@
-#include "supervise/supervisor.h"
+#include "supervise/supervise.h"
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -198,9 +198,9 @@ Result<void> SandboxRun::startEgress(Fd link) {
   egress::Settings settings = egressSettings(plan_);
   settings.ask = canAskAboutHosts();
   if (settings.ask) {
-    questions_.emplace(HostQuestions::Span::run, result_.sandbox_id,
-                       [this](const HostQuestions::Verdict& verdict) { return egress_->change(verdict.change); });
-    question_watch_.emplace(loop_, *questions_, streams_);
+    questions_.emplace(HostPrompter::Span::run, result_.sandbox_id,
+                       [this](const HostPrompter::Verdict& verdict) { return egress_->change(verdict.change); });
+    prompt_watch_.emplace(loop_, *questions_, streams_);
   }
   auto started =
       egress::Process::start(request_.program, settings, std::move(link), broker_ ? std::move(broker_->egress) : Fd());
@@ -218,7 +218,7 @@ void SandboxRun::collect(Clock::time_point start) {
     addUsage(usage, result_.usage);
   }
   result_.usage.wall_ms = std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-  question_watch_.reset();
+  prompt_watch_.reset();
   questions_.reset();
   if (secret_watch_) secret_watch_->report(result_.notices, result_.warnings);
   secret_watch_.reset();
@@ -274,7 +274,7 @@ RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupB
   if (const std::string home = sys::stateHome(); ::access(home.c_str(), F_OK) != 0) (void)sys::makePrivatePath(home);
   RunRecord record;
   Lifecycle life(result.lifecycle, std::chrono::steady_clock::now());
-  life.tell([&](const StateChange& step) { record.entered(result.sandbox_id, step); });
+  life.setListener([&](const StateChange& step) { record.entered(result.sandbox_id, step); });
   // Destroyed only after record.end(): the kernel tears down the sandbox while the end is recorded.
   SandboxRun run(plan, request, options, std::move(cgroups), record, life, result);
   run.run();

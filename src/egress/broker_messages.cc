@@ -1,4 +1,4 @@
-#include "egress/broker_words.h"
+#include "egress/broker_messages.h"
 
 #include "egress/records.h"
 
@@ -12,16 +12,16 @@ std::optional<std::string> decodeHandOver(std::string_view packet) {
   return std::move((*texts)[1]);
 }
 
-std::string encode(const BrokerWord& word) {
-  return pack({word.used ? "used" : "refused", word.target, word.operation, word.text});
+std::string encode(const BrokerReport& report) {
+  return pack({report.used ? "used" : "refused", report.target, report.operation, report.text});
 }
 
-std::optional<BrokerWord> decodeBrokerWord(std::string_view packet) {
+std::optional<BrokerReport> decodeBrokerReport(std::string_view packet) {
   auto texts = unpack(packet, 4);
   if (!texts || texts->size() != 4) return std::nullopt;
   std::vector<std::string>& t = *texts;
   if (t[0] != "used" && t[0] != "refused") return std::nullopt;
-  return BrokerWord{t[0] == "used", std::move(t[1]), std::move(t[2]), std::move(t[3])};
+  return BrokerReport{t[0] == "used", std::move(t[1]), std::move(t[2]), std::move(t[3])};
 }
 
 }  // namespace caisson::egress

@@ -9,14 +9,14 @@
 
 namespace caisson::egress {
 
-class Questions {
+class PromptLimiter {
  public:
   enum class Step : std::uint8_t { ask, wait, refuse };
 
   /// What to do with a connection to `target`, which is not allowed: send a question, which is then pending until
   /// answered(), wait for a pending one, or deny it because the answer was "no" or the limit is reached.
-  Step about(const std::string& target);
-  /// Whether about() could return anything but a denial.
+  Step next(const std::string& target);
+  /// Whether next() could return anything but a denial.
   [[nodiscard]] bool mayAsk(const std::string& target) const;
   /// Closes the pending question about `target`; does nothing if there is none. If `refused`, there is never another
   /// one about it.

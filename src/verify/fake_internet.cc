@@ -1,4 +1,4 @@
-#include "verify/small_internet.h"
+#include "verify/fake_internet.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -173,7 +173,7 @@ Verdict performBesideServers(Context& context, Verdict (*perform)(Context&)) {
 
 }  // namespace
 
-Verdict inSmallInternet(Context& context, Verdict (*perform)(Context& context)) {
+Verdict withFakeInternet(Context& context, Verdict (*perform)(Context& context)) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return skipped("no pipe");
   Fd ours(ends[0]), theirs(ends[1]);

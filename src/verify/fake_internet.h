@@ -17,6 +17,6 @@ namespace caisson::verify {
 
 /// Runs the check in a separate process beside the servers. Skipped, with the reason, if this host denies such a
 /// namespace.
-Verdict inSmallInternet(Context& context, Verdict (*perform)(Context& context));
+Verdict withFakeInternet(Context& context, Verdict (*perform)(Context& context));
 
 }  // namespace caisson::verify

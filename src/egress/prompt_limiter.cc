@@ -1,4 +1,4 @@
-#include "egress/questions.h"
+#include "egress/prompt_limiter.h"
 
 namespace caisson::egress {
 namespace {
@@ -7,11 +7,11 @@ constexpr std::size_t kMaxQuestions = 256;
 
 }  // namespace
 
-bool Questions::mayAsk(const std::string& target) const {
+bool PromptLimiter::mayAsk(const std::string& target) const {
   return !refused_.contains(target) && (open_.contains(target) || asked_ < kMaxQuestions);
 }
 
-Questions::Step Questions::about(const std::string& target) {
+PromptLimiter::Step PromptLimiter::next(const std::string& target) {
   if (!mayAsk(target)) return Step::refuse;
   if (open_.contains(target)) return Step::wait;
   ++asked_;
@@ -19,7 +19,7 @@ Questions::Step Questions::about(const std::string& target) {
   return Step::ask;
 }
 
-void Questions::answered(const std::string& target, bool refused) {
+void PromptLimiter::answered(const std::string& target, bool refused) {
   if (open_.erase(target) > 0 && refused) refused_.insert(target);
 }
 

@@ -18,15 +18,15 @@ std::string encodeHandOver(std::string_view target);
 std::optional<std::string> decodeHandOver(std::string_view packet);
 
 /// To the egress: a credential was used in a request, or something was denied.
-struct BrokerWord {
+struct BrokerReport {
   bool used = false;
   std::string target;     ///< "host:port"
   std::string operation;  ///< of a denial: "tls", "http"
   std::string text;       ///< the credential and its header, or the reason
 };
 
-std::string encode(const BrokerWord& word);
-std::optional<BrokerWord> decodeBrokerWord(std::string_view packet);
+std::string encode(const BrokerReport& report);
+std::optional<BrokerReport> decodeBrokerReport(std::string_view packet);
 
 inline constexpr std::size_t kBrokerPacketBytes = 4096;
 

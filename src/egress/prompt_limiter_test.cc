@@ -1,0 +1,45 @@
+#include "egress/prompt_limiter.h"
+
+#include <gtest/gtest.h>
+
+namespace caisson::egress {
+namespace {
+
+using Step = PromptLimiter::Step;
+
+TEST(PromptLimiter, ATargetIsAskedAboutOnceAndTheOthersWait) {
+  PromptLimiter questions;
+  EXPECT_EQ(questions.next("a:80"), Step::ask);
+  EXPECT_EQ(questions.next("a:80"), Step::wait);
+  EXPECT_EQ(questions.next("a:443"), Step::ask);
+}
+
+TEST(PromptLimiter, ANoIsRememberedAndOnceIsNot) {
+  PromptLimiter questions;
+  questions.next("a:80");
+  questions.answered("a:80", true);
+  EXPECT_EQ(questions.next("a:80"), Step::refuse);
+  questions.next("b:80");
+  questions.answered("b:80", false);
+  EXPECT_EQ(questions.next("b:80"), Step::ask);
+}
+
+TEST(PromptLimiter, AnAnswerToNothingChangesNothing) {
+  PromptLimiter questions;
+  questions.answered("a:80", true);
+  EXPECT_EQ(questions.next("a:80"), Step::ask);
+}
+
+TEST(PromptLimiter, ThereIsAnEndToThem) {
+  PromptLimiter questions;
+  int asked = 0;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string target = "host" + std::to_string(i) + ":80";
+    if (questions.next(target) == Step::ask) ++asked;
+    questions.answered(target, false);
+  }
+  EXPECT_EQ(asked, 256);
+}
+
+}  // namespace
+}  // namespace caisson::egress

@@ -1,0 +1,50 @@
+#include "session/commit/removed_directory.h"
+
+#include <utility>
+#include <vector>
+
+namespace caisson::session {
+namespace {
+
+using sys::FileInfo;
+using sys::FileType;
+
+/// Whether the session saw the whole file. A regular file in the mask layer replaces one without its credentials.
+bool isSeen(const LayerStack& before, const LayerStack::Entry& entry) {
+  return entry.present && before.layers()[entry.layer].name != "mask";
+}
+
+}  // namespace
+
+RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, const std::string& path,
+                                const RemovalRules& rules) {
+  RemovedDirectory found;
+  std::vector<std::pair<std::string, LayerStack::View>> pending{{path, before.find(path).below}};
+  while (!pending.empty()) {
+    const auto [directory, view] = std::move(pending.back());
+    pending.pop_back();
+    const auto entries = real.root().list(directory);
+    if (!entries) return {.changed = true};
+    for (const sys::DirectoryEntry& entry : *entries) {
+      const std::string below = directory + "/" + entry.name;
+      const auto info = real.root().stat(below);
+      if (!info) return {.changed = true};
+      const bool is_directory = info->type == FileType::directory;
+      if (found.held.empty()) {
+        found.held_reason = rules.why_held(below, is_directory);
+        if (!found.held_reason.empty()) found.held = below;
+      }
+      LayerStack::Entry seen = before.lookUp(below, view);
+      if (is_directory) {
+        pending.emplace_back(below, std::move(seen.below));
+        continue;
+      }
+      if (rules.is_ours(below, *info)) continue;
+      if (info->changed_ns > rules.since_ns) return {.changed = true};
+      if (!isSeen(before, seen)) return {.unseen = below};
+    }
+  }
+  return found;
+}
+
+}  // namespace caisson::session

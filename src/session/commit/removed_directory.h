@@ -1,0 +1,36 @@
+// What a commit would remove together with a directory of the real workspace.
+//
+// In a session's changes a directory that is gone, or that became a file, is one change. The real directory can hold
+// more than the session saw: secrets that were hidden from it, and repositories.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "session/commit/real_tree.h"
+#include "session/layers/layer_stack.h"
+
+namespace caisson::session {
+
+struct RemovedDirectory {
+  bool changed = false;     ///< something in it changed since, or cannot be read
+  std::string unseen;       ///< a file that the session did not see, or not in full; empty: it saw all of them
+  std::string held;         ///< a path that is held back unless it is named; empty: there is none
+  std::string held_reason;  ///< why
+};
+
+struct RemovalRules {
+  std::int64_t since_ns = 0;  ///< a later change time means that a file changed
+  /// Whether a file is as a commit of this session left it: then it counts as seen and unchanged.
+  std::function<bool(const std::string& path, const sys::FileInfo& info)> is_ours;
+  /// Why a path is held back, or empty.
+  std::function<std::string(const std::string& path, bool directory)> why_held;
+};
+
+/// Looks at everything in the real directory `path`; stops where `changed` or `unseen` is found. `before`: what the
+/// session began with.
+RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, const std::string& path,
+                                const RemovalRules& rules);
+
+}  // namespace caisson::session
