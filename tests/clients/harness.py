@@ -57,14 +57,24 @@ class Server:
         self.workspace = pathlib.Path(tempfile.mkdtemp(prefix="caisson-project-"))
         config = self.home / "server.toml"
         config.write_text(CONFIG)
+        self._command = [CAISSON, "serve", "--listen", f"127.0.0.1:{self.port}", "--allow-workspace", str(self.workspace),
+                         "--config", str(config), *flags]
         self.environment = {**os.environ, "CAISSON_HOME": str(self.home), "CAISSON_PROGRAM": CAISSON}
         for name in ("CAISSON_URL", "CAISSON_TOKEN"):
             self.environment.pop(name, None)
         self.log = open(self.home / "log", "wb")
-        self.process = subprocess.Popen(
-            [CAISSON, "serve", "--listen", f"127.0.0.1:{self.port}", "--allow-workspace", str(self.workspace), "--config",
-             str(config), *flags], env=self.environment, stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log)
+        self.start()
+
+    def start(self) -> None:
+        """Starts it, or starts it again after stop()."""
+        self.process = subprocess.Popen(self._command, env=self.environment, stdin=subprocess.DEVNULL, stdout=self.log,
+                                        stderr=self.log)
         self._wait()
+
+    def stop(self, signal_number: int = signal.SIGTERM) -> None:
+        """Ends the server with this signal. Its sandboxes and their commands keep running."""
+        self.process.send_signal(signal_number)
+        self.process.wait(20)
 
     def _wait(self) -> None:
         deadline = time.monotonic() + START_TIMEOUT
@@ -145,7 +155,19 @@ def run_script(command: list[str], environment: dict[str, str], timeout: float =
 
 
 def servers_of(home: pathlib.Path) -> list[int]:
-    """Processes of `caisson serve` with this home's socket."""
+    """Processes of `caisson serve` with this home's socket.
+
+    A process that the server forks, for its audit log, looks the same for a moment: if there are several, it looks again.
+    """
+    deadline = time.monotonic() + 10
+    found = look_for_servers(home)
+    while len(found) > 1 and time.monotonic() < deadline:
+        time.sleep(0.02)
+        found = look_for_servers(home)
+    return found
+
+
+def look_for_servers(home: pathlib.Path) -> list[int]:
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:

@@ -125,6 +125,35 @@ async def files(sandbox: AsyncSandbox) -> None:
     await sandbox.files.remove("d", recursive=True)
 
 
+async def names(sandbox: AsyncSandbox) -> None:
+    """Names that are not UTF-8 through every method."""
+    scratch = pathlib.Path(SCRATCH)
+    await sandbox.files.mkdir("names")
+    changes = await sandbox.files.watch("names")
+    await sandbox.run(r"""printf 1 > "$(printf 'names/\303\244\377\360\237\230\200b')" """)  # bytes that are UTF-8, and one that is not
+    async for change in changes:
+        assert (change.kind, change.path) == ("created", "names/ä\udcff😀b"), change
+        break
+    await changes.close()
+    (listed,) = await sandbox.files.list("names")
+    assert listed.name == "ä\udcff😀b", listed
+    path = f"names/{listed.name}"
+    assert await sandbox.files.read(path) == b"1" and (await sandbox.files.stat(path)).name == listed.name
+    assert await sandbox.files.write(path, "22") == 2 and await sandbox.files.text(path) == "22"
+    await sandbox.files.mkdir("names/d\udcfe/e")
+    await sandbox.files.move(path, "names/d\udcfe/plain")
+    await sandbox.files.move("names/d\udcfe/plain", "names/d\udcfe/\udc80")
+    assert await sandbox.files.download("names/d\udcfe/\udc80", scratch / "name") == 2
+    assert await sandbox.files.upload(scratch / "name", "names/d\udcfe/up\udcfd") == 2
+    await sandbox.files.pack("names/d\udcfe", scratch / "names.tar")
+    await sandbox.files.unpack(scratch / "names.tar", "names/u\udcfc")
+    assert {one.name for one in await sandbox.files.list("names/u\udcfc")} == {"e", "\udc80", "up\udcfd"}
+    await sandbox.files.remove("names/d\udcfe/\udc80")
+    shown = (await sandbox.run("find names/d* -type f")).stdout_raw
+    assert shown == b"names/d\xfe/up\xfd\n", shown
+    await sandbox.files.remove("names", recursive=True)
+
+
 async def history(owner: AsyncClient) -> None:
     pathlib.Path(WORKSPACE, "kept").write_text("old\n")
     sandbox = await AsyncSandbox.create(client=owner, workspace=WORKSPACE, name="history")
@@ -252,6 +281,7 @@ async def main() -> None:
         assert (await sandbox.refresh()).state == "running"
         await commands(sandbox)
         await files(sandbox)
+        await names(sandbox)
         await network(sandbox)
         await server(owner, sandbox)
         await history(owner)

@@ -9,11 +9,13 @@ import inspect
 import os
 import pathlib
 import shutil
+import signal
 import ssl
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 import zipfile
 
@@ -38,6 +40,9 @@ with Sandbox.create() as sandbox:
             sandbox.files.write("go", "")
     print(stream.info.exit_code)
 """
+
+
+RESTARTED = "echo 1; echo 2; until [ -e go ]; do sleep 0.05; done; echo 3; echo 4; exit 7"
 
 
 class PythonClient(unittest.TestCase):
@@ -127,6 +132,27 @@ class PythonClient(unittest.TestCase):
                         stream.close()
                         reading.result(30)
 
+    def test_ClosingAStreamEndsTheLoopOfAnotherTask(self) -> None:
+        async def close_all(url: str) -> None:
+            async with caisson_client.AsyncClient(url) as client:
+                async with await caisson_client.AsyncSandbox.create(client=client) as sandbox:
+                    for stream in (await client.events(), await sandbox.stream("echo first; sleep 1000")):
+                        begun = asyncio.Event()
+
+                        async def read() -> str:
+                            async for _ in stream:
+                                begun.set()
+                            return "ended"
+
+                        reading = asyncio.ensure_future(read())
+                        await sandbox.start("true")  # an event
+                        await asyncio.wait_for(begun.wait(), 30)
+                        await stream.close()
+                        self.assertEqual(await asyncio.wait_for(reading, 30), "ended")
+
+        with Server() as server:
+            asyncio.run(close_all(f"unix:{server.socket}"))
+
     def test_ModelsHaveEveryMemberOfTheDocument(self) -> None:
         names = {"Sandbox": "SandboxInfo", "Command": "CommandInfo", "File": "FileInfo", "Network": "NetworkInfo"}
         with Server() as server:
@@ -201,6 +227,101 @@ class PythonClient(unittest.TestCase):
             client.kill()
             for pid in servers_of(home):
                 os.kill(pid, 15)
+
+    def test_StreamContinuesAfterARestartOfTheServer(self) -> None:
+        async def read_async(url: str, begun: threading.Event) -> tuple[str, int | None]:
+            async with caisson_client.AsyncClient(url, start=False) as client:
+                sandbox = await caisson_client.AsyncSandbox.create(client=client, name="restart-async")
+                text = ""
+                async with await sandbox.stream(RESTARTED) as stream:
+                    async for piece in stream:
+                        text += piece.text
+                        begun.set()
+                await sandbox.destroy()
+                return text, stream.info.exit_code if stream.info else None
+
+        def read_sync(url: str, begun: threading.Event) -> tuple[str, int | None]:
+            with caisson_client.Client(url, start=False) as client:
+                sandbox = caisson_client.Sandbox.create(client=client, name="restart-sync")
+                text = ""
+                with sandbox.stream(RESTARTED) as stream:
+                    for piece in stream:
+                        text += piece.text
+                        begun.set()
+                sandbox.destroy()
+                return text, stream.info.exit_code if stream.info else None
+
+        with Server() as server, concurrent.futures.ThreadPoolExecutor(2) as threads:
+            for how in (signal.SIGTERM, signal.SIGKILL):
+                for address in (f"unix:{server.socket}", f"http://127.0.0.1:{server.port}"):
+                    # Two readers at once: for asyncio and for threads.
+                    with self.subTest(signal=how, address=address):
+                        os.environ["CAISSON_TOKEN"] = "" if address.startswith("unix") else server.token(f"restart-{how}")
+                        events = [threading.Event(), threading.Event()]
+                        readers = [threads.submit(lambda: asyncio.run(read_async(address, events[0]))),
+                                   threads.submit(read_sync, address, events[1])]
+                        for event in events:
+                            self.assertTrue(event.wait(30))
+                        server.stop(how)
+                        time.sleep(0.3)  # there is no server for a while
+                        server.start()
+                        with caisson_client.Client(f"unix:{server.socket}", token="") as owner:
+                            for info in owner.sandboxes().sandboxes:
+                                caisson_client.Sandbox(owner, info).files.write("go", "")
+                        for reader in readers:
+                            self.assertEqual(reader.result(60), ("1\n2\n3\n4\n", 7))
+                        os.environ.pop("CAISSON_TOKEN")
+
+    def test_StreamOfAServerThatIsGoneRaises(self) -> None:
+        streams = sys.modules["caisson_client._sync.streams"]
+        self.addCleanup(setattr, streams, "_RESUME_TIMEOUT", getattr(streams, "_RESUME_TIMEOUT"))
+        setattr(streams, "_RESUME_TIMEOUT", 0.5)
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            with Server() as server, caisson_client.Client(f"unix:{server.socket}") as client:
+                sandbox = caisson_client.Sandbox.create(client=client)
+                stream = sandbox.stream("echo one; exec sleep 1000")
+                self.assertEqual(next(stream).text, "one\n")
+                server.stop(how)
+                with self.assertRaises(caisson_client.ConnectionFailedError):
+                    next(stream)
+                self.assertIsNone(stream.info)
+
+    def test_OutputWithoutFollowEndsBeforeTheCommand(self) -> None:
+        with Server() as server, caisson_client.Client(f"unix:{server.socket}") as client:
+            with caisson_client.Sandbox.create(client=client) as sandbox:
+                command = sandbox.start("echo one; exec sleep 1000")
+                with command.output() as following:
+                    next(following)
+                output = command.output(follow=False)
+                self.assertEqual("".join(one.text for one in output), "one\n")
+                self.assertIsNone(output.info)
+
+    def test_CancelledReadDoesNotEndTheStream(self) -> None:
+        async def read(url: str) -> None:
+            async with caisson_client.AsyncClient(url) as client:
+                async with await caisson_client.AsyncSandbox.create(client=client) as sandbox:
+                    stream = await sandbox.stream("for i in 1 2 3 4 5; do echo $i; sleep 0.3; done; exit 3")
+                    changes = await sandbox.files.watch()
+                    pieces, cancelled = [], 0
+                    while True:
+                        try:
+                            pieces.append(await asyncio.wait_for(stream.__anext__(), 0.05))
+                        except asyncio.TimeoutError:
+                            cancelled += 1
+                        except StopAsyncIteration:
+                            break
+                    self.assertEqual("".join(one.text for one in pieces), "1\n2\n3\n4\n5\n")
+                    self.assertEqual([one.offset for one in pieces], [0, 2, 4, 6, 8])
+                    self.assertEqual(stream.info.exit_code if stream.info else None, 3)
+                    self.assertGreater(cancelled, 4)
+                    with self.assertRaises(asyncio.TimeoutError):
+                        await asyncio.wait_for(changes.__anext__(), 0.05)
+                    await sandbox.run("touch new")
+                    self.assertEqual((await asyncio.wait_for(changes.__anext__(), 30)).path, "new")
+                    await changes.close()
+
+        with Server() as server:
+            asyncio.run(read(f"unix:{server.socket}"))
 
     def test_FailedStartReportsTheServersMessage(self) -> None:
         home = tempfile.mkdtemp(prefix="caisson-start-")

@@ -6,13 +6,17 @@ const [name, url, scratch, clientPath] = process.argv.slice(2);
 const { CaissonError, Client, Sandbox } = await import(pathToFileURL(clientPath));
 
 async function probe(client, sandbox) {
-  if (name === "resume") {
+  if (name.startsWith("resume")) {
     const stream = await sandbox.stream("anything");
     let text = "";
     for await (const piece of stream) text += piece.text;
     return [text, stream.info?.exit_code ?? null];
   }
-  if (name === "terminal") {
+  if (name === "ended_events") {
+    for await (const event of await client.events()) void event;
+    return "ended";
+  }
+  if (name.endsWith("terminal")) {
     const terminal = await sandbox.terminal();
     let shown = "";
     for await (const data of terminal) shown += Buffer.from(data).toString();

@@ -16,13 +16,17 @@ TIMEOUT = 0.5 if NAME == "silent" else 20.0
 
 
 async def probe(client: AsyncClient, sandbox: AsyncSandbox) -> object:
-    if NAME == "resume":
+    if NAME.startswith("resume"):
         stream = await sandbox.stream("anything")
         text = ""
         async for piece in stream:
             text += piece.text
         return [text, stream.info.exit_code if stream.info else None]
-    if NAME == "terminal":
+    if NAME == "ended_events":
+        async for _ in await client.events():
+            pass
+        return "ended"
+    if NAME.endswith("terminal"):
         terminal = await sandbox.terminal()
         shown = b""
         async for data in terminal:

@@ -6,6 +6,7 @@ The peer is a small HTTP server here; each case runs with the Python client (thr
 """
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import json
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 from harness import PYTHON_CLIENT, ROOT
@@ -136,7 +138,7 @@ def event(kind: str, id: str, value: object) -> bytes:
     return f"event: {kind}\nid: {id}\ndata: {json.dumps(value)}\n\n".encode()
 
 
-def resume(peer: Peer, connection: socket.socket, number: int) -> None:
+def resume(peer: Peer, connection: socket.socket, number: int, end: bytes = b"") -> None:
     """A stream that breaks twice, the second time in the middle of an event."""
     peer.read_request(connection)
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
@@ -148,20 +150,44 @@ def resume(peer: Peer, connection: socket.socket, number: int) -> None:
               for end, letter in enumerate("abc", 1)]
     if number == 1:
         send(event("started", "0-0", {"command_id": "c1"}) + b": a comment\n\n" + output[0])
+        connection.sendall(end)
     elif number == 2:
         send(output[1] + output[2][:20])
+        connection.sendall(end)
     else:
         send(output[2] + event("exit", "3-0", {"id": "c1", "args": [], "started": 1, "running": False, "exit_code": 5}))
         connection.sendall(b"0\r\n\r\n")
 
 
-def terminal(peer: Peer, connection: socket.socket, _: int) -> None:
-    """Fragments, a ping between them, and a length of 16 bits, in single bytes."""
+def resume_ended(peer: Peer, connection: socket.socket, number: int) -> None:
+    """The same, but the body ends as a complete one does: so a server ends its streams when it is stopped."""
+    resume(peer, connection, number, b"0\r\n\r\n")
+
+
+def ended_events(peer: Peer, connection: socket.socket, _: int) -> None:
+    """A stream that has no end by itself, and ends."""
+    peer.read_request(connection)
+    data = event("sandbox.created", "1", {"id": 1, "type": "sandbox.created"})
+    connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(data), data))
+
+
+def ended_terminal(peer: Peer, connection: socket.socket, _: int) -> None:
+    """Ends without a result, as a server that is killed."""
+    accept_socket(peer, connection)
+    connection.sendall(b"\x82\x02ab")
+
+
+def accept_socket(peer: Peer, connection: socket.socket) -> None:
     peer.read_request(connection)
     key = next(line.split(": ")[1] for line in peer.heads[-1].split("\r\n") if line.lower().startswith("sec-websocket-key"))
     accept = base64.b64encode(hashlib.sha1((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").encode()).digest()).decode()
     connection.sendall(f"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                        f"Sec-WebSocket-Accept: {accept}\r\n\r\n".encode())
+
+
+def terminal(peer: Peer, connection: socket.socket, _: int) -> None:
+    """Fragments, a ping between them, and a length of 16 bits, in single bytes."""
+    accept_socket(peer, connection)
     long = b"x" * 300
     frames = (b"\x02\x02ab" + b"\x89\x01p" + b"\x80\x01c" + b"\x82\x7e" + len(long).to_bytes(2, "big") + long +
               b"\x81\x0f" + b'{"exit_code":0}' + b"\x88\x02\x03\xe8")
@@ -182,6 +208,9 @@ CASES = [
     ("cut_body", cut_body, "ConnectionFailedError", 1),
     ("refused_upload", refused_upload, "InvalidRequestError", 1),
     ("resume", resume, ["abc", 5], 3),
+    ("resume_ended", resume_ended, ["abc", 5], 3),
+    ("ended_events", ended_events, "ConnectionFailedError", 1),
+    ("ended_terminal", ended_terminal, "ConnectionFailedError", 1),
     ("terminal", terminal, ["abc" + "x" * 300, {"exit_code": 0}], 1),
 ]
 
@@ -217,7 +246,7 @@ class Transport(unittest.TestCase):
             if handle is cut_body:
                 self.assertEqual(target.read_text(), "before")
                 self.assertEqual([one.name for one in self.scratch.glob("cut*") if one.suffix != ".socket"], ["cut"])
-            if handle is resume:
+            if handle in (resume, resume_ended):
                 self.assertIn("/v1/sandboxes/a%20b%2Fc/commands/c1/output", peer.requests[1])
                 self.assertRegex(peer.heads[2], r"(?i)last-event-id: 2-0")
         finally:
@@ -239,18 +268,59 @@ class Transport(unittest.TestCase):
             self.skipTest("the TypeScript client is not built; make test-clients builds it")
         self.run_cases(["node", str(HERE / "transport_probe.mjs")], str(CLIENT))
 
+    def test_CancelledReadsLoseNothing(self) -> None:
+        """Wherever in a chunk a read is cancelled: the peer sends single bytes, and a read lasts shorter than an event."""
+        def handle(peer: Peer, connection: socket.socket, _: int) -> None:
+            peer.read_request(connection)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            events = [event("started", "0-0", {"command_id": "c1"})]
+            events += [event("stdout", f"{end}-0", {"offset": end - 1, "data": letter, "encoding": "utf-8"})
+                       for end, letter in enumerate("abc", 1)]
+            events.append(event("exit", "3-0", {"id": "c1", "args": [], "started": 1, "running": False, "exit_code": 5}))
+            data = b"".join(b"%x\r\n%b\r\n" % (len(one), one) for one in events)
+            for byte in b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + data + b"0\r\n\r\n":
+                connection.sendall(bytes([byte]))
+                time.sleep(0.002)
+
+        async def read(url: str) -> tuple[str, int | None, int]:
+            async with caisson_client.AsyncClient(url, start=False) as client:
+                sandbox = caisson_client.AsyncSandbox(client, caisson_client.SandboxInfo("1", "", {}, "running", 0, 0))
+                stream = await sandbox.stream("anything")
+                text, cancelled = "", 0
+                while True:
+                    try:
+                        text += (await asyncio.wait_for(stream.__anext__(), 0.005)).text
+                    except asyncio.TimeoutError:
+                        cancelled += 1
+                    except StopAsyncIteration:
+                        return text, stream.info.exit_code if stream.info else None, cancelled
+
+        peer = Peer(handle, None)
+        self.addCleanup(peer.close)
+        text, code, cancelled = asyncio.run(asyncio.wait_for(read(peer.url), 60))
+        self.assertEqual((text, code), ("abc", 5))
+        self.assertGreater(cancelled, 10)
+        self.assertEqual(len(peer.requests), 1, peer.requests)
+
     def test_TokenIsNotSentUnencryptedToAnotherMachine(self) -> None:
-        with self.assertRaisesRegex(caisson_client.CaissonError, "https"):
-            caisson_client.Client("http://192.0.2.1:7080", token="secret")
-        caisson_client.Client("https://192.0.2.1:7080", token="secret")
-        caisson_client.Client("http://127.0.0.1:7080", token="secret")
+        refused = ["http://192.0.2.1:7080", "http://127.example.org", "http://127.0.0.1.example.org:7080", "http://127.0.0.example",
+                   "http://localhost.example.org", "http://[2001:db8::1]:7080", "http://128.0.0.1", "http://1127.0.0.1.example"]
+        accepted = ["https://192.0.2.1:7080", "https://127.example.org", "http://127.0.0.1:7080", "http://127.8.9.10",
+                    "http://localhost:7080", "http://[::1]:7080"]
+        for url in refused:
+            with self.subTest(url=url), self.assertRaisesRegex(caisson_client.CaissonError, "https"):
+                caisson_client.Client(url, token="secret")
+        for url in accepted:
+            caisson_client.Client(url, token="secret")
         if shutil.which("node") is None or not CLIENT.exists():
             return
         code = (f"const {{ Client }} = await import({json.dumps(CLIENT.as_uri())});"
-                "new Client({ url: 'https://192.0.2.1:7080', token: 'secret' });"
-                "try { new Client({ url: 'http://192.0.2.1:7080', token: 'secret' }); } catch (e) { console.log(e.message); }")
+                f"console.log(JSON.stringify({json.dumps(refused + accepted)}.filter((url) => {{"
+                "  try { new Client({ url, token: 'secret' }); return false; }"
+                "  catch (e) { return e.message.includes('use https'); }"
+                "})));")
         done = subprocess.run(["node", "--input-type=module", "-e", code], capture_output=True, text=True, timeout=60, check=True)
-        self.assertIn("https", done.stdout)
+        self.assertEqual(json.loads(done.stdout), refused)
 
     def test_LineBreaksCannotAddHeaders(self) -> None:
         peer = Peer(single_bytes, None)

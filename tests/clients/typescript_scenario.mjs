@@ -122,6 +122,41 @@ async function files(sandbox) {
   await sandbox.files.remove("d", { recursive: true });
 }
 
+/** Names that are not UTF-8 through every method. */
+async function names(sandbox) {
+  const { files } = sandbox;
+  await files.mkdir("names");
+  const changes = await files.watch("names");
+  // Bytes that are UTF-8, and one that is not.
+  await sandbox.run(String.raw`printf 1 > "$(printf 'names/\303\244\377\360\237\230\200b')"`);
+  for await (const change of changes) {
+    assert.deepEqual([change.kind, change.path], ["created", "names/ä\udcff😀b"]);
+    break;
+  }
+  const [listed] = await files.list("names");
+  assert.equal(listed.name, "ä\udcff😀b");
+  const path = `names/${listed.name}`;
+  assert.equal(await files.text(path), "1");
+  assert.equal((await files.stat(path)).name, listed.name);
+  assert.equal(await files.write(path, "22"), 2);
+  assert.equal(await files.text(path), "22");
+  await files.mkdir("names/d\udcfe/e");
+  await files.move(path, "names/d\udcfe/plain");
+  await files.move("names/d\udcfe/plain", "names/d\udcfe/\udc80");
+  const local = join(scratch, "name");
+  const tar = join(scratch, "names.tar");
+  assert.equal(await files.download("names/d\udcfe/\udc80", local), 2);
+  assert.equal(await files.upload(local, "names/d\udcfe/up\udcfd"), 2);
+  await files.pack("names/d\udcfe", tar);
+  await files.unpack(tar, "names/u\udcfc");
+  const unpacked = (await files.list("names/u\udcfc")).map((one) => one.name);
+  assert.deepEqual(unpacked.sort(), ["e", "up\udcfd", "\udc80"]);
+  await files.remove("names/d\udcfe/\udc80");
+  const shown = Buffer.from((await sandbox.run("find names/d* -type f")).stdout_raw);
+  assert.equal(shown.toString("latin1"), "names/d\xfe/up\xfd\n");
+  await files.remove("names", { recursive: true });
+}
+
 async function history(owner) {
   const kept = join(workspace, "kept");
   writeFileSync(kept, "old\n");
@@ -251,6 +286,7 @@ assert.equal((await sandbox.extend(1800)).sandbox_timeout, 1800);
 assert.equal((await sandbox.refresh()).state, "running");
 await commands(sandbox);
 await files(sandbox);
+await names(sandbox);
 await network(sandbox);
 await server(owner, sandbox);
 await history(owner);

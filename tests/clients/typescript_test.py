@@ -10,8 +10,10 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import tempfile
+import time
 import unittest
 import urllib.request
 
@@ -36,6 +38,52 @@ for await (const piece of stream) {
 }
 console.log(stream.info.exit_code);
 await sandbox.destroy();
+process.stdin.destroy();
+"""
+
+
+# Prints the whole output of a command whose server is started again meanwhile.
+RESTARTED = """
+import { once } from "node:events";
+const { Client, Sandbox } = await import(CLIENT);
+const sandbox = await Sandbox.create();
+const stream = await sandbox.stream("echo 1; echo 2; until [ -e go ]; do sleep 0.05; done; echo 3; echo 4; exit 7");
+let text = "";
+const reading = (async () => { for await (const piece of stream) text += piece.text; })();
+while (!text.includes("2")) await new Promise(setImmediate);
+console.log("begun");
+await once(process.stdin, "data");
+await sandbox.files.write("go", "");
+await reading;
+console.log(JSON.stringify([text, stream.info?.exit_code]));
+await sandbox.destroy();
+process.stdin.destroy();
+"""
+
+
+# Types into a terminal that nothing reads, before and after the server was killed.
+WRITER = """
+import { once } from "node:events";
+const { Sandbox } = await import(CLIENT);
+const sandbox = await Sandbox.create();
+const terminal = await sandbox.terminal("stty -echo; exec cat > /dev/null");
+const count = () => ["drain", "close", "error", "finish"].reduce((sum, name) => sum + terminal.socket.listenerCount(name), 0);
+const before = count();
+await Promise.all([...Array(40)].map(() => terminal.write("x".repeat(999) + "\\n")));
+console.log("open");
+await once(process.stdin, "data");
+const name = (write) => write.then(() => "written", (error) => error.name);
+// A process that the server just forked may hold the connection for a moment longer.
+let outcome = "written";
+while (outcome === "written") outcome = await name(terminal.write("x".repeat(200000)));
+console.log(outcome);
+console.log(await name(terminal.write("x")));
+console.log(await name(terminal.resize(10, 10)));
+console.log("listeners:", Math.max(0, count() - before));
+const shown = async () => { for await (const bytes of terminal) void bytes; };
+console.log(await name(shown()));
+terminal.close();
+sandbox.client.close();
 process.stdin.destroy();
 """
 
@@ -173,6 +221,58 @@ class TypeScriptClient(unittest.TestCase):
             client.kill()
             for pid in servers_of(home):
                 os.kill(pid, 15)
+
+    def test_StreamContinuesAfterARestartOfTheServer(self) -> None:
+        with Server() as server:
+            for how in (signal.SIGTERM, signal.SIGKILL):
+                for address in (f"unix:{server.socket}", f"http://127.0.0.1:{server.port}"):
+                    with self.subTest(signal=how, address=address):
+                        token = "" if address.startswith("unix") else server.token(f"restart-{how}")
+                        code = RESTARTED.replace("CLIENT", json.dumps(CLIENT.as_uri()))
+                        environment = {**server.environment, "CAISSON_URL": address, "CAISSON_TOKEN": token}
+                        client = subprocess.Popen(["node", "--input-type=module", "-e", code], env=environment,
+                                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                        self.addCleanup(client.kill)
+                        assert client.stdout is not None
+                        self.assertEqual(client.stdout.readline(), "begun\n")
+                        server.stop(how)
+                        time.sleep(0.3)  # there is no server for a while
+                        server.start()
+                        self.assertEqual(client.communicate("go\n", timeout=60), ('["1\\n2\\n3\\n4\\n",7]\n', ""))
+
+    def test_ReadsThatOverlapKeepTheOrder(self) -> None:
+        with Server() as server:
+            code = ("const sandbox = await Sandbox.create();"
+                    "const stream = await sandbox.stream('for i in 1 2 3; do echo $i; sleep 0.2; done; exit 3');"
+                    "const reads = [stream.next(), stream.next(), stream.next(), stream.next()];"
+                    "console.log((await Promise.all(reads)).map((one) => one.value?.text ?? 'end').join(''), stream.info.exit_code);"
+                    "await sandbox.destroy();")
+            self.assertEqual(self.run_code(code, server.environment), "1\n2\n3\nend 3\n")
+
+    def test_OutputWithoutFollowEndsBeforeTheCommand(self) -> None:
+        with Server() as server:
+            code = ("const sandbox = await Sandbox.create(); const command = await sandbox.start('echo one; exec sleep 1000');"
+                    "for await (const piece of await command.output()) break;"
+                    "const output = await command.output({ follow: false });"
+                    "for await (const piece of output) process.stdout.write(piece.text);"
+                    "console.log(output.info); await sandbox.destroy();")
+            self.assertEqual(self.run_code(code, server.environment), "one\nundefined\n")
+
+    def test_TerminalWriteRejectsAfterTheServerWasKilled(self) -> None:
+        for scheme in ("unix", "http"):
+            with self.subTest(scheme=scheme), Server() as server:
+                address = f"unix:{server.socket}" if scheme == "unix" else f"http://127.0.0.1:{server.port}"
+                token = "" if scheme == "unix" else server.token("terminal")
+                environment = {**server.environment, "CAISSON_URL": address, "CAISSON_TOKEN": token}
+                code = WRITER.replace("CLIENT", json.dumps(CLIENT.as_uri()))
+                client = subprocess.Popen(["node", "--input-type=module", "-e", code], env=environment, stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                self.addCleanup(client.kill)
+                assert client.stdout is not None
+                self.assertEqual(client.stdout.readline(), "open\n")
+                server.stop(signal.SIGKILL)
+                expected = "ConnectionFailedError\n" * 3 + "listeners: 0\nConnectionFailedError\n"
+                self.assertEqual(client.communicate("go\n", timeout=60), (expected, ""))
 
     def test_FailedStartReportsTheServersMessage(self) -> None:
         program = pathlib.Path(self.scratch) / "broken"

@@ -433,11 +433,15 @@ export interface WriteFileQuery {
 }
 
 export interface MakeDirectoryBody {
+  /** Of the paths: utf-8 or base64. */
+  encoding?: "utf-8" | "base64" | undefined;
   /** Relative to the workspace, or absolute inside it. */
   path: string;
 }
 
 export interface MoveFileBody {
+  /** Of the paths: utf-8 or base64. */
+  encoding?: "utf-8" | "base64" | undefined;
   /** The present path. */
   from: string;
   /** Replace what is there. */

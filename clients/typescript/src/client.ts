@@ -7,6 +7,7 @@ import { localEndpoint, parseUrl } from "./endpoint.js";
 import { CaissonError, ConnectionFailedError, errorOf, ProtocolError } from "./errors.js";
 import { Events, EventSource } from "./events.js";
 import { findProgram, startServer } from "./local.js";
+import { percentEncode } from "./names.js";
 import { isRepeatable, NoServerError, Transport } from "./transport.js";
 import type { Body, Request, Response } from "./transport.js";
 
@@ -53,7 +54,7 @@ interface AnyInput {
 function queryText(query: Record<string, unknown> | undefined): string {
   const given = Object.entries(query ?? {}).filter(([, value]) => value !== undefined);
   if (given.length === 0) return "";
-  return "?" + given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join("&");
+  return "?" + given.map(([name, value]) => `${name}=${percentEncode(String(value))}`).join("&");
 }
 
 export class Client {

@@ -23,7 +23,7 @@ export class Command {
   async output(query: Operations["streamOutput"]["query"] = {}): Promise<CommandOutput> {
     const open = (headers: Record<string, string>) =>
       this.client.open_events("streamOutput", { path: this.path, query, headers });
-    return new CommandOutput(await open({}), (_, headers) => open(headers), this.id);
+    return new CommandOutput(await open({}), (_, headers) => open(headers), this.id, query.follow ?? true);
   }
 
   /** Waits for its end. */

@@ -1,4 +1,5 @@
 // Where the server is.
+import { isIPv4 } from "node:net";
 import { homedir } from "node:os";
 
 import { CaissonError } from "./errors.js";
@@ -26,7 +27,8 @@ export function parseUrl(text: string): Endpoint {
     throw invalidAddress(text);
   }
   if (!["http:", "https:"].includes(url.protocol) || !["", "/"].includes(url.pathname)) throw invalidAddress(text);
-  const loopback = ["localhost", "[::1]"].includes(url.hostname) || url.hostname.startsWith("127.");
+  // Not by the text alone: 127.example.org is a name, and can be any machine.
+  const loopback = ["localhost", "[::1]"].includes(url.hostname) || (isIPv4(url.hostname) && url.hostname.startsWith("127."));
   return { socket: "", origin: url.origin, isPrivate: loopback || url.protocol === "https:" };
 }
 

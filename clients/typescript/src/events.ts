@@ -1,10 +1,15 @@
 // Server-sent events, and streams of the server as iterators.
+import { setTimeout as sleep } from "node:timers/promises";
+
 import type { Command } from "./api.js";
-import { CaissonError, ConnectionFailedError, ProtocolError, StreamError } from "./errors.js";
+import { ConnectionFailedError, ProtocolError, StreamError, TooManyRequestsError, UnavailableError } from "./errors.js";
 import type { Response } from "./transport.js";
 
 const maxEvent = 64 << 20;
-const maxResumes = 5;
+/** Milliseconds without an event in which a broken stream is opened again. */
+const resumeTimeout = 30_000;
+const pauseMs = 50;
+const maxPauseMs = 1000;
 
 export interface ServerEvent {
   type: string;
@@ -44,6 +49,7 @@ export class EventSource {
   private readonly parser = new EventParser();
   private readonly pieces: AsyncIterator<Uint8Array>;
   private ready: ServerEvent[] = [];
+  private broken = false;
 
   constructor(private readonly response: Response) {
     this.pieces = response.body[Symbol.asyncIterator]();
@@ -54,7 +60,11 @@ export class EventSource {
     for (;;) {
       const event = this.ready.shift();
       if (event !== undefined) return event;
-      const piece = await this.pieces.next();
+      if (this.broken) throw new ConnectionFailedError("the response was dropped before its end");
+      const piece = await this.pieces.next().catch((error: unknown) => {
+        this.broken = true;  // the iterator itself would report an end from now on
+        throw error;
+      });
       if (piece.done) return undefined;
       this.ready = this.parser.feed(piece.value);
     }
@@ -87,8 +97,12 @@ export class Events<Item> implements AsyncIterableIterator<Item> {
       if (this.ended) return undefined;
       throw error;
     });
-    if (event === undefined) return { done: true, value: undefined };
-    if (event.type === "error") throw new StreamError(reasonOf(event));
+    if (this.ended) return { done: true, value: undefined };
+    if (event === undefined) throw new ConnectionFailedError("the server ended the stream");
+    if (event.type === "error") {
+      this.close();
+      throw new StreamError(reasonOf(event));
+    }
     return { done: false, value: this.decode(event) };
   }
 
@@ -119,27 +133,39 @@ export function decodeBytes(text: string, encoding: string | undefined): Buffer 
 
 /**
  * Iterates the output of a command, piece by piece, until it ends; then `info` has its result. If the connection breaks,
- * it continues at the byte where it was.
+ * it continues at the byte where it was, or throws ConnectionFailedError. Calls of next() that overlap get the pieces in
+ * the order of the calls.
  */
 export class CommandOutput implements AsyncIterableIterator<Output> {
   /** How the command ended; undefined before. */
   info: Command | undefined;
   private position = "";
-  private resumes = 0;
   private ended = false;
+  private openedAt = performance.now();
+  private attempts = 0;  // to open it again since the last event
+  private brokenAt = 0;
+  private last: Promise<unknown> = Promise.resolve();
 
   constructor(
     private source: EventSource,
     private readonly reopen: (commandId: string, headers: Record<string, string>) => Promise<EventSource>,
     /** Of the command; set once the first event arrived. */
     public command_id = "",
+    /** Whether the stream waits for the end of the command. */
+    private readonly follow = true,
   ) {}
 
   [Symbol.asyncIterator](): this {
     return this;
   }
 
-  async next(): Promise<IteratorResult<Output>> {
+  next(): Promise<IteratorResult<Output>> {
+    const result = this.last.then(() => this.read());
+    this.last = result.catch(() => undefined);
+    return result;
+  }
+
+  private async read(): Promise<IteratorResult<Output>> {
     while (!this.ended) {
       const event = await this.nextEvent();
       if (event === undefined) break;
@@ -167,22 +193,51 @@ export class CommandOutput implements AsyncIterableIterator<Output> {
     return { stream: event.type, data, text: data.toString("utf8"), offset: Number(value["offset"]) };
   }
 
+  /** Undefined after close(), and at the end of a stream that does not wait for the command. */
   private async nextEvent(): Promise<ServerEvent | undefined> {
     for (;;) {
+      let broken: Error = new ConnectionFailedError("the server ended the stream before the command");
       try {
         const event = await this.source.next();
-        this.resumes = 0;
-        return event;
+        if (event !== undefined) {
+          this.attempts = 0;
+          return event;
+        }
+        if (!this.follow) return undefined;
       } catch (error) {
-        if (this.ended) return undefined;
-        this.resumes += 1;
-        if (!(error instanceof ConnectionFailedError) || !this.command_id || this.resumes > maxResumes) throw error;
-      }
-      const headers: Record<string, string> = this.position ? { "Last-Event-ID": this.position } : {};
-      this.source = await this.reopen(this.command_id, headers).catch((error: unknown) => {
+        if (this.ended) return undefined;  // close() ended the read
         if (!(error instanceof ConnectionFailedError)) throw error;
-        throw new CaissonError(`the stream of ${this.command_id} broke and the server is gone`, { cause: error });
-      });
+        broken = error;
+      }
+      if (this.ended) return undefined;
+      await this.resume(broken);
+    }
+  }
+
+  /** Opens the stream again after the last event. */
+  private async resume(broken: Error): Promise<void> {
+    const id = this.command_id;
+    if (!id)
+      throw new ConnectionFailedError("the stream broke before the command's id arrived; the command may run", { cause: broken });
+    if (performance.now() - this.openedAt > resumeTimeout) this.attempts = 0;  // the connection that broke was a good one
+    if (this.attempts === 0) this.brokenAt = performance.now();
+    const headers: Record<string, string> = this.position ? { "Last-Event-ID": this.position } : {};
+    while (!this.ended) {
+      if (this.attempts > 0 && performance.now() - this.brokenAt > resumeTimeout)
+        throw new ConnectionFailedError(`the stream of ${id} broke and cannot be continued: ${broken.message}`, { cause: broken });
+      if (this.attempts > 0) await sleep(Math.min(this.attempts * pauseMs, maxPauseMs));
+      this.attempts += 1;
+      try {
+        this.source = await this.reopen(id, headers);
+      } catch (error) {
+        // The server is being started, or still holds the old connection.
+        if (![ConnectionFailedError, TooManyRequestsError, UnavailableError].some((kind) => error instanceof kind)) throw error;
+        broken = error as Error;
+        continue;
+      }
+      this.openedAt = performance.now();
+      if (this.ended) this.source.close();  // closed meanwhile
+      return;
     }
   }
 

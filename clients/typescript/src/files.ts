@@ -1,4 +1,5 @@
-// Files of a sandbox's workspace. Paths are relative to it, or absolute inside it.
+// Files of a sandbox's workspace. Paths are relative to it, or absolute inside it. A path is text; bytes that are not UTF-8
+// are lone surrogates in it (names.ts).
 import { randomBytes } from "node:crypto";
 import { createReadStream, createWriteStream } from "node:fs";
 import { realpath, rename, rm, stat } from "node:fs/promises";
@@ -7,6 +8,7 @@ import { pipeline } from "node:stream/promises";
 
 import type { Client } from "./client.js";
 import { Events } from "./events.js";
+import { decodePath, encodePaths } from "./names.js";
 import type { Body, Response } from "./transport.js";
 import type { FileChange, FileInfo } from "./types.js";
 
@@ -66,21 +68,22 @@ export class Files {
   }
 
   async list(path = "."): Promise<FileInfo[]> {
-    return (await this.client.request("listFiles", { path: this.sandbox, query: { path } })).files;
+    const { files } = await this.client.request("listFiles", { path: this.sandbox, query: { path } });
+    return files.map((one) => decodePath(one, "name"));
   }
 
-  stat(path: string): Promise<FileInfo> {
-    return this.client.request("statFile", { path: this.sandbox, query: { path } });
+  async stat(path: string): Promise<FileInfo> {
+    return decodePath(await this.client.request("statFile", { path: this.sandbox, query: { path } }), "name");
   }
 
   /** Renames a file or directory. replace: also if there is something at the target. */
   async move(source: string, target: string, options: { replace?: boolean } = {}): Promise<void> {
-    await this.client.request("moveFile", { path: this.sandbox, body: { from: source, to: target, ...options } });
+    await this.client.request("moveFile", { path: this.sandbox, body: { ...encodePaths({ from: source, to: target }), ...options } });
   }
 
   /** Creates a directory and its parents. */
   async mkdir(path: string): Promise<void> {
-    await this.client.request("makeDirectory", { path: this.sandbox, body: { path } });
+    await this.client.request("makeDirectory", { path: this.sandbox, body: encodePaths({ path }) });
   }
 
   async remove(path: string, options: { recursive?: boolean } = {}): Promise<void> {
@@ -91,10 +94,14 @@ export class Files {
   async watch(path = "."): Promise<Events<FileChange>> {
     const source = await this.client.open_events("watchFiles", { path: this.sandbox, query: { path } });
     const changes = new Events(source, (event): FileChange => {
-      return { path: "", ...(JSON.parse(event.data) as object), kind: event.type };
+      return decodePath({ path: "", ...(JSON.parse(event.data) as object), kind: event.type }, "path");
     });
-    let first = await changes.next();
-    while (!first.done && first.value.kind !== "ready") first = await changes.next();
+    try {
+      while ((await changes.next()).value?.kind !== "ready");
+    } catch (error) {
+      changes.close();
+      throw error;
+    }
     return changes;
   }
 }

@@ -17,13 +17,16 @@ export class Terminal implements AsyncIterableIterator<Uint8Array> {
   result: Record<string, unknown> | undefined;
   private readonly shown: AsyncGenerator<Uint8Array>;
   private closed = false;
+  private left = false;  // closed by this side
+  private readonly failPending = new Set<() => void>();
 
   private constructor(
     private readonly socket: Duplex,
     rest: Uint8Array,
   ) {
     this.shown = this.read(rest);
-    socket.on("error", () => undefined);  // reported by read(); without a handler it would end the process
+    socket.on("error", () => undefined);  // reported by read() and write(); without a handler it would end the process
+    socket.once("close", () => this.failPending.forEach((fail) => fail()));
   }
 
   static async open(client: Client, id: string, query: Operations["openTerminal"]["query"]): Promise<Terminal> {
@@ -48,45 +51,60 @@ export class Terminal implements AsyncIterableIterator<Uint8Array> {
       yield* this.take(parser, rest);
       for await (const bytes of this.socket) {
         yield* this.take(parser, bytes as Uint8Array);
-        if (this.closed) return;
+        if (this.closed) break;
       }
     } catch (error) {
       if (!this.closed) throw new ConnectionFailedError(`the terminal's connection broke: ${String(error)}`, { cause: error });
     } finally {
-      this.close();
+      this.end();
     }
+    if (!this.left && this.result === undefined)
+      throw new ConnectionFailedError("the terminal's connection ended without a result");
   }
 
   private *take(parser: FrameParser, bytes: Uint8Array): Generator<Uint8Array> {
     for (const { opcode, payload } of parser.feed(bytes)) {
       if (opcode === opcodes.binary) yield payload;
       if (opcode === opcodes.text) this.result = JSON.parse(payload.toString("utf8")) as Record<string, unknown>;
-      if (opcode === opcodes.ping) this.send(opcodes.pong, payload);
-      if (opcode === opcodes.close) this.close();
+      if (opcode === opcodes.ping) this.send(opcodes.pong, payload).catch(() => undefined);
+      if (opcode === opcodes.close) this.end();
     }
   }
 
-  private send(opcode: number, payload: Uint8Array): boolean {
-    if (this.closed) throw new ConnectionFailedError("the terminal is closed");
-    return this.socket.write(makeFrame(opcode, payload));
+  /** Resolves once the kernel has taken the frame; rejects if the connection broke before or meanwhile. */
+  private send(opcode: number, payload: Uint8Array): Promise<void> {
+    if (this.closed) return Promise.reject(new ConnectionFailedError("the terminal is closed"));
+    return new Promise((resolve, reject) => {
+      const settle = (error?: Error | null) => {
+        this.failPending.delete(settle);
+        // Node reports no error for a write that the end of the socket cancelled.
+        if (!error && !this.socket.destroyed) resolve();
+        else reject(new ConnectionFailedError(`the terminal's connection broke: ${error?.message ?? "closed"}`, { cause: error }));
+      };
+      this.failPending.add(settle);
+      this.socket.write(makeFrame(opcode, payload), settle);
+    });
   }
 
   /** Types into the terminal. */
   async write(data: string | Uint8Array): Promise<void> {
     const bytes = Buffer.from(data);
-    for (let begin = 0; begin < bytes.length; begin += maxInput) {
-      const writable = this.send(opcodes.binary, bytes.subarray(begin, begin + maxInput));
-      if (!writable) await new Promise((resolve) => this.socket.once("drain", resolve).once("close", resolve));
-    }
+    for (let begin = 0; begin < bytes.length; begin += maxInput)
+      await this.send(opcodes.binary, bytes.subarray(begin, begin + maxInput));
   }
 
   async resize(rows: number, columns: number): Promise<void> {
-    this.send(opcodes.text, Buffer.from(JSON.stringify({ rows, columns })));
+    await this.send(opcodes.text, Buffer.from(JSON.stringify({ rows, columns })));
   }
 
   close(): void {
+    this.left = true;
+    this.end();
+  }
+
+  private end(): void {
     if (this.closed) return;
-    this.send(opcodes.close, Buffer.from([0x03, 0xe8]));
+    this.send(opcodes.close, Buffer.from([0x03, 0xe8])).catch(() => undefined);
     this.closed = true;
     this.socket.end();
   }

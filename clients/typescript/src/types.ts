@@ -5,7 +5,8 @@ export type { Approval, Caller, Change, Checkpoint, Commit, Diff, Operations, Po
 export type SandboxInfo = api.Sandbox;
 export type SandboxList = api.SandboxList;
 export type CommandInfo = api.Command;
-export type FileInfo = api.File;
+/** Bytes of `name` that are not UTF-8 are lone surrogates (U+DC80 to U+DCFF); the name is usable in every path. */
+export type FileInfo = Omit<api.File, "name_encoding">;
 export type NetworkInfo = api.Network;
 
 /** The result of a command. */
@@ -22,6 +23,7 @@ export type RunResult = api.RunResult & {
 export interface FileChange {
   /** created, modified or deleted */
   kind: string;
+  /** As FileInfo.name. */
   path: string;
   type?: string;
   size?: number;

@@ -1,12 +1,24 @@
 """Where the server is."""
 from __future__ import annotations
 
+import ipaddress
 import os
 import pwd
 import urllib.parse
 from dataclasses import dataclass
 
 from ._errors import CaissonError
+
+
+def _is_loopback(host: str) -> bool:
+    """Not by the text alone: 127.example.org is a name, and can be any machine."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return address == ipaddress.IPv6Address("::1") or address in ipaddress.IPv4Network("127.0.0.0/8")
 
 
 @dataclass(frozen=True)
@@ -29,7 +41,7 @@ class Endpoint:
     @property
     def is_private(self) -> bool:
         """Whether others on the network cannot read along."""
-        return bool(self.socket) or self.tls or self.host in ("localhost", "::1") or self.host.startswith("127.")
+        return bool(self.socket) or self.tls or _is_loopback(self.host)
 
     def __str__(self) -> str:
         return f"unix:{self.socket}" if self.socket else f"{'https' if self.tls else 'http'}://{self.authority}"

@@ -34,6 +34,21 @@ def decode_bytes(text: str, encoding: str) -> bytes:
     return base64.b64decode(text) if encoding == "base64" else text.encode()
 
 
+def decode_path(value: Json, member: str) -> Json:
+    """The same object with the name or path in this member as text, also if it is not UTF-8."""
+    if value.get(f"{member}_encoding") != "base64":
+        return value
+    return {**value, member: base64.b64decode(str(value[member])).decode("utf-8", "surrogateescape")}
+
+
+def encode_paths(paths: dict[str, str]) -> Json:
+    """Paths as fields of a request; those that are not UTF-8 go as base64."""
+    if not any("\udc80" <= letter <= "\udcff" for path in paths.values() for letter in path):
+        return dict(paths)
+    encoded = {name: base64.b64encode(path.encode("utf-8", "surrogateescape")).decode() for name, path in paths.items()}
+    return {**encoded, "encoding": "base64"}
+
+
 def _list_of(model: type) -> Any:
     empty: Any = list
     return field(default_factory=empty, metadata={"of": model})
@@ -142,18 +157,17 @@ class Output:
 
 @dataclass(frozen=True)
 class FileInfo:
-    name: str  #: base64 if `name_encoding` says so
+    name: str  #: bytes that are not UTF-8 are lone surrogates, as in names of os.listdir(); usable in every path
     type: str
     size: int
     mode: int = 0
     modified: int = 0
-    name_encoding: str = "utf-8"
 
 
 @dataclass(frozen=True)
 class FileChange:
     kind: str  #: created, modified or deleted
-    path: str
+    path: str  #: as FileInfo.name
     type: str = ""
     size: int = 0
 

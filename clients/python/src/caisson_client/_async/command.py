@@ -37,7 +37,7 @@ class AsyncCommand:
         async def reopen(_: str, headers: dict[str, str]) -> EventSource:
             return await self._client.open_events(f"{self._path}/output", query=query, headers=headers)
 
-        return AsyncCommandOutput(source, reopen, self.id)
+        return AsyncCommandOutput(source, reopen, self.id, follow)
 
     async def wait(self) -> CommandInfo:
         """Waits for its end."""

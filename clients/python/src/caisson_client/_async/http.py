@@ -24,7 +24,10 @@ class Response:
         self._pool, self._method, self._timeout = pool, method, timeout
         self._left: int | None = 0  # bytes of the body, or of the chunk; None: until the connection ends
         self._chunked = False
+        self._after_chunk = False  # the line break that ends a chunk is still to be read
+        self._in_trailer = False
         self._ended = False
+        self._dropped = False
 
     async def _fill(self) -> bool:
         data = await self.stream.read(self._timeout)
@@ -68,18 +71,25 @@ class Response:
         return line
 
     async def _begin_chunk(self) -> None:
-        size = (await self._read_line()).split(b";")[0].strip()
-        try:
-            self._left = int(size, 16)
-        except ValueError:
-            raise ProtocolError("malformed chunk") from None
-        if self._left == 0:
+        if self._after_chunk:
+            await self._read_line()
+            self._after_chunk = False
+        if not self._in_trailer:
+            size = (await self._read_line()).split(b";")[0].strip()
+            try:
+                self._left = int(size, 16)
+            except ValueError:
+                raise ProtocolError("malformed chunk") from None
+            self._in_trailer = self._left == 0
+        if self._in_trailer:
             while await self._read_line():
                 pass
             self._finish()
 
     async def read_piece(self) -> bytes:
-        """Some bytes of the body; none at its end."""
+        """Some bytes of the body; none at its end. If the call is cancelled, the next one continues without loss."""
+        if self._dropped:
+            raise ConnectionFailedError("the response was dropped before its end")
         try:
             if not self._ended and self._chunked and self._left == 0:
                 await self._begin_chunk()
@@ -95,22 +105,26 @@ class Response:
             if self._left is not None:
                 self._left -= len(piece)
                 if self._left == 0 and self._chunked:
-                    await self._read_line()
+                    self._after_chunk = True
                 elif self._left == 0:
                     self._finish()
             return piece
-        except BaseException:
+        except CaissonError:
             self.close()
             raise
 
     async def read(self) -> bytes:
         """The whole body."""
         pieces: list[bytes] = []
-        while True:
-            piece = await self.read_piece()
-            if not piece:
-                return b"".join(pieces)
-            pieces.append(piece)
+        try:
+            while True:
+                piece = await self.read_piece()
+                if not piece:
+                    return b"".join(pieces)
+                pieces.append(piece)
+        except BaseException:
+            self.close()
+            raise
 
     async def json(self) -> Any:
         body = await self.read()
@@ -133,7 +147,7 @@ class Response:
     def close(self) -> None:
         """Drops the rest of the body, and the connection with it."""
         if not self._ended:
-            self._ended = True
+            self._ended = self._dropped = True
             self.stream.close()
 
 

@@ -24,6 +24,7 @@ async def pause(seconds: float) -> None:
 class Stream:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
+        self._reading: asyncio.Future[bytes] | None = None
 
     @classmethod
     async def connect(cls, endpoint: Endpoint, tls: ssl.SSLContext | None, timeout: float) -> Stream:
@@ -40,11 +41,18 @@ class Stream:
         return cls(reader, writer)
 
     async def read(self, timeout: float | None) -> bytes:
-        """Some bytes; none at the end."""
+        """Some bytes; none at the end. If the call is cancelled, the next one gets them."""
+        # Not wait_for(), which may drop a cancellation that comes together with data (Python 3.11).
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._reader.read(64 << 10))
+        await asyncio.wait({self._reading}, timeout=timeout)
+        if not self._reading.done():
+            raise RequestTimeoutError(f"the server sent nothing for {timeout:g} s")
+        reading, self._reading = self._reading, None
+        if reading.cancelled():
+            raise ConnectionFailedError("the connection was closed meanwhile")
         try:
-            return await asyncio.wait_for(self._reader.read(64 << 10), timeout)
-        except asyncio.TimeoutError:
-            raise RequestTimeoutError(f"the server sent nothing for {timeout:g} s") from None
+            return reading.result()
         except OSError as error:
             raise ConnectionFailedError(f"the connection broke: {error}") from error
 
@@ -62,4 +70,6 @@ class Stream:
         return self._reader.at_eof() or self._writer.is_closing()
 
     def close(self) -> None:
+        if self._reading is not None and not self._reading.cancel() and not self._reading.cancelled():
+            self._reading.exception()  # else asyncio logs that it was never retrieved
         self._writer.close()

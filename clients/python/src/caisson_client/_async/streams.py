@@ -2,16 +2,20 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from .._errors import CaissonError, ConnectionFailedError, StreamError
+from .._errors import CaissonError, ConnectionFailedError, StreamError, TooManyRequestsError, UnavailableError
 from .._models import CommandInfo, Output, build, decode_bytes
 from .._wire import ServerEvent
 from .http import EventSource
+from .stream import pause
 
 _Item = TypeVar("_Item")
-_MAX_RESUMES = 5
+_RESUME_TIMEOUT = 30.0  # seconds without an event in which a broken stream is opened again
+_PAUSE = 0.05
+_MAX_PAUSE = 1.0
 
 
 class AsyncEvents(Generic[_Item]):
@@ -31,9 +35,12 @@ class AsyncEvents(Generic[_Item]):
             if not self._closed:  # else close() ended the read
                 raise
             event = None
-        if event is None:
+        if self._closed:
             raise StopAsyncIteration
+        if event is None:
+            raise ConnectionFailedError("the server ended the stream")
         if event.type == "error":
+            await self.close()
             raise StreamError(str(json.loads(event.data).get("reason", "")))
         return self._decode(event)
 
@@ -52,18 +59,22 @@ class AsyncEvents(Generic[_Item]):
 class AsyncCommandOutput:
     """Iterates the output of a command, piece by piece, until it ends; then `info` has its result.
 
-    If the connection breaks, it continues at the byte where it was.
+    If the connection breaks, it continues at the byte where it was, or raises ConnectionFailedError. After a read that was
+    cancelled, the next one continues there, too.
     """
 
-    def __init__(self, source: EventSource, reopen: Callable[[str, dict[str, str]], Any], command_id: str = "") -> None:
+    def __init__(self, source: EventSource, reopen: Callable[[str, dict[str, str]], Any], command_id: str = "",
+                 follow: bool = True) -> None:
         #: Of the command; set once the first event arrived.
         self.command_id = command_id
         #: How the command ended; None before.
         self.info: CommandInfo | None = None
-        self._source, self._reopen = source, reopen
+        self._source, self._reopen, self._follow = source, reopen, follow
         self._position = ""
-        self._resumes = 0
         self._ended = False
+        self._opened_at = time.monotonic()
+        self._attempts = 0  # to open it again since the last event
+        self._broken_at = self._retry_at = 0.0
 
     def __aiter__(self) -> AsyncCommandOutput:
         return self
@@ -92,22 +103,49 @@ class AsyncCommandOutput:
                 return Output(event.type, data, int(value["offset"]))
 
     async def _next_event(self) -> ServerEvent | None:
+        """None after close(), and at the end of a stream that does not wait for the command."""
         while True:
+            broken = ConnectionFailedError("the server ended the stream before the command")
             try:
                 event = await self._source.next()
-                self._resumes = 0
-                return event
-            except ConnectionFailedError:
-                if self._ended:  # close() ended the read
+                if event is not None:
+                    self._attempts = 0
+                    return event
+                if not self._follow:
                     return None
-                self._resumes += 1
-                if not self.command_id or self._resumes > _MAX_RESUMES:
-                    raise
-            headers = {"Last-Event-ID": self._position} if self._position else {}
+            except ConnectionFailedError as error:
+                broken = error
+            if self._ended:  # close() ended the read
+                return None
+            await self._resume(broken)
+
+    async def _resume(self, broken: CaissonError) -> None:
+        """Opens the stream again after the last event. What a cancelled call has not done, the next one does."""
+        if not self.command_id:
+            raise ConnectionFailedError("the stream broke before the command's id arrived; the command may run") from broken
+        now = time.monotonic()
+        if now - self._opened_at > _RESUME_TIMEOUT:
+            self._attempts = 0  # the connection that broke was a good one
+        if self._attempts == 0:
+            self._broken_at, self._retry_at = now, now
+        headers = {"Last-Event-ID": self._position} if self._position else {}
+        while not self._ended:
+            now = time.monotonic()
+            if self._attempts > 0 and now - self._broken_at > _RESUME_TIMEOUT:
+                raise ConnectionFailedError(f"the stream of {self.command_id} broke and cannot be continued: {broken}") from broken
+            if now < self._retry_at:
+                await pause(self._retry_at - now)
+            self._attempts += 1
+            self._retry_at = time.monotonic() + min(self._attempts * _PAUSE, _MAX_PAUSE)
             try:
                 self._source = await self._reopen(self.command_id, headers)
-            except ConnectionFailedError as error:
-                raise CaissonError(f"the stream of {self.command_id} broke and the server is gone") from error
+            except (ConnectionFailedError, TooManyRequestsError, UnavailableError) as error:
+                broken = error  # the server is being started, or still holds the old connection
+                continue
+            self._opened_at = time.monotonic()
+            if self._ended:  # closed meanwhile
+                self._source.close()
+            return
 
     async def __aenter__(self) -> AsyncCommandOutput:
         return self

@@ -45,8 +45,10 @@ class AsyncTerminal:
             while not self._messages:
                 data = await self._response.stream.read(None if self._timeout < 30 else self._timeout)
                 if not data:
+                    if self._closed:  # by another thread or task
+                        raise StopAsyncIteration
                     await self.close()
-                    raise StopAsyncIteration
+                    raise ConnectionFailedError("the terminal's connection ended without a result")
                 self._messages.extend(self._parser.feed(data))
             opcode, payload = self._messages.popleft()
             if opcode == BINARY:
@@ -57,6 +59,8 @@ class AsyncTerminal:
                 await self._send(PONG, payload)
             elif opcode == CLOSE:
                 await self.close()
+                if self.result is None:
+                    raise ConnectionFailedError("the server closed the terminal without a result")
         raise StopAsyncIteration
 
     async def _send(self, opcode: int, payload: bytes) -> None:

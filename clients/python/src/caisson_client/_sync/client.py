@@ -104,7 +104,7 @@ class Client:
         target = path
         if query:
             target += "?" + urllib.parse.urlencode({name: _query_text(value) for name, value in query.items()},
-                                                   quote_via=urllib.parse.quote)
+                                                   quote_via=urllib.parse.quote, errors="surrogateescape")
         head = {"Host": self.endpoint.authority, "User-Agent": "caisson-client-python/0.2"}
         if self._token:
             head["Authorization"] = f"Bearer {self._token}"

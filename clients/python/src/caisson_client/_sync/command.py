@@ -38,7 +38,7 @@ class Command:
         def reopen(_: str, headers: dict[str, str]) -> EventSource:
             return self._client.open_events(f"{self._path}/output", query=query, headers=headers)
 
-        return CommandOutput(source, reopen, self.id)
+        return CommandOutput(source, reopen, self.id, follow)
 
     def wait(self) -> CommandInfo:
         """Waits for its end."""

@@ -1,5 +1,8 @@
 # Made from _async/files.py by tools/make_sync.py. Edit that file.
-"""Files of a sandbox's workspace. Paths are relative to it, or absolute inside it."""
+"""Files of a sandbox's workspace. Paths are relative to it, or absolute inside it.
+
+A path is text. Bytes that are not UTF-8 are lone surrogates in it (`surrogateescape`), as in paths of Python's os module.
+"""
 from __future__ import annotations
 
 import contextlib
@@ -10,7 +13,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from typing import Any, List, Union
 
-from .._models import FileChange, FileInfo, build
+from .._models import FileChange, FileInfo, build, decode_path, encode_paths
 from .client import Client
 from .http import Response
 from .stream import run_blocking
@@ -76,19 +79,20 @@ class Files:
 
     def list(self, path: str = ".") -> List[FileInfo]:
         found = self._client.request("GET", self._path, query={"path": path})
-        return [build(FileInfo, one) for one in found["files"]]
+        return [build(FileInfo, decode_path(one, "name")) for one in found["files"]]
 
     def stat(self, path: str) -> FileInfo:
-        return build(FileInfo, self._client.request("GET", f"{self._path}/stat", query={"path": path}))
+        found = self._client.request("GET", f"{self._path}/stat", query={"path": path})
+        return build(FileInfo, decode_path(found, "name"))
 
     def move(self, source: str, target: str, *, replace: bool = False) -> None:
         """Renames a file or directory. replace: also if there is something at the target."""
-        body = {"from": source, "to": target, "replace": replace}
+        body = {**encode_paths({"from": source, "to": target}), "replace": replace}
         self._client.request("POST", f"{self._path}/move", json=body)
 
     def mkdir(self, path: str) -> None:
         """Creates a directory and its parents."""
-        self._client.request("POST", f"{self._path}/mkdir", json={"path": path})
+        self._client.request("POST", f"{self._path}/mkdir", json=encode_paths({"path": path}))
 
     def remove(self, path: str, *, recursive: bool = False) -> None:
         self._client.request("DELETE", f"{self._path}/content", query={"path": path, "recursive": recursive})
@@ -96,10 +100,15 @@ class Files:
     def watch(self, path: str = ".") -> Events[FileChange]:
         """Changes below a directory. Returns once the server watches, so that no later change is missed."""
         source = self._client.open_events(f"{self._path}/watch", query={"path": path})
-        changes = Events(source, lambda event: build(FileChange, {"path": "", **json.loads(event.data), "kind": event.type}))
-        for first in changes:
-            if first.kind == "ready":
-                break
+        changes = Events(source, lambda event: build(
+            FileChange, {"path": "", **decode_path(json.loads(event.data), "path"), "kind": event.type}))
+        try:
+            for first in changes:
+                if first.kind == "ready":
+                    break
+        except BaseException:
+            changes.close()
+            raise
         return changes
 
 

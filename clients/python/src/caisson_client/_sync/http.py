@@ -25,7 +25,10 @@ class Response:
         self._pool, self._method, self._timeout = pool, method, timeout
         self._left: int | None = 0  # bytes of the body, or of the chunk; None: until the connection ends
         self._chunked = False
+        self._after_chunk = False  # the line break that ends a chunk is still to be read
+        self._in_trailer = False
         self._ended = False
+        self._dropped = False
 
     def _fill(self) -> bool:
         data = self.stream.read(self._timeout)
@@ -69,18 +72,25 @@ class Response:
         return line
 
     def _begin_chunk(self) -> None:
-        size = (self._read_line()).split(b";")[0].strip()
-        try:
-            self._left = int(size, 16)
-        except ValueError:
-            raise ProtocolError("malformed chunk") from None
-        if self._left == 0:
+        if self._after_chunk:
+            self._read_line()
+            self._after_chunk = False
+        if not self._in_trailer:
+            size = (self._read_line()).split(b";")[0].strip()
+            try:
+                self._left = int(size, 16)
+            except ValueError:
+                raise ProtocolError("malformed chunk") from None
+            self._in_trailer = self._left == 0
+        if self._in_trailer:
             while self._read_line():
                 pass
             self._finish()
 
     def read_piece(self) -> bytes:
-        """Some bytes of the body; none at its end."""
+        """Some bytes of the body; none at its end. If the call is cancelled, the next one continues without loss."""
+        if self._dropped:
+            raise ConnectionFailedError("the response was dropped before its end")
         try:
             if not self._ended and self._chunked and self._left == 0:
                 self._begin_chunk()
@@ -96,22 +106,26 @@ class Response:
             if self._left is not None:
                 self._left -= len(piece)
                 if self._left == 0 and self._chunked:
-                    self._read_line()
+                    self._after_chunk = True
                 elif self._left == 0:
                     self._finish()
             return piece
-        except BaseException:
+        except CaissonError:
             self.close()
             raise
 
     def read(self) -> bytes:
         """The whole body."""
         pieces: list[bytes] = []
-        while True:
-            piece = self.read_piece()
-            if not piece:
-                return b"".join(pieces)
-            pieces.append(piece)
+        try:
+            while True:
+                piece = self.read_piece()
+                if not piece:
+                    return b"".join(pieces)
+                pieces.append(piece)
+        except BaseException:
+            self.close()
+            raise
 
     def json(self) -> Any:
         body = self.read()
@@ -134,7 +148,7 @@ class Response:
     def close(self) -> None:
         """Drops the rest of the body, and the connection with it."""
         if not self._ended:
-            self._ended = True
+            self._ended = self._dropped = True
             self.stream.close()
 
 

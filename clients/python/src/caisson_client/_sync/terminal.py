@@ -46,8 +46,10 @@ class Terminal:
             while not self._messages:
                 data = self._response.stream.read(None if self._timeout < 30 else self._timeout)
                 if not data:
+                    if self._closed:  # by another thread or task
+                        raise StopIteration
                     self.close()
-                    raise StopIteration
+                    raise ConnectionFailedError("the terminal's connection ended without a result")
                 self._messages.extend(self._parser.feed(data))
             opcode, payload = self._messages.popleft()
             if opcode == BINARY:
@@ -58,6 +60,8 @@ class Terminal:
                 self._send(PONG, payload)
             elif opcode == CLOSE:
                 self.close()
+                if self.result is None:
+                    raise ConnectionFailedError("the server closed the terminal without a result")
         raise StopIteration
 
     def _send(self, opcode: int, payload: bytes) -> None:

@@ -1,0 +1,52 @@
+// Names of files, which are bytes, as text. Bytes that are not UTF-8 become lone surrogates (U+DC80 to U+DCFF), as Python's
+// surrogateescape does it, so that every name can be sent back.
+
+const utf8OrByte = new RegExp(
+  [
+    "[\\x00-\\x7f]+",
+    "[\\xc2-\\xdf][\\x80-\\xbf]",
+    "\\xe0[\\xa0-\\xbf][\\x80-\\xbf]",
+    "[\\xe1-\\xec\\xee\\xef][\\x80-\\xbf]{2}",
+    "\\xed[\\x80-\\x9f][\\x80-\\xbf]",
+    "\\xf0[\\x90-\\xbf][\\x80-\\xbf]{2}",
+    "[\\xf1-\\xf3][\\x80-\\xbf]{3}",
+    "\\xf4[\\x80-\\x8f][\\x80-\\xbf]{2}",
+    "([\\x80-\\xff])",
+  ].join("|"),
+  "g",
+);
+
+/** With the flag u a surrogate matches only if it is a lone one. */
+const lone = /([\udc80-\udcff])/u;
+
+function decodeBytes(bytes: Buffer): string {
+  return bytes.toString("latin1").replace(utf8OrByte, (text, byte?: string) =>
+    byte === undefined ? Buffer.from(text, "latin1").toString("utf8") : String.fromCharCode(0xdc00 + byte.charCodeAt(0)));
+}
+
+/** The parts of a text; every second one is a lone surrogate, as the byte that it stands for. */
+function split(text: string): Array<string | number> {
+  return text.split(lone).map((part, index) => (index % 2 === 0 ? part : part.charCodeAt(0) - 0xdc00));
+}
+
+/** The name or path in a member of a response. */
+export function decodePath<Value extends object>(value: Value, member: keyof Value & string): Value {
+  const { [`${member}_encoding`]: encoding, ...rest } = value as Record<string, unknown>;
+  const text = String(rest[member]);
+  return { ...rest, [member]: encoding === "base64" ? decodeBytes(Buffer.from(text, "base64")) : text } as unknown as Value;
+}
+
+/** Paths as fields of a request; those that are not UTF-8 go as base64. */
+export function encodePaths<Paths extends Record<string, string>>(paths: Paths): Paths & { encoding?: "base64" } {
+  if (!Object.values(paths).some((path) => lone.test(path))) return paths;
+  const encoded = Object.entries(paths).map(([name, path]) => {
+    const bytes = Buffer.concat(split(path).map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.of(part))));
+    return [name, bytes.toString("base64")];
+  });
+  return { ...(Object.fromEntries(encoded) as Paths), encoding: "base64" };
+}
+
+/** As encodeURIComponent(), which throws for a lone surrogate. */
+export function percentEncode(text: string): string {
+  return split(text).map((part) => (typeof part === "string" ? encodeURIComponent(part) : `%${part.toString(16)}`)).join("");
+}
