@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -259,6 +260,11 @@ void observeKernel(HostFacts& facts) {
   facts.landlock_abi = abi > 0 ? static_cast<int>(abi) : 0;
 }
 
+void observeOpenFiles(HostFacts& facts) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) facts.open_files = limit.rlim_max;
+}
+
 void observeIdentity(const policy::Policy& policy, HostFacts& facts) {
   facts.uid = ::geteuid();
   facts.gid = ::getegid();
@@ -413,6 +419,7 @@ std::vector<std::uint32_t> usableProcessors() {
 plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope, sys::CgroupBase* found) {
   HostFacts facts;
   observeKernel(facts);
+  observeOpenFiles(facts);
   observeIdentity(policy, facts);
   sys::CgroupBase cgroups = findCgroups(own_scope, facts);
   if (found != nullptr) *found = std::move(cgroups);

@@ -330,6 +330,25 @@ TEST(Plan, EnforcesOrRefusesAtEveryLevelWhatAPolicyForbids) {
   }
 }
 
+std::uint64_t openFiles(const Plan& plan) {
+  const auto found = std::ranges::find(plan.rlimits, "nofile", &ResourceLimit::name);
+  return found == plan.rlimits.end() ? 0 : found->value;
+}
+
+TEST(OpenFiles, LeaveOtherProgramsOfTheUserAPart) {
+  Policy policy = profile();
+  policy.resources.open_files = 4096;
+  HostFacts host = someHost();
+  for (const auto& [hard, expected] : {std::pair{1U << 20U, 4096U}, {5120U, 4096U}, {4096U, 3072U}, {1024U, 512U}}) {
+    host.open_files = hard;
+    const Plan plan = planned(policy, host);
+    EXPECT_EQ(openFiles(plan), expected) << hard;
+    EXPECT_EQ(anyContains(plan.warnings, "resources.open_files"), expected < 4096) << hard;
+  }
+  host.may_map_other_ids = host.may_map_mounts = true;  // the payload shares its user id with no one
+  EXPECT_EQ(openFiles(planned(policy, host)), 4096U);
+}
+
 TEST(OptionalLayers, AreMissedAloudWhereAPolicyAllowsIt) {
   CONFORMS("R-LEVEL-9");
   HostFacts host = someHost();

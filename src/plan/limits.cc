@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/format.h"
 #include "plan/optional_layers.h"
 #include "policy/decode/validate.h"
 #include "policy/units.h"
@@ -41,6 +42,21 @@ Error noIoLimit(const CgroupFacts& found, const HostFacts& host) {
                     no_disk ? "remove the key" : "remove the key, or: " + found.why_not);
 }
 
+/// The kernel counts descriptors in flight per user, and refuses to send one if there are more than the sender may have
+/// open. So a payload with the caller's user id gets less than the caller's hard limit: other sandboxes of the user send
+/// descriptors when they start.
+std::uint64_t openFiles(const Policy& policy, const HostFacts& host, Plan& plan) {
+  constexpr std::uint64_t kReserve = 1024;  // four messages with as many descriptors as one can hold
+  const std::uint64_t wanted = policy.resources.open_files;
+  if (plan.identity.outside_uid != host.uid) return wanted;
+  const std::uint64_t most = std::max(host.open_files / 2, host.open_files - std::min(host.open_files, kReserve));
+  if (wanted <= most) return wanted;
+  plan.warnings.push_back(format("resources.open_files: {} instead of {}: the hard limit here is {} (`ulimit -Hn`), and "
+                                 "other programs of this user need a part of it",
+                                 most, wanted, host.open_files));
+  return most;
+}
+
 }  // namespace
 
 std::uint64_t maxTasks(const Policy& policy) {
@@ -52,7 +68,7 @@ void planLimits(const Policy& policy, const HostFacts& host, bool interactive, P
   const auto add = [&](const char* name, int resource, std::uint64_t value) {
     plan.rlimits.push_back({name, resource, value});
   };
-  add("nofile", RLIMIT_NOFILE, r.open_files);
+  add("nofile", RLIMIT_NOFILE, openFiles(policy, host, plan));
   add("core", RLIMIT_CORE, 1);  // not 0: a core handler program is started for any limit but 1
   add("stack", RLIMIT_STACK, r.stack);
   add("memlock", RLIMIT_MEMLOCK, 64 * policy::kKiB);

@@ -147,6 +147,7 @@ struct HostFacts {
   std::uint64_t memory = 0;                    ///< bytes of the machine; 0: unknown
   std::string kernel_release, kernel_version;  ///< of uname
   std::uint64_t inotify_instances = 0, inotify_watches = 0;  ///< per user; 0: unknown
+  std::uint64_t open_files = ~0ULL;                          ///< the caller's hard limit (RLIMIT_NOFILE)
   bool selinux = false;                         ///< it is active; observed only if the policy names a label
   std::string oci_profile, why_no_oci_profile;  ///< content of syscalls.oci_profile, or why it cannot be read
   /// The caller's descriptors of process.pass_descriptors; unset where there is no caller to take them from.

@@ -96,37 +96,51 @@ TEST(KernelQuotas, AreInResult) {
 /// Two sandboxes of one user: the first has more descriptors in flight than the starter of the second may have open.
 class DescriptorsInFlight : public testing::Test {
  protected:
-  void SetUp() override {
+  /// Starts the first sandbox after LIMITS, commands of the shell.
+  void hold(const std::string& count, const std::string& limits = ":") {
     ASSERT_EQ(chmod(shared_.path().c_str(), 0777), 0);
-    hostile_.emplace(std::vector<std::string>{caissonBinary(), "run", "--workspace", shared_.path() + ":rw", "--ro",
-                                              payloadPath(), "--", payloadPath(), "hold-in-flight", "1250",
+    const std::string many = files_.write("many.toml", "extends = \"bash\"\n[resources]\nopen_files = 2048\n");
+    hostile_.emplace(std::vector<std::string>{"sh", "-c", limits + "; exec \"$@\"", "sh", caissonBinary(), "run",
+                                              "--policy", many, "--workspace", shared_.path() + ":rw", "--ro",
+                                              payloadPath(), "--", payloadPath(), "hold-in-flight", count,
                                               "/workspace/holds", "40"});
     ASSERT_TRUE(eventually([&] { return exists(shared_ / "holds"); }, std::chrono::seconds(20)));
-    policy_ = files_.write("policy.toml",
-                           "extends = \"bash\"\n[network]\nmode = \"proxy\"\nallowed_hosts = [\"example.org\"]\n");
   }
 
-  [[nodiscard]] RunOutput start(std::vector<std::string> command) const {
-    command.insert(command.begin(), {"sh", "-c", "ulimit -Sn 1024; exec \"$@\"", "sh"});
+  [[nodiscard]] static RunOutput start(std::vector<std::string> command, const std::string& limits) {
+    command.insert(command.begin(), {"sh", "-c", limits + "; exec \"$@\"", "sh"});
     return runProgram(command, {.env = {{"CAISSON_BIN", caissonBinary()}}});
   }
 
   const TempDir shared_, files_;
-  std::string policy_;
+  const std::string policy_ = files_.write(
+      "policy.toml", "extends = \"bash\"\n[network]\nmode = \"proxy\"\nallowed_hosts = [\"example.org\"]\n");
   std::optional<BackgroundProgram> hostile_;
 };
 
 TEST_F(DescriptorsInFlight, DoNotKeepSecondSandboxFromItsEgress) {
-  const RunOutput output = start({caissonBinary(), "run", "--policy", policy_, "--workspace", ":none", "--", "sh", "-c",
-                                  "ulimit -Sn; ulimit -Hn"});
+  const std::string usual = "ulimit -Sn 1024";
+  hold("1250");
+  const RunOutput output = start(
+      {caissonBinary(), "run", "--policy", policy_, "--workspace", ":none", "--", "sh", "-c", "ulimit -Sn; ulimit -Hn"},
+      usual);
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   EXPECT_EQ(output.out, "1024\n1024\n") << "the payload has the policy's limit";
   if (!mayWeaken()) return;
   const RunOutput without =
-      start({weakenedPath(), "limits", "--policy", policy_, "--workspace", ":none", "--", "true"});
+      start({weakenedPath(), "limits", "--policy", policy_, "--workspace", ":none", "--", "true"}, usual);
   EXPECT_EQ(without.exit_status, 125) << without.describe();
   EXPECT_NE(without.err.find("ETOOMANYREFS"), std::string::npos) << without.describe();
   EXPECT_NE(without.err.find("ulimit -Hn"), std::string::npos) << without.describe();
+}
+
+/// With the whole hard limit, the first sandbox could keep all others of the user from starting.
+TEST_F(DescriptorsInFlight, AreFewerThanHardLimit) {
+  const std::string low = "ulimit -n 2048";
+  hold("4000", low);
+  const RunOutput output =
+      start({caissonBinary(), "run", "--policy", policy_, "--workspace", ":none", "--", "echo", "works"}, low);
+  EXPECT_EQ(output.out, "works\n") << output.describe();
 }
 
 }  // namespace
