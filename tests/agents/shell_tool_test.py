@@ -39,6 +39,19 @@ class ShellTool(harness.AgentTest):
         done = self.run_program(harness.CAISSON, "agent", "exec", "--", "pwd", cwd=self.project / "sub")
         self.assertEqual(done.stdout, f"{self.project}/sub\n")
 
+    def test_LandlockTierStartsInItsCopyOfTheProject(self):
+        (self.project / "sub").mkdir()
+        (self.project / "sub/file").write_text("of the project\n")
+
+        def run(line):
+            return self.run_program(harness.CAISSON, "agent", "exec", "--tier", "landlock", "--remember", "one", "--",
+                                    line, cwd=self.project / "sub")
+        done = run("cat file; echo made > made.txt; mkdir below; cd below")
+        self.assertEqual((done.stdout, done.returncode), ("of the project\n", 0), done.stderr)
+        self.assertFalse((self.project / "sub/made.txt").exists())
+        done = run("cat ../made.txt; pwd")
+        self.assertTrue(done.stdout.startswith("made\n") and done.stdout.endswith("/sub/below\n"), done)
+
     def test_KeyOfTheAgentIsUnreadable(self):
         # CONFORMS("R-AGENT-2")
         done = self.shell("echo reads; env; cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'")

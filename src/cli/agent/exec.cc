@@ -36,7 +36,7 @@ constexpr const char* kPassed[] = {
 /// $1: the command line, $2: the key or nothing. The directory is kept inside the sandbox: what a command writes there
 /// can mislead only later commands of the same session.
 constexpr const char* kScript =
-    "if [ -n \"$2\" ]; then __at=/tmp/.caisson-agent/$2; mkdir -p /tmp/.caisson-agent; "
+    "if [ -n \"$2\" ]; then __at=${TMPDIR:-/tmp}/.caisson-agent; mkdir -p \"$__at\"; __at=$__at/$2; "
     "if [ -r \"$__at\" ]; then cd \"$(cat \"$__at\")\" 2>/dev/null || :; fi; trap 'pwd -P >\"$__at\"' EXIT; fi; "
     "__line=$1; set --; eval \"$__line\"";
 
@@ -71,10 +71,11 @@ std::vector<std::string> commandOf(const Arguments& arguments) {
   return {arguments.command.begin(), arguments.command.end()};
 }
 
-Result<ExecRequest> requestFor(const Arguments& arguments, const std::string& project) {
+/// INSIDE is where the session shows PROJECT: there, or in the landlock tier at the session's copy.
+Result<ExecRequest> requestFor(const Arguments& arguments, const std::string& project, const std::string& inside) {
   ExecRequest request;
   request.command = commandOf(arguments);
-  request.working_directory = startDirectory(project);
+  request.working_directory = inside + startDirectory(project).substr(project.size());
   for (const char* name : kPassed)
     if (const char* value = std::getenv(name)) request.environment[name] = value;
   for (const Given& given : arguments.given) {
@@ -108,7 +109,9 @@ int perform(const Arguments& arguments) {
   if (!store) return printError(store.error());
   auto session = openProjectSession(*store, *project, policy);
   if (!session) return printError(attributeToFlag(session.error(), arguments));
-  const auto request = requestFor(arguments, *project);
+  const auto info = session->info();
+  if (!info) return printError(info.error());
+  const auto request = requestFor(arguments, *project, info->directory);
   if (!request) return printError(request.error());
   surviveBrokenPipes();
   const auto result = session->exec(*request);
