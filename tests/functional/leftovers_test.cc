@@ -106,7 +106,7 @@ TEST_F(Leftovers, NoneAfterOrdinaryRuns) {
                                  "mkdir -p /tmp/x; ln -s /proc/self/root x", "chmod 0 ."}) {
     EXPECT_FALSE(script(text + " # " + marker, {}, options()).timed_out) << text;
   }
-  EXPECT_EQ(run({"--timeout", "20s"}, {"sleep", "60", marker}, options()).exit_status, 1);
+  EXPECT_EQ(run({"--timeout", "20s"}, {"sh", "-c", "exit 1", marker}, options()).exit_status, 1);
   EXPECT_EQ(script("sleep 60 # " + marker, {"--timeout", "200ms"}, options()).exit_status, 124);
   EXPECT_EQ(run({}, {"no-such-program-" + marker}, options()).exit_status, 127);
   EXPECT_EQ(script("true # " + marker, {"--memory", "many"}, options()).exit_status, 125);
@@ -122,7 +122,7 @@ TEST_F(Leftovers, NoneAfterBeingKilledAtAnyMoment) {
   std::uniform_int_distribution<int> delay(0, 20000);
   for (int round = 0; round < 60; ++round) {
     BackgroundProgram program({caissonBinary(), "run", "--", "bash", "-c",
-                               "touch f; (setsid sleep 100 " + marker + " &); exec -a " + marker + " sleep 100"},
+                               "touch f; (setsid sh -c 'sleep 100; :' " + marker + " &); exec -a " + marker + " sleep 100"},
                               options());
     std::this_thread::sleep_for(microseconds(delay(random)));
     program.signal(SIGKILL);
@@ -139,7 +139,7 @@ TEST_F(Leftovers, NoneAfterBeingTerminatedAtAnyMoment) {
   std::uniform_int_distribution<int> delay(0, 20000);
   for (int round = 0; round < 30; ++round) {
     const int number = std::array{SIGTERM, SIGINT, SIGHUP}.at(static_cast<std::size_t>(round % 3));
-    BackgroundProgram program({caissonBinary(), "run", "--", "sleep", "100", marker}, options());
+    BackgroundProgram program({caissonBinary(), "run", "--", "sh", "-c", "sleep 100; :", marker}, options());
     std::this_thread::sleep_for(microseconds(delay(random)));
     program.signal(number);
     const auto status = program.wait(seconds(15));
