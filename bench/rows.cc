@@ -27,7 +27,8 @@ Arguments sameMounts(const Options& options, const Scratch& scratch) {
   for (std::string group, kind, target; steps >> group >> kind >> target;) {
     if (group == "etc" && kind == "bind") append(arguments, {"--ro-bind-try", target, target});
     if (group == "tmp" && kind == "filesystem" && target != "/tmp") append(arguments, {"--tmpfs", target});
-    if (kind != "mask" || !std::filesystem::exists(target)) continue;
+    // Inside, a link such as /proc/device-tree leads to /sys, which is not mounted there.
+    if (kind != "mask" || !std::filesystem::exists(target) || std::filesystem::is_symlink(target)) continue;
     if (std::filesystem::is_directory(target))
       append(arguments, {"--tmpfs", target});
     else
@@ -96,29 +97,32 @@ Row caissonRow(const Options& options, const Scratch& scratch, bool cgroup) {
   return row;
 }
 
-/// The same without the audit log: the difference is the cost of the log.
-Row noAuditRow(const Options& options, const Scratch& scratch) {
-  Row row{Contender::caisson_no_audit, "caisson full, no audit", {}, "nothing is on record", ""};
-  const std::string policy = scratch.path("no-audit.toml");
-  writeFile(policy, "extends = \"bash\"\naudit.enabled = false\n");
-  auto command = caissonRun(options, scratch, {"--policy", policy, "--", "true"});
+/// Approves runs without the audit log in the scratch home. Only a terminal can do that: script(1) provides one.
+std::string approveNoAudit(const Options& options, const Command& run) {
+  const Captured granted =
+      capture({{"/bin/sh", "-c",
+                "(sleep 1; echo y; sleep 1) | script -qec \"'$0' approvals grant audit:off --for 1h\" /dev/null",
+                options.caisson},
+               run.directory,
+               run.environment});
+  return granted.status == 0 ? "" : "audit:off was not approved: " + granted.out + granted.err;
+}
+
+/// ROW with a policy file that switches the audit log on or off: the difference is the cost of the log, and reading a
+/// file is in both.
+Row auditRow(const Options& options, const Scratch& scratch, Row row, bool audited) {
+  const std::string policy = scratch.path(audited ? "audit.toml" : "no-audit.toml");
+  writeFile(policy, std::string("extends = \"bash\"\naudit.enabled = ") + (audited ? "true" : "false") + "\n");
+  Arguments arguments{"--policy", policy};
+  if (!audited) append(arguments, {"--approve", "audit:off"});
+  append(arguments, {"--", "true"});
+  auto command = caissonRun(options, scratch, std::move(arguments));
   if (!command) {
     row.absent = "no such program: " + options.caisson;
   } else {
     row.command = std::move(*command);
+    if (!audited) row.absent = approveNoAudit(options, row.command);
   }
-  return row;
-}
-
-/// The policy file of the row above with the audit on, so that the cost of reading a file is in both.
-Row auditRow(const Options& options, const Scratch& scratch) {
-  Row row = noAuditRow(options, scratch);
-  row.contender = Contender::caisson_audit;
-  row.name = "caisson full, by policy file";
-  row.open = "as caisson full";
-  const std::string policy = scratch.path("audit.toml");
-  writeFile(policy, "extends = \"bash\"\naudit.enabled = true\n");
-  if (auto command = caissonRun(options, scratch, {"--policy", policy, "--", "true"})) row.command = *command;
   return row;
 }
 
@@ -199,15 +203,18 @@ std::optional<Arguments> bubblewrapPrefix() {
 
 std::vector<Row> makeRows(const Options& options, const Scratch& scratch) {
   if (options.parts) return floorParts(options, scratch);
-  std::vector<Row> rows{plainRow(scratch),
-                        floorRow(options, scratch, ""),
-                        floorRow(options, scratch, "overlay"),
-                        bubblewrapRow(options, scratch, false),
-                        bubblewrapRow(options, scratch, true),
-                        caissonRow(options, scratch, true),
-                        auditRow(options, scratch),
-                        noAuditRow(options, scratch),
-                        imageRow(options, scratch)};
+  std::vector<Row> rows{
+      plainRow(scratch),
+      floorRow(options, scratch, ""),
+      floorRow(options, scratch, "overlay"),
+      bubblewrapRow(options, scratch, false),
+      bubblewrapRow(options, scratch, true),
+      caissonRow(options, scratch, true),
+      auditRow(options, scratch, {Contender::caisson_audit, "caisson full, by policy file", {}, "as caisson full", ""},
+               true),
+      auditRow(options, scratch,
+               {Contender::caisson_no_audit, "caisson full, no audit", {}, "nothing is on record", ""}, false),
+      imageRow(options, scratch)};
   if (!options.without_cgroup.empty()) rows.push_back(caissonRow(options, scratch, false));
   for (const auto& [name, path] : options.peers) rows.push_back(peerRow(name, path, scratch));
   for (Row& row : rows) tryOnce(row);

@@ -40,7 +40,7 @@ done
 tools=$stage
 caisson=$build/caisson
 if [ -x "$caisson" ]; then
-  stage_file "$caisson"
+  for name in caisson caisson-broker caisson-mcp; do stage_file "$build/$name"; done
   caisson=$stage/caisson
 fi
 
