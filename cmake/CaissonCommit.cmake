@@ -1,4 +1,4 @@
-# cmake -D SCRIPT=commit.sh -D OUTPUT=FILE -P: writes the commit of the source tree as C++, if it differs.
+# cmake -D SCRIPT=commit.sh -D OUTPUT=FILE -P: writes a C++ file with the commit of the source tree, if it changed.
 cmake_minimum_required(VERSION 3.22)
 execute_process(COMMAND sh ${SCRIPT} id OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 if(NOT commit MATCHES "^[0-9a-f]+(\\+changes)?$")

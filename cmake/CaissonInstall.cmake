@@ -1,13 +1,13 @@
-# What `make install` puts where, and the CMake package: find_package(caisson), caisson::caisson.
+# Install rules, and the CMake package: find_package(caisson), caisson::caisson.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# The layers become one archive: whoever links against caisson should not learn how its folders are cut.
+# Merge the layers into one archive, so that users link one library and do not depend on the folders of src/.
 # The command line (cli) and the servers are not part of the library.
 get_property(layers GLOBAL PROPERTY CAISSON_LAYERS)
 get_property(apart GLOBAL PROPERTY CAISSON_LAYERS_APART)
 list(REMOVE_ITEM layers caisson_cli ${apart})
-# Names are relative: ar's script language knows no quoting, and a clone's path may hold anything.
+# Use relative names: ar scripts have no quoting, and the path of a clone may contain any character.
 set(merged ${PROJECT_BINARY_DIR}/libcaisson.a)
 set(merge_script "CREATE libcaisson.a.new\n")
 foreach(layer IN LISTS layers)
@@ -15,8 +15,8 @@ foreach(layer IN LISTS layers)
   file(RELATIVE_PATH folder ${PROJECT_BINARY_DIR} ${folder})
   string(APPEND merge_script "ADDLIB ${folder}/$<TARGET_FILE_NAME:${layer}>\n")
 endforeach()
-# A package is used on releases whose RE2 differs from the one here. Its code and that of libyaml are then part of the
-# archive, under names of their own, so that a program may use another RE2 beside it.
+# Packages also run on releases with another RE2. They include the code of RE2 and libyaml in the archive, with renamed
+# symbols, so that a program can link another RE2 as well.
 if(CAISSON_BUNDLE)
   set(bundled ${CAISSON_YAML} ${CAISSON_RE2})
   foreach(library IN LISTS bundled)
@@ -62,7 +62,7 @@ install(FILES packaging/seccomp/caisson.json DESTINATION ${CMAKE_INSTALL_DATADIR
 install(PROGRAMS packaging/seccomp/make_profile.py DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson/seccomp)
 install(FILES packaging/container/Containerfile DESTINATION ${CMAKE_INSTALL_DATADIR}/caisson/container)
 
-# The licences of what was linked, from the link maps and the database of packages.
+# The licences of the linked libraries, from the link maps and the package database.
 install(CODE "
   set(made \"${PROJECT_BINARY_DIR}/generated/NOTICE\")
   execute_process(COMMAND python3 -B \"${PROJECT_SOURCE_DIR}/packaging/dist/notice.py\" \"${PROJECT_BINARY_DIR}\"
@@ -75,7 +75,7 @@ install(CODE "
 
 if(TARGET caisson)
   install(TARGETS caisson RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-  # The binary knows its own verbs, so it writes its completions, its manual page and its schema.
+  # The binary generates its completions, its manual page and its schema.
   set(generated
     "${CMAKE_INSTALL_DATADIR}/bash-completion/completions/caisson|__completions bash"
     "${CMAKE_INSTALL_DATADIR}/zsh/site-functions/_caisson|__completions zsh"

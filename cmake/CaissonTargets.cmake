@@ -5,7 +5,7 @@ function(caisson_precompile target from)
   endif()
 endfunction()
 
-# caisson_optimize(source...): -O2 in release builds, for loops over much data.
+# caisson_optimize(source...): compiles with -O2 in release builds, for loops over much data.
 function(caisson_optimize)
   if(CMAKE_BUILD_TYPE STREQUAL "Release")
     set_property(SOURCE ${ARGN} APPEND PROPERTY COMPILE_OPTIONS -O2)
@@ -13,19 +13,19 @@ function(caisson_optimize)
   endif()
 endfunction()
 
-# caisson_precompiled(name headers...): a target to take precompiled headers from.
+# caisson_precompiled(name headers...): defines a target whose precompiled headers other targets reuse.
 function(caisson_precompiled name)
   if(NOT CAISSON_PRECOMPILE)
     return()
   endif()
-  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${name}.cc CONTENT "// only its headers count\n")
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${name}.cc CONTENT "// exists only for its precompiled headers\n")
   add_library(${name} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/generated/${name}.cc)
   target_link_libraries(${name} PRIVATE caisson_flags)
   target_precompile_headers(${name} PRIVATE ${ARGN})
 endfunction()
 
-# Linker names ("re2") of the libraries from elsewhere that the layers need. Header-only ones need no name:
-# the public headers include nothing but the standard library.
+# Linker names ("re2") of the external libraries that the layers need. Header-only libraries need no name:
+# the public headers include only the standard library.
 function(caisson_linker_names result)
   set(names)
   foreach(item IN LISTS ARGN)
@@ -58,16 +58,16 @@ function(caisson_linker_names result)
   set(${result} "${names}" PARENT_SCOPE)
 endfunction()
 
-# caisson_link_map(program): writes PROGRAM.map, from which packages learn what the program contains
-# (packaging/dist/components.py).
+# caisson_link_map(program): writes PROGRAM.map. packaging/dist/components.py reads from it which libraries the program
+# contains.
 function(caisson_link_map program)
   if(CAISSON_INSTALL AND NOT CAISSON_SANITIZE)
     target_link_options(${program} PRIVATE LINKER:-Map=${PROJECT_BINARY_DIR}/${program}.map)
   endif()
 endfunction()
 
-# caisson_unity(target alone...): compiles several sources at a time, for most of the time goes to their headers. Names
-# in anonymous namespaces of one folder must therefore differ; sources in `alone` are left out.
+# caisson_unity(target alone...): compiles several sources together, because parsing headers takes most of the time.
+# Names in anonymous namespaces of one folder must therefore differ; sources in `alone` are compiled separately.
 function(caisson_unity target)
   if(CAISSON_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
@@ -77,10 +77,10 @@ endfunction()
 
 # caisson_layer(NAME SOURCES ... DEPENDS lower layers ... TESTS ... LIBS ... ALONE ... [APART])
 #   One static library per folder of src/. DEPENDS names the layers below; scripts/check_layers.py
-#   checks the includes against the same order. TESTS are the *_test.cc files that stand beside the sources.
+#   checks the includes against the same order. TESTS are the *_test.cc files in the same folder.
 #   ALONE are the sources that cannot be compiled together with others (caisson_unity).
-#   HEADERS is a target of caisson_precompiled; caisson_headers unless given.
-#   APART: for programs of ours only, so not in libcaisson.a, whose users do not need its libraries.
+#   HEADERS is a target of caisson_precompiled; the default is caisson_headers.
+#   APART: used only by the programs, so not in libcaisson.a, whose users then do not need its libraries.
 function(caisson_layer name)
   cmake_parse_arguments(ARG "APART" "HEADERS" "SOURCES;DEPENDS;TESTS;LIBS;ALONE" ${ARGN})
   if(NOT ARG_HEADERS)
@@ -96,7 +96,7 @@ function(caisson_layer name)
   endforeach()
   target_link_libraries(caisson_${name} PUBLIC ${ARG_LIBS})
   set_property(GLOBAL APPEND PROPERTY CAISSON_LAYERS caisson_${name})
-  # Here and not at install: imported targets are known only to the folder that found them.
+  # Must be done here, not in the install rules: imported targets are visible only in the folder that found them.
   caisson_linker_names(names ${ARG_LIBS})
   if(ARG_APART)
     set_property(GLOBAL APPEND PROPERTY CAISSON_LAYERS_APART caisson_${name})

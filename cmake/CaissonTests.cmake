@@ -1,16 +1,16 @@
 # caisson_test(NAME name SOURCES ... [LIBS ...] [LABELS unit|functional|security|degraded ...]
 #              [TIMEOUT seconds] [COST seconds] [PROCESSORS count] [AS_USER] [SERIAL])
-#   A GoogleTest program, registered as one ctest entry. Its single cases reach the closing line of `make test`
-#   through test-results/<entry>.xml.
-#   AS_USER: when root runs the suite, the entry <name>.user runs the same program as an ordinary user as well.
-#   Who runs the suite is known only to ctest, so those entries are written to a file that ctest reads.
-#   SERIAL: never beside another test (timing, machine-wide state).
-#   COST: about how long it takes. Those that take longest start first, so that none is waited for at the end.
-#   PROCESSORS: it counts as so many tests that run side by side.
-#   LIBS: layers or other libraries beyond the black-box support library.
+#   A GoogleTest program, registered as one ctest entry. `make test` counts its test cases from
+#   test-results/<entry>.xml.
+#   AS_USER: when root runs the suite, the entry <name>.user also runs the program as an ordinary user.
+#   Only ctest knows the user who runs the suite, so these entries are written to a file that ctest reads.
+#   SERIAL: runs while no other test runs (timing, machine-wide state).
+#   COST: approximate duration. The longest tests start first, so that the suite does not wait for them at the end.
+#   PROCESSORS: how many parallel tests it counts as.
+#   LIBS: layers or other libraries, in addition to the black-box support library.
 #
 # caisson_script_test(NAME name COMMAND ... [LABELS ...] [TIMEOUT seconds])
-#   A script as one ctest entry; exit status 77 means skipped, the first line of its output being the reason.
+#   A script as one ctest entry; exit status 77 means skipped, and the first line of output is the reason.
 set(CAISSON_TEST_RESULTS ${PROJECT_BINARY_DIR}/test-results)
 set(CAISSON_USER_TESTS ${PROJECT_BINARY_DIR}/user_tests.cmake)
 file(MAKE_DIRECTORY ${CAISSON_TEST_RESULTS})
@@ -27,7 +27,7 @@ set(CAISSON_TEST_ENVIRONMENT
   CAISSON_WEAKENED=${PROJECT_BINARY_DIR}/tests/security/caisson-weakened
   CAISSON_SOURCE_DIR=${PROJECT_SOURCE_DIR})
 
-# Test code runs once: optimising it is most of the build.
+# Test code runs once, and optimising it would take most of the build time.
 set(CAISSON_TEST_FLAGS -O0)
 if(CAISSON_SANITIZE)
   set(CAISSON_TEST_FLAGS)
@@ -40,8 +40,8 @@ if(TARGET caisson_test_headers)
   target_link_libraries(caisson_test_headers PRIVATE GTest::gtest nlohmann_json::nlohmann_json)
 endif()
 
-# caisson_only_drives(target): its code starts the built binary and looks at it from outside. In a build with sanitizers
-# nothing of ours in it is to be watched, and instrumenting it would be a third of the work.
+# caisson_only_drives(target): its code only starts the built binary and checks it from outside. Sanitizer builds do not
+# instrument it: it contains no product code, and instrumenting it would be a third of the work.
 function(caisson_only_drives target)
   if(NOT CAISSON_SANITIZE)
     return()
@@ -69,7 +69,7 @@ function(caisson_test)
   add_executable(${ARG_NAME} ${ARG_SOURCES})
   target_link_libraries(${ARG_NAME} PRIVATE caisson_flags caisson_test_support ${ARG_LIBS} caisson_test_main GTest::gtest)
   target_compile_options(${ARG_NAME} PRIVATE ${CAISSON_TEST_FLAGS})
-  # Not the unit tests: those stand in many namespaces, and each brings its own names into view.
+  # Not for the unit tests: they are in many namespaces, and names from different namespaces would conflict.
   if(CAISSON_PRECOMPILE AND NOT ARG_NAME STREQUAL unit_tests)
     set_target_properties(${ARG_NAME} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
   endif()
@@ -121,7 +121,7 @@ endfunction()
 
 # caisson_fuzzer(NAME name SOURCES ... LIBS ...)
 #   A libFuzzer program build-fuzz/tests/fuzz/<name>; seeds, if any, in tests/fuzz/corpus/<name>/.
-#   scripts/fuzz_smoke.sh runs all of them. Nothing is made without CAISSON_FUZZ.
+#   scripts/fuzz_smoke.sh runs all of them. Defines no target without CAISSON_FUZZ.
 function(caisson_fuzzer)
   if(NOT CAISSON_FUZZ)
     return()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# rename_symbols.sh NM OBJCOPY ARCHIVE LIBRARY...: gives the symbols of the libraries, which are part of ARCHIVE, names that
-# begin with "caisson_". Templates of the standard library keep their names: they are the same everywhere.
+# rename_symbols.sh NM OBJCOPY ARCHIVE LIBRARY...: adds the prefix "caisson_" to the symbols of the libraries, which are
+# part of ARCHIVE. Templates of the standard library keep their names: they are the same everywhere.
 set -eu
 nm=$1 objcopy=$2 archive=$3
 shift 3
