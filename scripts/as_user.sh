@@ -1,7 +1,7 @@
 #!/bin/sh
-# as_user.sh TEST-PROGRAM RESULT.xml: root runs a GoogleTest program as the ordinary user `caisson-tester`.
-# The program works in a directory of that user; root copies the result back. That user, not root, removes what the
-# tests left there: a planted link is then harmless.
+# as_user.sh TEST-PROGRAM RESULT.xml: as root, runs a GoogleTest program as the ordinary user `caisson-tester`.
+# The program works in a directory of that user, and root copies the result back. The files that the tests left are
+# removed as that user, not as root, so that a planted link does no harm.
 set -eu
 program=$1
 result=$2
@@ -29,7 +29,7 @@ clean_up() {
   drop rm -rf --one-file-system "$stage/work" 2>/dev/null || :
   rm -f "$stage/bin/$name" "$stage/bin/caisson" "$stage/bin/payload" "$stage/bin/caisson-weakened" "$stage/bin/caisson-image" \
     "$stage/bin/caisson-unpack"
-  rm -rf "$stage/source"  # of root alone: no test could write there
+  rm -rf "$stage/source"  # owned by root: tests could not write there
   rmdir "$stage/work" "$stage/bin" "$stage" 2>/dev/null || :
 }
 trap clean_up EXIT

@@ -1,7 +1,7 @@
 #!/bin/sh
-# bench.sh [OPTION...]: builds the release and the benchmark, runs it, prints its tables. Options go to bench/run.sh;
-# without any, everything is measured.
-# Leaves build/bench.json, and build/launch.svg (the README's chart) when launches were measured and the run was steady.
+# bench.sh [OPTION...]: builds the release and the benchmark, runs the benchmark and prints its tables. Options are
+# passed to bench/run.sh; the default is --everything.
+# Writes build/bench.json, and build/launch.svg (the README's chart) if launches were measured in a steady run.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 sh "$root/scripts/build.sh" --bench release

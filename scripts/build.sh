@@ -1,8 +1,8 @@
 #!/bin/sh
-# build.sh [--once] [--tests] [--bench] PRESET [TARGET...]: installs what is missing, configures, builds.
-# --once: nothing to do if another process built the first TARGET while we waited for the lock.
-# Below tests/vm/toolchain.sh it builds for another architecture, in BUILD-DIRECTORY-ARCHITECTURE.
-# Progress goes to standard error, everything to <build directory>/build.log.
+# build.sh [--once] [--tests] [--bench] PRESET [TARGET...]: installs missing packages, configures, builds.
+# --once: do nothing if another process built the first TARGET while this one waited for the lock.
+# When tests/vm/toolchain.sh runs this script, it builds for another architecture, in BUILD-DIRECTORY-ARCHITECTURE.
+# Prints progress to standard error and writes the whole log to <build directory>/build.log.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 
@@ -42,7 +42,7 @@ CAISSON_LOG_FILE=$log sh "$root/scripts/install_dependencies.sh" $sections
 
 cached() { [ -f "$dir/CMakeCache.txt" ] && grep -qxF "$1" "$dir/CMakeCache.txt"; }
 
-# A directory that was configured for another clone is unusable here.
+# A build directory that was configured for another clone cannot be used.
 if [ -f "$dir/CMakeCache.txt" ] && ! cached "CMAKE_HOME_DIRECTORY:INTERNAL=$root"; then
   rm -f "$dir/CMakeCache.txt" "$dir/build.ninja"
 fi
@@ -53,7 +53,7 @@ want_bench=OFF
 if [ -n "$tests" ]; then want_tests=ON; fi
 if [ -n "$bench" ]; then want_bench=ON; fi
 
-# Configured before the libraries of caisson-image were here.
+# Reconfigure if the build was configured before the libraries of caisson-image were installed.
 if [ -n "$image" ] && [ -f "$dir/build.ninja" ] && ! grep -q caisson-image "$dir/build.ninja"; then rm "$dir/build.ninja"; fi
 if [ ! -f "$dir/build.ninja" ] || ! cached "CAISSON_TESTS:BOOL=$want_tests" || ! cached "CAISSON_BENCH:BOOL=$want_bench"; then
   say "configuring ${dir##*/} ($preset)"
@@ -63,8 +63,8 @@ if [ ! -f "$dir/build.ninja" ] || ! cached "CAISSON_TESTS:BOOL=$want_tests" || !
   fi
 fi
 
-# Ninja's status lines become one updating line on a terminal, and a line per tenth elsewhere; other lines are
-# unchanged.
+# Shows Ninja's status lines as one updating line on a terminal, and otherwise as one line per 10 %. Other lines are
+# printed unchanged.
 show_progress() {
   next=0
   moving=

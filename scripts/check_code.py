@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_code.py [ROOT]: functions of src/ that are too long to read, and decisions on the text of an error message.
+"""check_code.py [ROOT]: reports functions of src/ that are too long, and comparisons with the text of an error message.
 
 Relies on clang-format's layout: a function at namespace or class level ends with a `}` at the indentation of its
 first line.
@@ -18,7 +18,7 @@ MESSAGE = re.compile(
 
 
 def first_line(lines, number):
-    """The number of the line on which the statement of this line begins."""
+    """Returns the number of the line where the statement of this line begins."""
     while number > 0 and lines[number - 1] and not re.search(r"[;{}:>]$|^ *//|^#", lines[number - 1]):
         number -= 1
     return number
@@ -47,10 +47,10 @@ def check(root):
         name = path.relative_to(root).as_posix()
         lines = path.read_text(errors="replace").splitlines()
         for number, length in long_functions(lines):
-            yield f"{name}:{number}: a function of {length} lines; at most {MAX_LINES} can be read at once"
+            yield f"{name}:{number}: a function of {length} lines; the maximum is {MAX_LINES}"
         for number, line in enumerate(lines, 1):
             if MESSAGE.search(line.split("//")[0]):
-                yield f"{name}:{number}: decides on the text of an error; give the error an ErrorCode"
+                yield f"{name}:{number}: compares the text of an error; use an ErrorCode"
 
 
 def main():

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_conformance.py [--update]: compares docs/requirements.md with the CONFORMS marks of the tests, both ways.
+"""check_conformance.py [--update]: compares docs/requirements.md with the CONFORMS marks of the tests.
 
-Every requirement has a test that is marked with its id, or is planned for one of the areas below; every mark names a
-requirement. docs/conformance.md is the table of both; --update writes it, without it the table must be up to date.
+Every requirement must have a test that is marked with its id, or be planned for one of the areas below. Every mark must
+name a requirement. docs/conformance.md is the resulting table: --update writes it; otherwise it must be up to date.
 """
 import pathlib
 import re
@@ -25,7 +25,7 @@ The tests that prove each requirement of [requirements.md](requirements.md), by 
 
 
 def requirements(text):
-    """[(section, [(id, area or None)])] in the order of the page."""
+    """Returns [(section, [(id, area or None)])] in the order of the page."""
     found = []
     for line in text.splitlines():
         if section := SECTION.match(line):
@@ -37,7 +37,7 @@ def requirements(text):
 
 
 def python_tests(text):
-    """[(start, class.function)] of a unittest file."""
+    """Returns [(start, class.function)] of a unittest file."""
     begins, group = [], ""
     for match in PYTHON.finditer(text):
         if match.group(1):
@@ -48,13 +48,13 @@ def python_tests(text):
 
 
 def marks(sources):
-    """{id: [test]} and problems, of an iterable of (path, text)."""
+    """Returns {id: [test]} and the problems of an iterable of (path, text)."""
     tests, problems = {}, []
     for path, text in sources:
         begins = [(match.start(), f"{match.group(1)}.{match.group(2)}") for match in TEST.finditer(text)]
         if str(path).endswith(".py"):
             begins = python_tests(text)
-        if str(path).endswith(".sh"):  # one test, with its marks in comments
+        if str(path).endswith(".sh"):  # a script is one test, with its marks in comments
             begins = [(-1, str(path))]
         for mark in MARK.finditer(text):
             inside = [name for start, name in begins if start < mark.start()]
@@ -76,7 +76,7 @@ def compare(wanted, tests):
         if area is not None and area not in PLANNED:
             yield f'{one} is planned for "{area}": expected one of {", ".join(PLANNED)}'
         if area is not None and one in tests:
-            yield f"{one} is planned, and {tests[one][0]} is marked with it"
+            yield f"{one} is planned, but {tests[one][0]} is marked with it"
         if area is None and one not in tests:
             yield f"{one} has no test"
     for one in sorted(set(tests) - set(ids)):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""check_layers.py [ROOT]: a folder of src/ includes only itself, folders before it, and public headers.
+"""check_layers.py [ROOT]: checks that a folder of src/ includes only itself, folders before it, and public headers.
 
-The order is read from src/CMakeLists.txt, so the build and this check can't disagree. Public headers
-(include/caisson/) include only each other and the standard library: they are all that a user gets. The table of
-subfolders in docs/architecture.md lists exactly those of src/.
+The order is read from src/CMakeLists.txt, so the build and this check always agree. Public headers (include/caisson/)
+include only each other and the standard library, because users get no other headers. The table of subfolders in
+docs/architecture.md must match the subfolders of src/.
 """
 import pathlib
 import re
@@ -40,15 +40,15 @@ def check_layer_files(root, order):
         for number, kind, name in includes(path):
             target = name.split("/")[0]
             where = f"{path.relative_to(root)}:{number}"
-            ours = kind == '"' or (root / "src" / name).exists()  # <sys/stat.h> is the system's, not a layer
+            ours = kind == '"' or (root / "src" / name).exists()  # <sys/stat.h> is a system header, not the layer sys
             if ours and target in order and order.index(target) > order.index(layer):
-                yield f"{where}: `{layer}` stands below `{target}` and may not include {name}"
+                yield f"{where}: `{layer}` is below `{target}` and may not include {name}"
             elif name.endswith(".inc"):
                 continue  # generated into the build directory
             elif path.name.endswith("_test.cc") and (root / "tests" / name).exists():
                 continue  # unit tests may use tests/support
             elif kind == '"' and not (root / "src" / name).exists() and not (root / "include" / name).exists():
-                yield f'{where}: "{name}" is not a file of src/ or include/; name it from src/, or use <> for a library'
+                yield f'{where}: "{name}" is not a file of src/ or include/; use a path from src/, or <> for a library'
 
 
 def check_public_headers(root):
@@ -57,11 +57,14 @@ def check_public_headers(root):
             if kind == '"' and not name.startswith("caisson/"):
                 yield f"{path.relative_to(root)}:{number}: a public header may not include the internal {name}"
             elif kind == "<" and ("/" in name or name.endswith(".h")):
-                yield f"{path.relative_to(root)}:{number}: a public header needs only the standard library, not {name}"
+                yield f"{path.relative_to(root)}:{number}: a public header may include only the standard library, not {name}"
 
 
 def check_subfolder_table(root):
-    """Rows `| `folder`, ... | `subfolder`: text; `subfolder` |` of docs/architecture.md; a folder without a row is flat."""
+    """Compares rows `| `folder`, ... | `subfolder`: text; `subfolder` |` of docs/architecture.md with src/.
+
+    A folder without a row must not have subfolders.
+    """
     listed, in_table = {}, False
     for line in (root / "docs/architecture.md").read_text().splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
@@ -94,7 +97,7 @@ def main():
     for problem in problems:
         print(problem, file=sys.stderr)
     if not problems:
-        print(f"layers: {' < '.join(order)}: no include goes up")
+        print(f"layers: {' < '.join(order)}: no layer includes a higher one")
     return 1 if problems else 0
 
 

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""check_paths.py [ROOT]: outside src/sys no file of the engine touches the file system by string path.
+"""check_paths.py [ROOT]: checks that no file outside src/sys uses string paths for file system calls.
 
 A path that a payload can write to must be resolved beneath an open directory (sys::RootDir: openat2, no magic
-links, no symlink left of the root). The same operations by string are a known family of escapes:
+links, no symlink out of the root). The same operations with string paths caused known escapes:
   open, stat, access ....... link followed out of the root: judge0 CVE-2024-28185, -28189
   mkdir, rename, chmod ..... link swapped between check and use: runc CVE-2024-45310
   mount, umount ............ mount target replaced by a link: runc CVE-2021-30465, -2025-31133
-  unlink, rmdir, remove_all  tear-down led through a planted link (`x -> /proc/self/root`)
-  chown .................... ownership of a host file given away: judge0 CVE-2024-28189
+  unlink, rmdir, remove_all  removal through a planted link (`x -> /proc/self/root`)
+  chown .................... ownership of a host file changed: judge0 CVE-2024-28189
 
-Not meant: a literal name of the kernel's own (open("/dev/null"), open("/proc/self/status")).
-scripts/path_allowlist.txt names the files that may, each with the reason. An entry nothing needs is an error too.
+Literal names of kernel files are allowed (open("/dev/null"), open("/proc/self/status")).
+scripts/path_allowlist.txt lists the exceptions, each with the reason. An unused entry is an error.
 """
 import pathlib
 import re
@@ -30,16 +30,16 @@ CALLS = {
     "link": "component swapped for a link (CVE-2024-45310)",
     "rename": "component swapped for a link (CVE-2024-45310)",
     "chmod": "component swapped for a link (CVE-2024-45310)",
-    "chown": "ownership of a host file given away (CVE-2024-28189)",
-    "lchown": "ownership of a host file given away (CVE-2024-28189)",
+    "chown": "ownership of a host file changed (CVE-2024-28189)",
+    "lchown": "ownership of a host file changed (CVE-2024-28189)",
     "mount": "mount target replaced by a link (CVE-2021-30465, CVE-2025-31133)",
     "umount": "mount target replaced by a link (CVE-2021-30465)",
     "umount2": "mount target replaced by a link (CVE-2021-30465)",
     "chroot": "a root that is a path, not a descriptor (CVE-2019-5736 class)",
-    "unlink": "tear-down through a planted link",
-    "rmdir": "tear-down through a planted link",
-    "remove": "tear-down through a planted link",
-    "nftw": "tear-down through a planted link",
+    "unlink": "removal through a planted link",
+    "rmdir": "removal through a planted link",
+    "remove": "removal through a planted link",
+    "nftw": "removal through a planted link",
 }
 CALL = re.compile(r"(?<![\w.>:])(::|std::)?(" + "|".join(CALLS) + r")\s*\((?!\s*\))")
 RAW_CALL = re.compile(r"\b(?:SYS|__NR)_(" + "|".join(CALLS) + r")\b")
@@ -47,7 +47,7 @@ KERNEL_LITERAL = re.compile(r'\s*"/(?:dev|proc|sys)/[\w/.]*"\s*[,)]')
 FILESYSTEM = re.compile(r"(?:std::)?\b(?:filesystem|fs)::(remove_all|remove|rename|create_director(?:y|ies)|create_symlink|"
                         r"copy(?:_file)?|permissions|resize_file)\s*\(")
 STREAM = re.compile(r"\bstd::(?:basic_)?([io]?fstream)\s+\w*\s*[({]")
-# A line that declares or defines a function of ours: specifiers, a type, the name, parameters.
+# A line that declares or defines a function: specifiers, a type, the name, parameters.
 DECLARED = re.compile(r"^[ ]*(?:(?:static|inline|virtual|explicit|constexpr|\[\[\w+\]\])[ ]+)*"
                       r"(?!(?:return|co_return|throw|else|case|default|do|goto)\b)[A-Za-z_][\w:<>,*& ]*[ &*>](?:\w+::)*"
                       r"(" + "|".join(CALLS) + r")\s*\([^;=]*[,)]?\s*(?:const\b[^;{]*|override\s*)?(?:;|\{.*)?\s*$", re.M)
@@ -55,12 +55,12 @@ STRING_OR_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^
 
 
 def code_only(text):
-    """The text with comments and literals blanked, line numbers kept."""
+    """Returns the text with comments and literals replaced by spaces; line numbers do not change."""
     return STRING_OR_COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match.group(0)), text)
 
 
 def own_functions(path):
-    """Functions of ours that bear one of the names (JsonWriter::open): declared in the file or its header."""
+    """Returns the checked names that are functions of the file or its header (JsonWriter::open)."""
     text = ""
     for file in {path, path.with_suffix(".h")}:
         if file.exists():
@@ -117,10 +117,10 @@ def main():
                 continue
             problems += 1
             print(f"{name}:{number}: {call} by string path outside src/sys: {why}\n"
-                  "  go through sys::RootDir, or name the file with a reason in scripts/path_allowlist.txt", file=sys.stderr)
+                  "  use sys::RootDir, or add the file with a reason to scripts/path_allowlist.txt", file=sys.stderr)
     for key in sorted(set(allowed) - used):
         problems += 1
-        print(f"scripts/path_allowlist.txt: `{' '.join(key)}` is not needed any more", file=sys.stderr)
+        print(f"scripts/path_allowlist.txt: `{' '.join(key)}` is unused; remove it", file=sys.stderr)
     if not problems:
         print(f"paths: no string-path call outside src/sys, {len(allowed)} allowed with reasons")
     return 1 if problems else 0

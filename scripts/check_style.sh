@@ -1,5 +1,5 @@
 #!/bin/sh
-# check_style.sh [--fix]: formatting and house rules over tracked and untracked files that git does not ignore.
+# check_style.sh [--fix]: checks formatting and house rules of all files that git does not ignore.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 cd "$root"
@@ -16,7 +16,7 @@ files() {
 }
 
 format=clang-format-19
-if ! command -v $format >/dev/null 2>&1; then die "no $format here (package clang-format-19)"; fi
+if ! command -v $format >/dev/null 2>&1; then die "$format not found: install the package clang-format-19"; fi
 cpp=$(files '*.cc' '*.h' '*.c')
 if [ "${1:-}" = --fix ]; then
   printf '%s\n' "$cpp" | xargs -r $format -i
@@ -26,15 +26,15 @@ if ! printf '%s\n' "$cpp" | xargs -r $format --dry-run -Werror; then complain "f
 
 text=$(files | grep -Ev '\.(png|ico|gz|bin)$|/corpus/' || :)
 spaces=$(printf '%s\n' "$text" | xargs -r grep -nIE '[[:blank:]]+$' -- || :)
-if [ -n "$spaces" ]; then complain "trailing blanks:
+if [ -n "$spaces" ]; then complain "trailing whitespace:
 $spaces"; fi
 
 merges=$(printf '%s\n' "$text" | xargs -r grep -nIE '^(<<<<<<<|>>>>>>>) ' -- || :)
-if [ -n "$merges" ]; then complain "a merge that was not finished:
+if [ -n "$merges" ]; then complain "merge conflict markers:
 $merges"; fi
 
-# Paths of this machine and addresses of its package mirror must not be in the repository. Both are read from the
-# machine, so this file names neither.
+# Paths of this machine and addresses of its package mirror must not be in the repository. The script reads both from
+# the machine, so that it does not contain them.
 listed() { printf '%s\n' "$text" | xargs -r grep -nIF "$@" -- || :; }
 hosts=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sources.list.d/*.sources 2>/dev/null |
   grep -oE '[a-z+]+://[^/ ]+' | sed 's#.*://##; s#.*@##' | sort -u || :)
@@ -50,11 +50,11 @@ $private"; fi
 # Long files are hard to read. A warning, not an error.
 printf '%s\n' "$cpp" | while read -r file; do
   lines=$(wc -l <"$file")
-  if [ "$lines" -gt 500 ]; then printf 'warning: %s has %s lines; can it be two files?\n' "$file" "$lines" >&2; fi
+  if [ "$lines" -gt 500 ]; then printf 'warning: %s has %s lines; consider splitting it\n' "$file" "$lines" >&2; fi
 done
 
 for script in caisson $(files 'scripts/*.sh' 'tests/scripts/*.sh'); do
-  sh -n "$script" || complain "$script: does not parse"
+  sh -n "$script" || complain "$script: syntax error"
 done
 if [ $status = 0 ]; then echo "style: clean"; fi
 exit $status

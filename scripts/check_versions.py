@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_versions.py: the version is the same in CMakeLists.txt, the clients, the packages and the newest CHANGELOG entry."""
+"""check_versions.py: checks that CMakeLists.txt, the clients, the packages and the CHANGELOG have the same version."""
 import json
 import pathlib
 import re

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Plain wording: commit subjects, and a list of unclear words that the code base does not use.
+"""Checks commit subjects, and that files contain none of a list of unclear words.
 
-docs/glossary.md has the words to use instead. A match that is meant literally gets a line in wording_allowlist.txt.
-Commits older than this script are not judged.
+docs/glossary.md has the words to use instead. Exceptions are listed in wording_allowlist.txt. Commits older than this
+script are not checked.
 """
 import pathlib
 import re

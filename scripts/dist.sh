@@ -1,7 +1,7 @@
 #!/bin/sh
 # dist.sh [--arch ARCHITECTURE] [ARTEFACT...]: builds packages into dist/. The artefacts are tarball, deb, npm, wheel and
-# image; all of them unless some are named. The same commit gives the same bytes in any directory.
-# --arch: for amd64 or arm64; those of an architecture other than this machine's are put beside its own.
+# image; the default is all. The build is reproducible: the same commit gives the same bytes in any directory.
+# --arch: build for amd64 or arm64. Packages for another architecture are added to those of this machine.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 if [ "${1:-}" = --arch ]; then
@@ -13,7 +13,7 @@ fi
 . "$root/packaging/dist/lib.sh"
 
 if [ $# = 0 ]; then
-  # Nothing of an earlier version stays beside the new packages.
+  # Remove packages of earlier versions.
   if [ -z "${CAISSON_CROSS:-}" ]; then rm -rf "$output"; fi
   for artefact in tarball deb npm wheel image; do
     if [ -f "$root/packaging/dist/$artefact.sh" ]; then set -- "$@" "$artefact"; fi
@@ -27,7 +27,7 @@ commit=$(sh "$root/packaging/dist/commit.sh" id)
 bill=$output/caisson-$version-linux-$machine.spdx.json
 for other in "$output"/*.spdx.json; do
   if [ -f "$other" ] && [ "$other" != "$bill" ] && ! grep -qF "commit $commit" "$other"; then
-    die "${other##*/} is of another commit
+    die "${other##*/} was built from another commit
   try: remove $output, then build for all architectures"
   fi
 done
@@ -50,7 +50,7 @@ done
 
 if [ -n "${CAISSON_CROSS:-}" ] && [ -f "$output/SHA256SUMS" ]; then
   (cd "$output" && grep -v -e "$machine" -e "$deb_arch" -e "linux-$npm_arch" SHA256SUMS | sha256sum --check --quiet --strict) ||
-    die "a package for every architecture differs from the one that this machine's build made"
+    die "an architecture-independent package differs from the one in the build for this machine"
 fi
 cp "$stage/usr/share/caisson/sbom.spdx.json" "$bill"
 sh "$root/packaging/dist/sign.sh" --public "$output/caisson-signing.pub"

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Builds every fuzzer and runs each for SECONDS_EACH seconds (20) from its seeds, one per processor at a time; exits 1
-# if one finds something.
+# Builds all fuzzers and runs each from its seeds for SECONDS_EACH seconds (default: 20), one per processor at a time.
+# Exits 1 if a fuzzer finds a failing input.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 
 seconds=${SECONDS_EACH:-20}
-# A second in each fuzzer is less than it takes to optimise them.
+# For short runs, an optimised build takes longer than it saves.
 preset=fuzz
 if [ "$seconds" -lt 5 ]; then preset=fuzz-quick; fi
 dir=$root/build-$preset
@@ -19,7 +19,7 @@ fuzz() {
   if ! "$1" -max_total_time="$seconds" -timeout=25 -rss_limit_mb=1024 -print_final_stats=1 \
     -artifact_prefix="$dir/finding-$name-" "$work" ${seeds:+"$seeds"} >"$dir/$name.log" 2>&1; then
     tail -n 40 "$dir/$name.log" >&2
-    say "$name found something; the input is build-$preset/finding-$name-*"
+    say "$name found a failing input: build-$preset/finding-$name-*"
     return 1
   fi
   say "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$dir/$name.log") inputs in $seconds s"

@@ -1,5 +1,5 @@
-# Helpers of the build scripts; sourced, POSIX sh. Nothing here writes to standard output:
-# `./caisson run` may be building on behalf of a pipeline that reads it.
+# Helper functions of the build scripts; to be sourced; POSIX sh. They do not write messages to standard output, because
+# `./caisson run` may start a build in a pipeline.
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd -P)
 
@@ -24,7 +24,8 @@ packages_of() {
   done
 }
 
-# run_for ARCHITECTURE COMMAND...: becomes a command that can build and start programs of that architecture (amd64, arm64).
+# run_for ARCHITECTURE COMMAND...: executes COMMAND so that it can build and run programs for that architecture (amd64,
+# arm64).
 run_for() {
   arch=$1
   shift
@@ -32,22 +33,22 @@ run_for() {
   exec bash "$root/tests/vm/toolchain.sh" "$arch" bash "$root/tests/vm/emulate.sh" "$@"
 }
 
-# Prepares directory $1 for a build, or reports whose it is.
+# Creates build directory $1, or reports the owner if it is not writable.
 own_build_directory() {
   if [ ! -d "$1" ] && ! mkdir -p "$1" 2>/dev/null; then
-    die "can't create $1: the clone belongs to $(stat -c %U "$root") and this is $(id -un).
-  try: ask its owner to run make there once, or clone it again as yourself"
+    die "can't create $1: the clone belongs to $(stat -c %U "$root"), and you are $(id -un)
+  try: ask the owner to run make once, or clone the repository again as $(id -un)"
   fi
   for file in "$1" "$1/.lock" "$1/build.log" "$1/build.ninja"; do
     if [ -e "$file" ] && [ ! -w "$file" ]; then
-      die "can't write to $file: it belongs to $(stat -c %U "$file") and this is $(id -un).
-  try: have $(stat -c %U "$file") run make, or clone the repository again as yourself"
+      die "can't write to $file: it belongs to $(stat -c %U "$file"), and you are $(id -un)
+  try: ask $(stat -c %U "$file") to run make, or clone the repository again as $(id -un)"
     fi
   done
 }
 
-# One build at a time per directory: a second caller waits and then finds the work done. The lock is on descriptor 9,
-# which the compilers inherit: it outlives a killed script until they exit.
+# Allows one build at a time per directory; a second caller waits. The lock is on descriptor 9, which the compilers
+# inherit: if the script is killed, the lock is held until they exit.
 lock_build_directory() {
   command -v flock >/dev/null 2>&1 || return 0
   exec 9>"$1/.lock" || die "can't open $1/.lock"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""sample_reading.py SEED: 30 declarations and 20 comments, drawn at random, for a reader who does not know the code.
+"""sample_reading.py SEED: prints 30 random declarations and 20 random comments for a readability test.
 
-The reader says what each does without opening the implementation; docs/contributing.md describes the exercise.
+A reader who does not know the code explains each one without the implementation (docs/contributing.md).
 """
 import pathlib
 import random
@@ -14,7 +14,7 @@ DECLARATION = re.compile(
 
 
 def declarations(path):
-    """Functions and methods of a header, each with the comment above it and its class."""
+    """Yields the functions and methods of a header, each with the comment above it and its class."""
     lines = path.read_text().split("\n")
     scope, depth = [], 0
     index = 0
@@ -43,7 +43,7 @@ def declarations(path):
 
 
 def comments(path):
-    """Comments inside and above code, each with the two lines of code that follow."""
+    """Yields the comments inside and above code, each with the next two lines of code."""
     lines = path.read_text().split("\n")
     index = 0
     while index < len(lines):
@@ -51,7 +51,7 @@ def comments(path):
             start = index
             while index < len(lines) and lines[index].strip().startswith("//"):
                 index += 1
-            if start > 0:  # not the one that opens the file
+            if start > 0:  # not the comment at the top of the file
                 yield start + 1, "\n".join(lines[start:index + 2])
         index += 1
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# surface.sh lists      writes the lists of docs/syscalls.md anew from the source
-# surface.sh measure    as root: prints the measured rows of its table, for every sandbox that is installed
+# surface.sh lists      regenerates the lists in docs/syscalls.md from the source
+# surface.sh measure    as root: measures all installed sandboxes and prints the rows of the table in docs/syscalls.md
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 surface=$root/build/tests/surface/surface
@@ -33,7 +33,7 @@ measure() {
   if command -v bwrap >/dev/null; then
     row bubblewrap bwrap --unshare-all --cap-drop ALL --ro-bind / / --proc /proc --dev /dev "$stage/surface" probe
   fi
-  # Docker's default profile as Debian's containers-common ships it for podman. runc refuses a hybrid cgroup mount.
+  # Docker's default profile, which Debian's containers-common provides for podman. runc fails on a hybrid cgroup mount.
   if command -v podman >/dev/null && command -v runc >/dev/null; then
     for name in dev etc proc sys tmp; do mkdir -p "$stage/rootfs/$name"; done
     install -m 755 "$surface" "$stage/rootfs/surface"

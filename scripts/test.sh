@@ -1,6 +1,6 @@
 #!/bin/sh
-# test.sh PRESET: builds the suites and runs them; the closing line is `N passed, N failed, N skipped`.
-# CAISSON_MUST_RUN=1 counts a skipped test as failed. CAISSON_TEST_ARGS goes to ctest ("-L security", "-R unit").
+# test.sh PRESET: builds the suites and runs them; the last line is `N passed, N failed, N skipped`.
+# CAISSON_MUST_RUN=1 counts a skipped test as failed. CAISSON_TEST_ARGS is passed to ctest ("-L security", "-R unit").
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 preset=${1:-release}

@@ -1,6 +1,7 @@
 #!/bin/sh
-# test_agents.sh [--built]: the published packages of Claude Code and Codex in a sandbox, against a scripted model.
-# They are installed once, in build/agents, and run in network namespaces without a way out. Exit 1 if a test failed.
+# test_agents.sh [--built]: runs the published packages of Claude Code and Codex in a sandbox, with a scripted model.
+# They are installed once, in build/agents, and run in network namespaces without external access. Exits 1 if a test
+# failed.
 # --built: build/caisson, build/caisson-mcp and build/caisson-broker exist already.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
@@ -19,7 +20,7 @@ if ! cmp -s "$root/tests/agents/package.json" "$packages/.installed.json"; then
     tail -n 20 "$packages/install.log" >&2
     die "npm could not install the agents; is its registry reachable from here?"
   }
-  # npm may not run install scripts without consent; this one only puts the binary in place.
+  # npm may not run install scripts without consent; this one only installs the binary.
   (cd "$packages/node_modules/@anthropic-ai/claude-code" && node install.cjs >>"$packages/install.log" 2>&1)
   cp "$packages/package.json" "$packages/.installed.json"
 fi

@@ -1,6 +1,7 @@
 #!/bin/sh
-# test_api.sh [SUITE...]: the HTTP API: all suites or some, with load, many kills, property-based requests, a browser and
-# systemd, and a lint of the OpenAPI document by @redocly/cli. npm packages are installed in build/api.
+# test_api.sh [SUITE...]: tests of the HTTP API, by default all suites, which include load, many kills, property-based
+# requests, a browser and systemd, and a lint of the OpenAPI document by @redocly/cli. npm packages are installed in
+# build/api.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 sh "$root/scripts/install_dependencies.sh" build
@@ -19,7 +20,7 @@ if ! cmp -s "$CAISSON_API_NODE/package-lock.json" "$CAISSON_API_NODE/.installed.
   cp "$CAISSON_API_NODE/package-lock.json" "$CAISSON_API_NODE/.installed.json"
 fi
 
-# Exit status 77: something that the suite needs is not here, and its output names it.
+# Exit status 77 means skipped: a dependency is missing, and the output names it.
 run_suite() {
   say "suite $1"
   shift
@@ -31,7 +32,7 @@ for suite in ${*:-sandboxes commands files server_routes images tenants bad_inpu
   run_suite "$suite" python3 "$root/tests/api/${suite}_test.py"
 done
 [ $# = 0 ] || exit 0
-# Root hides mistakes: the same as an ordinary user, where one can reach the clone.
+# Tests that run as root can hide errors, so repeat them as an ordinary user if that user can access the clone.
 if [ "$(id -u)" = 0 ] && id tester >/dev/null 2>&1 && runuser -u tester -- test -x "$CAISSON_BIN"; then
   for suite in sandboxes commands files server_routes tenants crash disk_full state_files clock; do
     run_suite "$suite, as an ordinary user" runuser -u tester -- env CAISSON_BIN="$CAISSON_BIN" CAISSON_ROUNDS=4 \

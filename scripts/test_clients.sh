@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_clients.sh [--built]: the clients for Python and TypeScript, curl and the AI SDK example against a real server.
-# npm packages (TypeScript, pyright, Node 22, the AI SDK) are installed once, in build/clients. Exit 1 if a test failed.
+# test_clients.sh [--built]: tests the Python and TypeScript clients, curl and the AI SDK example with a real server.
+# npm packages (TypeScript, pyright, Node 22, AI SDK) are installed once, in build/clients. Exits 1 if a test failed.
 # --built: build/caisson and build/caisson-server exist already.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
@@ -12,8 +12,8 @@ if ! command -v npm >/dev/null 2>&1 || ! command -v curl >/dev/null 2>&1; then
 fi
 command -v npm >/dev/null 2>&1 || die "npm is missing; install the packages nodejs and npm"
 
-# Copies the package in $1 to build/clients/$1 and installs what its lock file names. An unreachable registry must fail
-# clearly and soon, not after npm's ten minutes of retries.
+# Copies the package in $1 to build/clients/$1 and installs the packages of its lock file. With an unreachable registry
+# it must fail soon, not after npm's ten minutes of retries.
 install() {
   package=$suite/$1
   mkdir -p "$package"
@@ -35,7 +35,7 @@ tools=$suite/tests/clients/node_modules
 [ -x "$tools/node/bin/node" ] || (cd "$suite/tests/clients" && npm rebuild node >>install.log 2>&1)
 
 failed=
-# Runs the rest of the arguments as the test named $1.
+# run_test NAME COMMAND...
 run_test() {
   name=$1
   shift

@@ -1,10 +1,10 @@
 #!/bin/sh
-# test_containers.sh [ROW,...]: caisson inside containers of Docker, Podman, containerd and runc, compared with
-# tests/containers/expected.toml. As root; about 20 minutes. The image is kept in CAISSON_CONTAINER_CACHE
-# (default: ~/.cache/caisson-containers). CAISSON_CONTAINER_REPORT receives all details as JSON.
+# test_containers.sh [ROW,...]: runs caisson inside containers of Docker, Podman, containerd and runc and compares the
+# results with tests/containers/expected.toml. Needs root; takes about 20 minutes. The image is cached in
+# CAISSON_CONTAINER_CACHE (default: ~/.cache/caisson-containers). CAISSON_CONTAINER_REPORT receives all details as JSON.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
-[ "$(id -u)" = 0 ] || die "container engines are started by root: sudo make test-containers"
+[ "$(id -u)" = 0 ] || die "only root can start container engines: run sudo make test-containers"
 dir=$root/build
 sh "$root/scripts/build.sh" release caisson caisson-mcp caisson-broker caisson-server
 CAISSON_LOG_FILE=$dir/build.log sh "$root/scripts/install_dependencies.sh" containers

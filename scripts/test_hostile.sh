@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_hostile.sh [FILTER]: runs the tests in tests/hostile in two processes at once, at most five minutes.
+# test_hostile.sh [FILTER]: runs the tests in tests/hostile in two parallel processes, for at most five minutes.
 # Root runs all of them twice: as root and as an ordinary user, each in a separate PID namespace, so that no test can
 # signal a process of this machine. Other users run one half in each process. Output goes to
 # build/test-results/hostile-NAME.log; the last line counts passed, failed and skipped tests.
@@ -14,7 +14,7 @@ mkdir -p "$results"
 rm -f "$results"/hostile-*.log
 export CAISSON_BIN="$dir/caisson" CAISSON_PAYLOAD="$dir/tests/payloads/payload" CAISSON_SOURCE_DIR="$root"
 
-# start NAME COMMAND...: in the background, its output in hostile-NAME.log
+# start NAME COMMAND...: runs COMMAND in the background, with its output in hostile-NAME.log.
 pids=
 start() {
   log=$results/hostile-$1.log
@@ -44,5 +44,5 @@ done
 count() { cat "$results"/hostile-*.log | grep -c "$1" || :; }
 printf '%s passed, %s failed, %s skipped\n' "$(count '^\[       OK \]')" "$(count '^\[  FAILED  \] .* ms)$')" \
   "$(count '^\[  SKIPPED \] .* ms)$')"
-if [ "$(count '^\[ RUN')" = 0 ]; then die "no test has a name like $GTEST_FILTER"; fi
+if [ "$(count '^\[ RUN')" = 0 ]; then die "no test matches $GTEST_FILTER"; fi
 exit $status

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_image_use.sh [CHECK...]: package managers in sessions with a Debian root; run by root, as the ordinary user
-# `caisson-tester` as well. The root's archive is kept in build/image-use.
+# test_image_use.sh [CHECK...]: runs package managers in sessions with a Debian root. If root runs it, the tests also
+# run as the ordinary user `caisson-tester`. The archive of the Debian root is cached in build/image-use.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 dir=$root/build
@@ -16,7 +16,7 @@ trap 'rm -f "$stage/caisson" "$stage/image_use.py" "$stage/debian-minbase.tar"; 
 chmod 755 "$stage"
 install -m 755 "$dir/caisson" "$root/tests/image_use/image_use.py" "$stage"
 [ ! -e "$dir/image-use/debian-minbase.tar" ] || install -m 644 "$dir/image-use/debian-minbase.tar" "$stage"
-say "the same as $user"
+say "running the tests as $user"
 cd /
 setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups --inh-caps=-all -- \
   env -i PATH=/usr/local/bin:/usr/bin:/bin USER="$user" HOME="$(getent passwd "$user" | cut -d: -f6)" LANG=C.UTF-8 \

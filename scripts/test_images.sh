@@ -1,5 +1,6 @@
 #!/bin/sh
-# test_images.sh [SUITE...]: the image suites. As root, the hostile archives are left to an ordinary user (as_user.sh).
+# test_images.sh [SUITE...]: runs the image suites. If root runs it, the suite of hostile archives runs as an ordinary
+# user (as_user.sh).
 # CAISSON_MEASURE=1 also compares with podman.
 set -eu
 . "$(dirname -- "$0")/lib.sh"

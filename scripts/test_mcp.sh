@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_mcp.sh [--built]: the MCP server under the official conformance suite and the official clients. Everything comes
-# from npm, Node 22 included; it is installed once, in build/mcp-suite. Exit 1 if anything that counts failed.
+# test_mcp.sh [--built]: tests the MCP server with the official conformance suite and the official clients. They come
+# from npm, as does Node 22, and are installed once, in build/mcp-suite. Exits 1 if a scored test failed.
 # --built: build/caisson, build/caisson-mcp and build/caisson-mcp-conformance exist already, and other builds may be running.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
@@ -19,13 +19,12 @@ command -v npm >/dev/null 2>&1 || die "npm is missing; install the packages node
 if ! cmp -s "$root/tests/mcp/package-lock.json" "$suite/installed.json"; then
   say "installing the suite (npm)"
   cp "$root/tests/mcp/package.json" "$root/tests/mcp/package-lock.json" "$suite/"
-  # Not `npm ci`: it rejects a lock without the optional binaries of other systems, which a registry need not have. An
-  # unreachable registry must fail clearly and soon, not after npm's ten minutes of retries.
+  # Not `npm ci`: it rejects a lock file without the optional binaries of other systems, which a registry may lack. With
+  # an unreachable registry it must fail soon, not after npm's ten minutes of retries.
   (cd "$suite" && timeout 180 npm install --no-save --no-audit --no-fund --loglevel=error --fetch-retries=1 \
     --fetch-timeout=30000 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000 >install.log 2>&1) || {
     tail -n 20 "$suite/install.log" >&2
-    die "npm could not install the official suite; is its registry reachable from here? \
-Without it nothing of make test-mcp can be shown"
+    die "npm could not install the official suite, which make test-mcp needs; is its registry reachable?"
   }
   cp "$root/tests/mcp/package-lock.json" "$suite/installed.json"
 fi
@@ -64,7 +63,7 @@ conformance() {
   rm -rf "$suite/results-$name"
   if node "$suite/node_modules/.bin/conformance" server --url "$url" "$@" -o "$suite/results-$name" \
     >"$suite/$name.txt" 2>&1; then
-    say "conformance $name: all that is scored passed; $(sed -n 's/^Total: //p; s/^Passed: /passed: /p' "$suite/$name.txt" |
+    say "conformance $name: all scored tests passed; $(sed -n 's/^Total: //p; s/^Passed: /passed: /p' "$suite/$name.txt" |
       tail -n 1)$(sed -n 's/^Not scored for [^:]*: \([^.]*\)\..*/ (not scored: \1)/p' "$suite/$name.txt")"
   else
     sed -n '/=== SUMMARY/,$p' "$suite/$name.txt" >&2
@@ -84,7 +83,7 @@ node "$suite/node_modules/.bin/conformance" list --server >"$suite/offered.txt"
 python3 "$root/tests/mcp/check_scenarios.py" "$suite/offered.txt" "2026-07-28=$suite/fixture-2026-07-28.txt" \
   "2025-11-25=$suite/fixture-2025-11-25.txt" >&2 || failed=1
 
-# The real server has no fixtures; scenarios that need none must pass there too.
+# The real server has no fixtures, but scenarios that need none must pass too.
 CAISSON_HOME=$(mktemp -d)
 export CAISSON_HOME
 start --http-without-token
@@ -99,6 +98,6 @@ done
 stop
 
 scratch=$(mktemp -d)
-say "the official clients"
+say "running the official clients"
 (cd "$suite" && node "$root/tests/mcp/clients.mjs" "$caisson" "$scratch") >&2 || failed=1
 [ -z "$failed" ] || exit 1

@@ -1,7 +1,7 @@
 #!/bin/sh
-# test_packages.sh [--arch ARCHITECTURE] [SUITE...]: builds the packages and runs tests/packages/SUITE_test.*, all of them
-# unless some are named. Exit 1 if a test failed. CAISSON_DIST_READY=1: dist/ is up to date already.
-# --arch: amd64 or arm64. Of the other architecture's packages: debian (lintian, booted machines) and release.
+# test_packages.sh [--arch ARCHITECTURE] [SUITE...]: builds the packages and runs tests/packages/SUITE_test.*; the
+# default is all suites. Exits 1 if a test failed. CAISSON_DIST_READY=1: dist/ is already up to date.
+# --arch: amd64 or arm64. For another architecture the suites are debian (lintian, booted machines) and release.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 if [ "${1:-}" = --arch ]; then

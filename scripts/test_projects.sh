@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_projects.sh [NAME...]: real projects under the profile `dev`; run by root, as the ordinary user `caisson-tester`
-# as well. Tools that cannot be installed are skipped projects.
+# test_projects.sh [NAME...]: builds real projects under the profile `dev`. If root runs it, the tests also run as the
+# ordinary user `caisson-tester`. Projects whose tools cannot be installed are skipped.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 dir=$root/build
@@ -16,7 +16,7 @@ stage=$(mktemp -d /tmp/caisson-projects-XXXXXXXX)
 trap 'rm -f "$stage/caisson" "$stage/projects.py"; rmdir "$stage"' EXIT
 chmod 755 "$stage"
 install -m 755 "$dir/caisson" "$root/tests/projects/projects.py" "$stage"
-say "the same as $user"
+say "running the tests as $user"
 cd /
 setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups --inh-caps=-all -- \
   env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$(getent passwd "$user" | cut -d: -f6)" LANG=C.UTF-8 \

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_servers.sh: PostgreSQL, SQLite, Redis and Chromium inside a sandbox, as an ordinary user when root runs it.
-# Programs that cannot be installed are skipped tests.
+# test_servers.sh: runs PostgreSQL, SQLite, Redis and Chromium inside a sandbox. If root runs it, the tests also run as
+# an ordinary user. Tests of programs that cannot be installed are skipped.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 dir=$root/build

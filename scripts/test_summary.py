@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""test_summary.py DIRECTORY: adds up the test results that one run of ctest left there.
+"""test_summary.py DIRECTORY: summarises the test results of one ctest run.
 
-ctest.xml says how each ctest entry ended; <entry>.xml, written by GoogleTest, lists the entry's single cases.
-An entry that left no list of cases (it crashed, timed out, or is not a GoogleTest program) counts as one case,
-and one that failed although each of its cases passed (a leak found at exit) as one failed case more.
+ctest.xml contains the status of each ctest entry; <entry>.xml, written by GoogleTest, lists the entry's test cases.
+An entry without a list of cases (it crashed, timed out, or is not a GoogleTest program) counts as one case. An entry
+that failed although all its cases passed (a leak found at exit) adds one failed case.
 Prints failed and skipped cases with their reasons, then `N passed, N failed, N skipped`.
-Exits 1 if anything failed. CAISSON_MUST_RUN=1 turns skips into failures.
+Exits 1 if a case failed. CAISSON_MUST_RUN=1 counts skipped cases as failed.
 """
 import os
 import pathlib
@@ -57,11 +57,11 @@ def entry_cases(directory, entry):
         except ElementTree.ParseError as error:
             return [(name, "failed", f"unreadable result file: {error}")]
         if failed and not any(outcome == "failed" for _, outcome, _ in cases):
-            cases.append((name, "failed", "its cases passed, but the program did not exit with 0 (see the output above)"))
+            cases.append((name, "failed", "all cases passed, but the exit status was not 0 (see the output above)"))
         return cases
     if failed:
         how = first_line(failure.get("message") if failure is not None else "") or "failed"
-        return [(name, "failed", f"{how}; its last words: {last_line(entry.findtext('system-out')) or 'none'}")]
+        return [(name, "failed", f"{how}; last line of output: {last_line(entry.findtext('system-out')) or 'none'}")]
     if status in ("disabled", "notrun"):
         skipped = entry.find("skipped")
         message = skipped.get("message", "") if skipped is not None else ""

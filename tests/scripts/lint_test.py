@@ -28,7 +28,7 @@ class Layers(unittest.TestCase):
     def test_upward_include_is_refused(self):
         status, said = lint("check_layers.py", {"src/base/a.cc": '#include "policy/b.h"\n', "src/policy/b.h": ""})
         self.assertEqual(status, 1)
-        self.assertIn("src/base/a.cc:1: `base` stands below `policy`", said)
+        self.assertIn("src/base/a.cc:1: `base` is below `policy`", said)
 
     def test_downward_public_and_system_includes_are_fine(self):
         text = '#include "base/b.h"\n#include "caisson/a.h"\n#include <sys/stat.h>\n#include <policy.h>\n'
