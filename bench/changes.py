@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Commit and diff of many changed files, beside the programs that people would use instead.
+"""Commit and diff of many changed files, compared with the usual programs.
 
   bench/changes.py --caisson build/caisson [--before OTHER] [--files 10000] [--rounds 5]
 
-commit  `caisson session commit` beside `cp -a` of the same files to an equal tree and `sync -f`. Target: 2x.
-diff    `caisson session diff -p` beside `git diff --no-index` of two equal trees. Target: 2x.
+commit  `caisson session commit`, compared with `cp -a` of the same files to an equal tree and `sync -f`. Target: 2x.
+diff    `caisson session diff -p`, compared with `git diff --no-index` of two equal trees. Target: 2x.
 
-Each round measures every row once, in an order that changes from round to round, on trees made anew. Half of the files
-change in size. Processor time is that of the process and its children. The results are compared with each other: a row
-that wrote something else is an error.
+Each round measures every row once, in a different order, on new trees. Half of the files change in size. Processor time
+is that of the process and its children. The script compares the results of the rows and fails if they differ.
 """
 import argparse
 import os
@@ -38,7 +37,7 @@ for directory, names, files in sorted(os.walk(sys.argv[1])):
 
 
 def measured(command, **options):
-    """Elapsed and processor seconds of a command that must succeed."""
+    """Returns elapsed and processor seconds of a command that must succeed."""
     begin = time.monotonic()
     child = subprocess.Popen(command, **options)
     _, status, usage = os.wait4(child.pid, 0)
@@ -140,11 +139,11 @@ def report(results, peers):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--caisson", required=True)
-    parser.add_argument("--before", help="another build to measure in turns with it")
+    parser.add_argument("--before", help="another build to measure in alternation")
     parser.add_argument("--files", type=int, default=10000)
     parser.add_argument("--bytes", type=int, default=4000, help="of each file")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--scratch", default="/var/tmp", help="where the trees are made")
+    parser.add_argument("--scratch", default="/var/tmp", help="the directory for the trees")
     arguments = parser.parse_args()
     scratch = tempfile.mkdtemp(prefix="caisson-bench-", dir=arguments.scratch)
     try:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""chart.py RESULTS.json OUT.svg: one launch of `true`, as bars, from what `bench --json` wrote.
+"""chart.py RESULTS.json OUT.svg: draws the launch times of `true` as bars, from the output of `bench --json`.
 
-A run that called itself noisy is not drawn.
+The results of a noisy run are not drawn.
 """
 import html
 import json
@@ -9,7 +9,7 @@ import re
 import sys
 
 SHOWN = ["fork+exec", "floor", "caisson full", "bubblewrap", "bubblewrap, same mounts", "firejail", "runc", "crun", "podman"]
-WHAT = {  # beside the bar: what there is for the time
+WHAT = {  # the text below each name
     "fork+exec": "no isolation",
     "floor": "the kernel's price of these namespaces and mounts",
     "caisson full": "everything on: seccomp, Landlock, limits, audit",
@@ -35,7 +35,7 @@ def bars(results):
 
 
 def host(results):
-    """Without what only its owner knows of a kernel's name."""
+    """Returns the host line with a shortened kernel version and without the uid."""
     return re.sub(r"^(\w+ \d+\.\d+)\S*(.*), uid \d+ \(([^)]*)\)$", r"\1\2, \3", results["host"])
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""compare.py OTHER_BUILD BUILD [--only exec,create,many] [--rounds N]: the session benchmark of two builds in turn.
+"""compare.py OTHER_BUILD BUILD [--only exec,create,many] [--rounds N]: runs the session benchmark of two builds.
 
-Both build directories hold caisson, bench/sessions and bench/floor (make bench, or cmake -DCAISSON_BENCH=ON). Every
-round runs the one and then the other, so other load on the machine affects both alike. The table shows the median
-of the rounds of each, and the difference. Rows that only one of them has are shown with what that one measured.
+Both build directories need caisson, bench/sessions and bench/floor (make bench, or cmake -DCAISSON_BENCH=ON). Every
+round runs one build and then the other, so that other load on the machine affects both equally. The table shows the
+median of all rounds for each build, and the difference. Rows that only one build has are shown without a difference.
 """
 import argparse
 import re
@@ -17,7 +17,7 @@ NUMBER = re.compile(r"(\d+(?:\.\d+)?) ?(ms|KiB|MiB|x)?")
 
 
 def run(build: Path, only: str) -> dict[str, list[tuple[float, str]]]:
-    """The rows of one run: name, and its numbers with their units."""
+    """Returns the rows of one run: name, and the numbers with their units."""
     program = [build / "bench/sessions", "--caisson", build / "caisson", "--floor", build / "bench/floor"]
     done = subprocess.run([*program, "--only", only], capture_output=True, text=True)
     if done.returncode != 0:

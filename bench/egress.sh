@@ -19,7 +19,7 @@ pids=
 leave() {
   for pid in $pids; do kill "$pid" 2>/dev/null || :; done
   wait
-  case $work in /tmp/caisson-egress-bench.*) rm -rf -- "$work" ;; esac # written by ourselves and the proxies only
+  case $work in /tmp/caisson-egress-bench.*) rm -rf -- "$work" ;; esac # only this script and the proxies write there
 }
 trap leave EXIT
 background() {

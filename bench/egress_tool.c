@@ -1,11 +1,11 @@
-// egress_tool: the three ends of a measured transfer, and what else is timed beside them.
-//   egress_tool serve ADDRESS PORT            sends what the first line asks for ("BYTES\n"), then ends; after "hold\n"
-//                                             a byte, and then waits for the client's end
-//   egress_tool relay PORT ADDRESS PORT       the floor of anything in between: accept, connect, splice both ways
+// egress_tool: server, relay and client of a measured transfer, and other measurements.
+//   egress_tool serve ADDRESS PORT            after "BYTES\n", sends that many bytes and closes; after "hold\n", sends
+//                                             one byte and waits until the client closes
+//   egress_tool relay PORT ADDRESS PORT       the minimal relay: accept, connect, splice in both directions
 //   egress_tool fetch ADDRESS PORT BYTES N    fetches N times; prints MB/s of the whole and the median ms to the first
 //   byte
 //   egress_tool via PROXY PORT ADDRESS PORT BYTES N   the same through an HTTP proxy, by CONNECT
-//   egress_tool hold ADDRESS PORT N SECONDS   holds N connections open, each of which has carried a byte
+//   egress_tool hold ADDRESS PORT N SECONDS   holds N connections open, each of which has transferred a byte
 //   egress_tool time N COMMAND...             median ms of N runs of a command
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -72,7 +72,7 @@ static void serveOne(int fd) {
   }
 }
 
-/// One direction per process: the simplest relay there is.
+/// The simplest relay: one direction per process.
 static void copyAll(int from, int to) {
   int ends[2];
   if (pipe(ends) != 0) return;
@@ -94,7 +94,7 @@ static int compare(const void* a, const void* b) {
   return x < y ? -1 : x > y;
 }
 
-/// Asks the proxy at the other end for `where` ("address:port"), and reads its answer to the empty line.
+/// Sends a CONNECT request for `where` ("address:port") to the proxy, and reads the response header.
 static void throughProxy(int fd, const char* where) {
   char head[4096] = {0};
   size_t have = 0;
@@ -103,7 +103,7 @@ static void throughProxy(int fd, const char* where) {
     if (read(fd, head + have++, 1) != 1) break;
   }
   if (strstr(head, " 200 ") == NULL) {
-    fprintf(stderr, "the proxy said: %s\n", head);
+    fprintf(stderr, "the proxy responded: %s\n", head);
     exit(1);
   }
 }
@@ -144,7 +144,7 @@ static int timeCommand(int times, char** command) {
   return 0;
 }
 
-/// `where`: what a proxy at `a` is asked for, or NULL.
+/// `where`: the target of a CONNECT request if `a` is a proxy, or NULL.
 static int fetch(struct sockaddr_in a, const char* where, const char* bytes, int times) {
   static char piece[kPiece];
   double* first = calloc((size_t)times, sizeof(double));

@@ -1,14 +1,14 @@
-// The kernel's floor for one launch: what any sandbox that builds the same root must pay.
+// The kernel's floor for one launch: the minimal cost of any sandbox that builds the same root.
 //
 //   floor [--without GROUP[,GROUP...]] [--list] PROGRAM [ARG...]
 //
 // One clone3 into user, pid, mount, net, ipc, uts and cgroup namespaces, the mounts of a caisson
 // `full` launch, pivot_root, loopback up, exec, wait. Nothing else: no seccomp, no Landlock, no
-// capability is dropped, no limit, no init, no descriptor is closed. It is a yardstick, not a sandbox.
+// capability is dropped, no limit, no init, no descriptor is closed. It is a reference, not a sandbox.
 //
 // `kSteps` is the whole list of what is built, in order. Keep it equal to src/plan (filesystem.cc,
-// system_paths.*), so that the ratio caisson/floor says what caisson itself adds. GROUP is a name of the second column;
-// leaving one out shows what that part of the root costs (`--without overlay` binds the workspace read-only).
+// system_paths.*), so that the ratio caisson/floor shows the cost of caisson itself. GROUP is a name in the second
+// column; leaving one out shows the cost of that part of the root (`--without overlay` binds the workspace read-only).
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ enum Kind {
   kSymlink,     // `source` is the link's text
   kBind,        // a clone of the host's file or directory, without the mounts below it
   kFilesystem,  // a new instance of the type `source`
-  kMask,        // an empty thing of the same type in place of `target`
+  kMask,        // an empty file or directory in place of `target`
   kProtect,     // `target` bound on itself
   kOverlay,     // the current directory below, a tmpfs above
 };

@@ -132,7 +132,7 @@ GrowthResult measureCrowd(const Options& options, const Scratch& scratch) {
   Crowd crowd;
   for (const unsigned count : kSandboxes) {
     if (!crowd.growTo(count, *sleeper)) return {result.what, {}, "cannot start so many"};
-    while (busyElsewhere() > 0.3) {  // until the last of them sleeps
+    while (busyElsewhere() > 0.3) {  // until all of them sleep
     }
     std::vector<double> sample;
     for (unsigned round = 0; round < kWarmUp + kRounds; ++round) {

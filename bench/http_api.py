@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""The HTTP server: create to first output, commands per second, downloads. http_api.py [CAISSON] [EXEC-RATE-PROGRAM]
+"""http_api.py [CAISSON] [EXEC-RATE-PROGRAM]: measures the HTTP server: create to first output, commands per second,
+downloads.
 
-Creates through a bare connection and through both clients; that for TypeScript must have been built (`make test-clients`).
-Compares commands with the library's exec() in the same run (bench/exec_rate.cc), and downloads with nginx where that is
-installed. Run it on a quiet machine."""
+Creates sandboxes through a plain connection and through both clients; build the TypeScript client first
+(`make test-clients`). Compares commands with the library's exec() in the same run (bench/exec_rate.cc), and downloads
+with nginx if it is installed. Run it on an idle machine."""
 import json
 import os
 import shutil
@@ -46,7 +47,7 @@ SIZE = 256 << 20
 
 
 class Kept:
-    """A client that keeps its connection."""
+    """A client with a persistent connection."""
 
     def __init__(self, server):
         self.connection = api.UnixConnection(server.socket)
@@ -94,7 +95,7 @@ def through_python(server, fields):
 
 
 def through_typescript(server, fields):
-    """None if the client was not built."""
+    """Returns None if the client was not built."""
     if not os.path.exists(TYPESCRIPT):
         return None
     environment = {**os.environ, "CLIENT": TYPESCRIPT, "SERVER": "unix:" + server.socket, "FIELDS": json.dumps(fields),
@@ -140,15 +141,15 @@ def download(address, path, headers):
 
 
 def stored(home):
-    """The downloaded file itself, among the layers of the sandbox."""
+    """Returns the path of the downloaded file in the layers of the sandbox."""
     for place, _, names in os.walk(home):
         if "f" in names and os.path.getsize(os.path.join(place, "f")) == SIZE:
             return place
-    raise SystemExit("the file of the sandbox is not below CAISSON_HOME")
+    raise SystemExit("the file of the sandbox was not found below CAISSON_HOME")
 
 
 def nginx(directory, root):
-    """The same file by nginx: how the pages of a file lie in memory decides most of the speed."""
+    """Serves the same file with nginx, because the speed depends mostly on how the page cache holds the file."""
     if shutil.which("nginx") is None:
         return None
     with open(os.path.join(directory, "nginx.conf"), "w") as file:
@@ -199,7 +200,7 @@ def main():
         other.run(mine, f"head -c {SIZE} /dev/zero | tr '\\0' x > f")
         speed = max(download(("127.0.0.1", server.port), f"/v1/sandboxes/{mine}/files/content?path=f", f"Authorization: Bearer {token}\r\n") for _ in range(5))
         theirs = nginx(scratch, stored(server.home))
-        row("download, 256 MiB", speed, "MiB/s", f"nginx {theirs:.0f}, {speed / theirs:.2f}x, target 0.8x" if theirs else "no nginx here")
+        row("download, 256 MiB", speed, "MiB/s", f"nginx {theirs:.0f}, {speed / theirs:.2f}x, target 0.8x" if theirs else "nginx is not installed")
     finally:
         server.close()
         shutil.rmtree(scratch, ignore_errors=True)

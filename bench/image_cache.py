@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""image_cache.py CAISSON ROOT [COUNT]: do sandboxes from one root share its pages?
+"""image_cache.py CAISSON ROOT [COUNT]: measures whether sandboxes with the same root share its pages.
 
-Starts COUNT sandboxes (default 100) that each read all libraries of ROOT and then sleep, and prints how the machine's
-memory grew after the first one, and RSS and PSS of the programs inside. Run it on a quiet machine.
+Starts COUNT sandboxes (default 100) that read all libraries of ROOT and then sleep. Prints the growth of the machine's
+memory use after the first sandbox, and RSS and PSS of the programs inside. Run it on an idle machine.
 """
 import glob
 import os

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""launches.py CAISSON CAISSON [--rounds N] [-- FLAGS...]: `run -- true` of two builds in turn, in a random order.
+"""launches.py CAISSON CAISSON [--rounds N] [-- FLAGS...]: runs `run -- true` of two builds in turn, in random order.
 
-Flags can be added to each: `launches.py "build/caisson --profile bash" "build/caisson --profile dev"`. Prints processor time (user and system, of caisson and everything it waited for) and elapsed time. Processor time is
-comparable on a busy machine, elapsed time is not. The difference is the median of the differences of each round. State and workspace are in a new directory below TMPDIR.
+Flags can be added to each: `launches.py "build/caisson --profile bash" "build/caisson --profile dev"`. Prints processor
+time (user and system, of caisson and the children it waited for) and elapsed time. Processor time is comparable on a
+busy machine, elapsed time is not. The difference is the median of the differences of each round. State and workspace
+are in a new directory below TMPDIR.
 """
 import argparse
 import os
@@ -16,7 +18,7 @@ WARM_UP = 5
 
 
 def launch(command: list[str], flags: list[str], home: str, null: int) -> tuple[float, float]:
-    """Processor and elapsed time of one launch, in milliseconds."""
+    """Returns processor and elapsed time of one launch, in milliseconds."""
     streams = [(os.POSIX_SPAWN_DUP2, null, stream) for stream in (0, 1, 2)]
     environment = {"PATH": "/usr/bin:/bin", "HOME": home, "CAISSON_HOME": home + "/state"}
     begin = time.perf_counter()

@@ -1,6 +1,6 @@
 #!/bin/bash
-# limits.sh BUILD_DIR [ROUNDS]: the cost of the cgroup for a launch, as root: the same program with the host's cgroups
-# and with an empty directory mounted over them in a private namespace, in turns. Target: at most 10 %.
+# limits.sh BUILD_DIR [ROUNDS]: measures the cost of the cgroup for a launch, as root. Runs the same program alternately
+# with the host's cgroups and with an empty directory mounted over them in a private namespace. Target: at most 10 %.
 set -euo pipefail
 build=$(cd "${1:?usage: limits.sh BUILD_DIR [ROUNDS]}" && pwd)
 rounds=${2:-20}

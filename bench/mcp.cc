@@ -72,7 +72,7 @@ class Server {
   void send(const std::string& line) const {
     for (std::size_t done = 0; done < line.size();) {
       const ssize_t count = ::write(input_, line.data() + done, line.size() - done);
-      if (count <= 0) fatal("the server reads no more");
+      if (count <= 0) fatal("the server closed its input");
       done += static_cast<std::size_t>(count);
     }
   }
@@ -85,7 +85,7 @@ class Server {
       }
       char piece[65536];
       const ssize_t count = ::read(output_, piece, sizeof(piece));
-      if (count <= 0) fatal("the server ended");
+      if (count <= 0) fatal("the server exited");
       buffer_.append(piece, static_cast<std::size_t>(count));
     }
   }
@@ -110,7 +110,7 @@ std::string textAfter(const std::string& text, const std::string& key) {
 
 unsigned idOf(const std::string& line) {
   const std::size_t at = line.find("\"id\":");
-  if (at == std::string::npos) fatal("an answer without id: " + line.substr(0, 500));
+  if (at == std::string::npos) fatal("a response without id: " + line.substr(0, 500));
   return static_cast<unsigned>(std::atoi(line.c_str() + at + 5));
 }
 

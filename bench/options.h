@@ -16,7 +16,7 @@ struct Options {
   unsigned launches = 1500;                  ///< of each row
   double budget_seconds = 45;                ///< the launch table stops here, whatever `launches` says
   double throughput_seconds = 0.5;           ///< one stretch; three for each row and number in flight
-  unsigned files = 50000;                    ///< of the tree that git looks at
+  unsigned files = 50000;                    ///< in the tree for git
   unsigned batches = 8;                      ///< alternations between native and inside
   bool launch = true, throughput = true, memory = true, audit = true, work = true, growth = true;
   bool parts = false;  ///< launch the floor with each part of its root left out, and nothing else

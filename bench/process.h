@@ -1,4 +1,4 @@
-// Starts programs in the cheapest way, so that the driver's own cost hides no difference.
+// Starts programs in the cheapest way, so that the driver's own cost does not hide differences.
 #pragma once
 
 #include <sys/types.h>

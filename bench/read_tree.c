@@ -1,4 +1,4 @@
-// Reads the files tree/d1/f1 to tree/d40/f50 as often as it is told, and prints how many milliseconds that took.
+// Reads the files tree/d1/f1 to tree/d40/f50 a given number of times, and prints the duration in milliseconds.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -14,9 +14,9 @@
 namespace bench {
 
 struct Results {
-  std::string host;           ///< kernel, processors, who ran it
-  std::string layers;         ///< what caisson says is in force here, as JSON; empty without the binary
-  double busy_elsewhere = 0;  ///< the largest share of the processors seen in other programs' hands
+  std::string host;           ///< kernel, processors, user
+  std::string layers;         ///< the layers that caisson reports as in force, as JSON; empty without the binary
+  double busy_elsewhere = 0;  ///< the largest observed share of the processors that other programs used
   std::vector<Row> rows;
   std::vector<LaunchResult> launches;
   std::vector<ThroughputResult> throughput;
@@ -33,7 +33,7 @@ void printAudit(const Results& results);
 void printWork(const Results& results);
 void printGrowth(const Results& results);
 
-/// Prints one line for every target that this run could judge.
+/// Prints one line for every target that this run could evaluate.
 void printTargets(const Results& results);
 /// Prints whether this run is too noisy to be quoted.
 void printNoise(const Results& results);

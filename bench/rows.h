@@ -31,8 +31,8 @@ struct Row {
   Command command;      ///< runs `true`
   std::string open;     ///< what this configuration does not isolate
   std::string absent;   ///< why it cannot be measured; empty when it can
-  Command after;        ///< ends what it left running; empty: nothing
-  double usual_ms = 0;  ///< about what a call takes
+  Command after;        ///< stops the processes that it left running; empty: none
+  double usual_ms = 0;  ///< approximate duration of a call
 };
 
 /// Every requested row, unavailable ones with the reason. Each available one has run once.

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs the benchmark as an ordinary user, for whom the targets are defined.
+# Runs the benchmark as an ordinary user, because the targets apply to ordinary users.
 #
 #   bench/run.sh BUILD_DIR [--everything] [--also-root] [options of bench]
 #
-# Started by root it becomes the user `caisson-bench` (made if missing) and, with --also-root, measures the launch
-# table as root too. With --everything the tables of sessions, MCP, the egress and (root) limits follow.
+# If root starts it, it runs as the user `caisson-bench` (created if missing); with --also-root it measures the launch
+# table as root too. --everything adds the tables of sessions, MCP, the egress and (root) limits.
 set -eu
 
 user=caisson-bench
@@ -31,8 +31,8 @@ stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 chmod 755 "$stage"
 
-# Copies, also of the floor: the tree may be inaccessible to another user (/root), and the page cache holds a file that
-# the linker just wrote in single pages, but a copied one in large folios, as after an installation.
+# Copy all programs: the tree may be inaccessible to another user (/root), and the page cache holds a file that the
+# linker just wrote in single pages, but a copied file in large folios, as after an installation.
 stage_file() { if [ -x "$1" ]; then cp "$1" "$stage/"; fi; }
 for name in audit_events bench egress_tool floor mcp read_tree repeat sessions syscall_loop; do
   stage_file "$tools/$name"
@@ -52,7 +52,7 @@ if [ "$(id -u)" -eq 0 ]; then
   as_user() { (cd "$home" && runuser -u "$user" -- env HOME="$home" TMPDIR=/tmp "$@"); }
 fi
 
-# The result file is the caller's: the ordinary user writes a staged one.
+# The ordinary user may not be able to write the caller's result file, so it writes a copy first.
 json=
 previous=
 for argument in "$@"; do

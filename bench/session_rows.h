@@ -36,7 +36,7 @@ double privateKib(const Setting& setting, const caisson::Session& session);
 struct FileWork {
   std::string name;
   double native = 0, inside = 0;  ///< medians, in milliseconds
-  double limit = 0;               ///< how many times native is promised
+  double limit = 0;               ///< the target: at most so many times native
 };
 std::vector<FileWork> measureFileWork(const Setting& setting);
 

@@ -1,10 +1,10 @@
-// The price of one system call, in nanoseconds, printed on standard output.
+// Prints the cost of one system call in nanoseconds.
 //
 //   syscall_loop getppid|ioctl COUNT
 //
-// `getppid` does nothing in the kernel, so what a filter adds is all there is to see; a seccomp filter that
-// always allows it is answered from the kernel's bitmap. `ioctl` on a closed descriptor fails at once, but a
-// filter that looks at its arguments (TIOCSTI) has to run.
+// `getppid` does nothing in the kernel, so it shows only the cost of a filter; if a seccomp filter always allows
+// it, the kernel decides from its bitmap. `ioctl` on a closed descriptor fails at once, but a filter that checks
+// its arguments (TIOCSTI) has to run.
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@ namespace {
 constexpr double kLargestSpread = 0.30;
 constexpr double kLargestDrift = 0.10;
 constexpr double kLargestLoad = 0.10;
-// A target of three per cent is judged only if the middle half of each sample is about as narrow.
+// A target of three per cent is evaluated only if the middle half of each sample is about as narrow.
 constexpr double kLargestWorkSpread = 0.08;
 
 const LaunchResult* launchOf(const Results& results, Contender contender) {

@@ -12,7 +12,7 @@ struct Verdict {
   std::string target;
   double value = 0, limit = 0;
   bool at_least = false;  ///< the value must reach the limit instead of staying below it
-  bool noisy = false;     ///< measured too unsteadily to be judged
+  bool noisy = false;     ///< the samples vary too much to evaluate the target
   [[nodiscard]] bool met() const { return at_least ? value >= limit : value <= limit; }
 };
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Where the time of one launch goes: system calls by process, with what is left for user code, faults and waiting.
+"""Shows how one launch spends its time: system calls by process, and the rest (user code, faults, waiting).
 
   bench/where.py [--with perf|strace] [--user NAME] [--runs N] [--top N] [--timeline] -- build/caisson run -- true
 
-perf trace (root, or kernel.perf_event_paranoid <= -1) adds about a microsecond to a call; strace stops the program
-twice for each, so its own price for a call that does nothing is measured first and taken off. Neither is a
-stopwatch: for totals use the bench, for shares and for surprises use this.
+perf trace (root, or kernel.perf_event_paranoid <= -1) adds about a microsecond to a call. strace stops the program
+twice for each call, so the script first measures the tracer's cost for an empty call and subtracts it. The absolute
+times are not exact: use the benchmark for totals, and this script for shares and unexpected calls.
 """
 import argparse
 import collections
@@ -32,7 +32,7 @@ def as_user(user, command):
 
 
 def trace(tool, user, command):
-    """One run under the tracer; the calls in order of their start, processes numbered as they appear."""
+    """Runs the command once under the tracer; returns the calls by start time, with processes numbered from 1."""
     with tempfile.TemporaryDirectory() as directory:
         out = os.path.join(directory, "trace")
         if tool == "perf":
@@ -42,7 +42,7 @@ def trace(tool, user, command):
             argv = as_user(user, ["strace", "-f", "-ttt", "-T", "-o", out, "--"] + command)
         done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=False)
         if not os.path.exists(out) or os.path.getsize(out) == 0:
-            sys.exit(f"where.py: {tool} gave no trace: {done.stderr.strip()}")
+            sys.exit(f"where.py: {tool} wrote no trace: {done.stderr.strip()}")
         if done.returncode != 0:
             sys.exit(f"where.py: the command failed ({done.returncode}): {done.stderr.strip()}")
         with open(out, encoding="utf-8", errors="replace") as lines:
@@ -59,7 +59,7 @@ def parse(tool, lines):
         else:
             found = STRACE_LINE.match(line.rstrip())
             if found:
-                # A resumed call carries the time of its end: put it back where it began.
+                # A resumed call has the time of its end: compute the time of its start.
                 late = float(found[4]) if " resumed>" in line else 0.0
                 rows.append(((float(found[2]) - late) * 1e6, float(found[4]) * 1e6, found[1], found[3]))
     numbers, calls = {}, []
@@ -69,8 +69,8 @@ def parse(tool, lines):
     return calls
 
 
-def price_of_nothing(tool, user):
-    """What the tracer reports for a call that takes next to no time."""
+def tracer_cost(tool, user):
+    """Returns the time that the tracer reports for a call that does nothing."""
     if tool == "perf":
         return 0.0
     calls = trace(tool, user, ["sh", "-c", "umask; umask; umask; umask; umask; umask; umask; umask"])
@@ -86,7 +86,7 @@ def print_table(runs, price, top):
             entry = totals[(call.process, call.name)]
             entry[0] += 1
             entry[1] += max(0.0, call.duration_us - price)
-    print(f"{len(runs)} runs, median {wall:.0f} us from first to last call (with the tracer's own cost)")
+    print(f"{len(runs)} runs, median {wall:.0f} us from first to last call (including the tracer's cost)")
     print(f"\n{'process':>7} {'call':<20} {'calls':>7} {'us':>9} {'us/call':>9}")
     ranked = sorted(totals.items(), key=lambda item: -item[1][1])
     for (process, name), (count, total) in ranked[:top]:
@@ -131,8 +131,8 @@ def main():
     tool = options.tool or ("perf" if os.geteuid() == 0 and shutil.which("perf") else "strace")
     if not shutil.which(tool):
         sys.exit(f"where.py: {tool} is not installed")
-    price = price_of_nothing(tool, options.user)
-    print(f"{tool}; {price:.1f} us taken off each call for the tracer" if price else tool)
+    price = tracer_cost(tool, options.user)
+    print(f"{tool}; {price:.1f} us subtracted from each call for the tracer" if price else tool)
     runs = [trace(tool, options.user, options.command) for _ in range(options.runs)]
     runs = [run for run in runs if run]
     if not runs:
@@ -145,5 +145,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except BrokenPipeError:  # the reader had enough
+    except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

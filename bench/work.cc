@@ -47,7 +47,7 @@ class CpuPair {
   int count_ = 0;
 };
 
-/// A translation unit that keeps the optimiser busy.
+/// A translation unit that takes the optimiser some time.
 std::string compileJob() {
   std::ostringstream source;
   source << "#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n";
@@ -136,7 +136,7 @@ Arguments helperCall(const Job& job, const std::string& here, const std::string&
   return argv;
 }
 
-/// One batch: the helper's figures appended to `sample`, or the reason why not.
+/// Runs one batch: appends the helper's figures to `sample`, or returns the error.
 std::string runBatch(const Command& command, const std::string& unit, std::vector<double>& sample) {
   const Captured result = capture(command);
   if (result.status != 0)
