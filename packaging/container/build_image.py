@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """build_image.py BASE.tar: writes caisson-VERSION-image-ARCHITECTURE.tar, an image of a Debian root and caisson.
 
-The archive is an OCI layout. It has a manifest.json too, since Docker before 25 can load no OCI layout.
+The archive is an OCI layout. It also has a manifest.json, because Docker before 25 cannot load OCI layouts.
 """
 import hashlib
 import io
@@ -20,18 +20,18 @@ from packing import TIME, VERSION, Entry, compress, installed, tar, write  # noq
 USER = 10001
 STATE = "/var/lib/caisson"
 NAME = "localhost/caisson"
-# Written by mmdebstrap or a maintainer script, and different each time; engines make their own of the last three.
+# Written by mmdebstrap or a maintainer script, and different each time. Engines create the last three themselves.
 LEFT_OUT = re.compile(r"(var/log/.+|var/cache/(apt|ldconfig)/.+|var/lib/apt/lists/.+|dev/.+|proc/.+|sys/.+|run/.+|tmp/.+"
                       r"|etc/(machine-id|hostname|resolv\.conf))")
-# Not those of the machine that built the image.
-SOURCES = b"# Name a Debian mirror here to install packages.\n"
+# Replaces the package sources of the build machine.
+SOURCES = b"# Add a Debian mirror here to install packages.\n"
 SOURCES_LIST = "etc/apt/sources.list"
 ACCOUNTS = {"etc/passwd": f"caisson:x:{USER}:{USER}::/home/caisson:/bin/bash\n",
             "etc/group": f"caisson:x:{USER}:\n", "etc/shadow": "caisson:!:::::::\n", "etc/gshadow": "caisson:!::\n"}
 
 
 def base_layer(path: pathlib.Path) -> tuple[bytes, dict[str, tuple[tarfile.TarInfo, bytes]]]:
-    """The Debian root without what differs from build to build, and its files with accounts."""
+    """Returns the Debian root without the files that differ between builds, and its account files."""
     accounts, members = {}, []
     buffer = io.BytesIO()
     with tarfile.open(path) as source, tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as layer:
@@ -51,7 +51,7 @@ def base_layer(path: pathlib.Path) -> tuple[bytes, dict[str, tuple[tarfile.TarIn
             layer.addfile(member, io.BytesIO(data) if member.isreg() else None)
     missing = {SOURCES_LIST, *ACCOUNTS} - {member.name for member, _ in members}
     if missing:
-        raise SystemExit(f"{path}: not in this root: {', '.join(sorted(missing))}")
+        raise SystemExit(f"{path}: missing in this root: {', '.join(sorted(missing))}")
     return buffer.getvalue(), accounts
 
 
@@ -66,7 +66,7 @@ def caisson_layer(accounts: dict[str, tuple[tarfile.TarInfo, bytes]]) -> bytes:
     for file in installed():
         path = pathlib.PurePosixPath("usr", file.name)
         for parent in path.parents:
-            # A directory of the base keeps its mode: all of these are 0755 in Debian.
+            # This does not change the mode of directories of the base: all of these are 0755 in Debian.
             if str(parent) != ".":
                 add(str(parent), tarfile.DIRTYPE, 0o755)
         add(str(path), tarfile.REGTYPE, file.mode, 0, file.data)

@@ -1,6 +1,7 @@
-# Turns CHANGELOG.md into a changelog in Debian's format.
+# Converts CHANGELOG.md to Debian's changelog format.
 #   awk -v version=0.2.0 -v maintainer="NAME <ADDRESS>" -v today=YYYY-MM-DD -f changelog.awk CHANGELOG.md CHANGELOG.md
-# The part "Unreleased" belongs to `version`, unless a part of that version is there: hence the file twice.
+# The section "Unreleased" becomes `version`, unless a section of that version exists. To check that first, the file is
+# read twice.
 function add_item(   words, count, line, i) {
   if (item == "") return
   count = split(item, words, " ")

@@ -1,6 +1,6 @@
 #!/bin/sh
-# commit.sh id|time: the commit of this source tree, or its time in seconds. Files with changes make the id end in
-# "+changes". A tree without git has both in packaging/dist/commit.txt, which `git archive` fills in.
+# commit.sh id|time: prints the commit of this source tree, or its time in seconds. The id ends in "+changes" if files
+# have uncommitted changes. Without git, both come from packaging/dist/commit.txt, which `git archive` fills in.
 set -eu
 tree=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)
 id=unknown

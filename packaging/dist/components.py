@@ -1,6 +1,6 @@
-"""The third-party software in each program: what its link map and the headers of its objects name, by Debian package.
+"""Lists the third-party software in each program, by Debian package, from the link map and the headers of the objects.
 
-A package is "static" if the program contains object code of one of its archives, "header" if an object of ours was
+A package is "static" if the program contains object code of one of its archives, "header" if an object of caisson was
 compiled with one of its headers and no archive was linked, "dynamic" if the program loads one of its libraries.
 In a build for another architecture the packages are those of CAISSON_SYSROOT (tests/vm/toolchain.sh).
 """
@@ -12,8 +12,8 @@ import subprocess
 SYSROOT = os.environ.get("CAISSON_SYSROOT", "")
 PROGRAMS = ("caisson", "caisson-broker", "caisson-commands", "caisson-image", "caisson-mcp", "caisson-server", "caisson-unpack")
 
-# SPDX expressions of the code that ends up in a program, by source package. Debian's copyright files also list build
-# scripts, tests and documentation, so they cannot be reduced to one expression by a program.
+# SPDX expressions of the code that is linked into a program, by source package. Debian's copyright files also cover
+# build scripts, tests and documentation, so a program cannot derive the expressions from them.
 LICENCES = {
     "acl": "LGPL-2.1-or-later",
     "boost1.74": "BSL-1.0",
@@ -53,18 +53,18 @@ def licence_of(source):
 
 
 class Packages:
-    """Which Debian package owns a file."""
+    """Finds the Debian package that owns a file."""
 
     def __init__(self):
         self._owner = {}
         self._facts = {}
 
     def find(self, paths):
-        """The packages that own some of `paths`."""
+        """Returns the packages that own at least one of `paths`."""
         wanted = sorted({os.path.realpath(path) for path in paths} - self._owner.keys())
         for start in range(0, len(wanted), 500):
             self._ask(wanted[start : start + 500])
-        # Debian 12 knows files of /usr/lib by the path /lib when the package is older than the merge of both.
+        # Packages older than the /usr merge list files of /usr/lib as /lib in Debian 12.
         missing = [path for path in wanted if path not in self._owner and path.startswith("/usr/lib/")]
         if missing:
             self._ask([path.removeprefix("/usr") for path in missing], prefix="/usr")
@@ -90,7 +90,7 @@ class Packages:
 
 
 def linked_archives(map_file, build):
-    """The archives and objects from elsewhere of which a member is in the program."""
+    """Returns the external archives and objects of which the program contains a member."""
     found = set()
     text = map_file.read_text(errors="replace")
     for match in re.finditer(r"^(/\S+\.a)\([^)]+\)|^LOAD (/\S+\.o)$", text, re.MULTILINE):
@@ -101,7 +101,7 @@ def linked_archives(map_file, build):
 
 
 def loaded_libraries(program):
-    """The shared libraries that the program names, as files."""
+    """Returns the files of the shared libraries that the program loads."""
     machine = {"AArch64": "aarch64", "Advanced Micro Devices X86-64": "x86_64"}
     header = run("readelf", "--file-header", "--dynamic", "--wide", str(program))
     folder = f"{SYSROOT}/lib/{machine[re.search('Machine: +(.+)', header)[1]]}-linux-gnu"
@@ -109,7 +109,7 @@ def loaded_libraries(program):
 
 
 def headers_by_object(build):
-    """The headers from elsewhere that each object of ours was compiled with."""
+    """Returns the external headers that each object of caisson was compiled with."""
     headers, current = {}, None
     for line in run("ninja", "-C", str(build), "-t", "deps").splitlines():
         if line and not line.startswith(" "):
@@ -121,7 +121,7 @@ def headers_by_object(build):
 
 
 def objects_of(map_file):
-    """The objects of ours in the program: (folder in the build directory, how the name ends)."""
+    """Returns the objects of caisson in the program: (folder in the build directory, end of the file name)."""
     text = map_file.read_text(errors="replace")
     objects = {("", name) for name in re.findall(r"^LOAD (?!/)(\S+\.o)$", text, re.MULTILINE)}
     for archive, member in re.findall(r"^(?!/)(\S+\.a)\(([^)]+\.o)\)", text, re.MULTILINE):
@@ -132,7 +132,7 @@ def objects_of(map_file):
 
 
 def collect(build):
-    """({program: {package: how}}, Packages), from a build directory that has the link map of each program."""
+    """Returns ({program: {package: how}}, Packages), from a build directory with the link map of each program."""
     build = pathlib.Path(build).resolve()
     packages = Packages()
     headers = headers_by_object(build)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# deb.sh: dist/caisson_VERSION_ARCHITECTURE.deb, and the same of caisson-server and libcaisson-dev, from the installed tree.
-# Called by scripts/dist.sh.
+# deb.sh: builds dist/caisson_VERSION_ARCHITECTURE.deb, and the packages caisson-server and libcaisson-dev, from the
+# installed tree. Called by scripts/dist.sh.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 
@@ -21,11 +21,11 @@ take() {
 # put PACKAGE FILE PATH [MODE]: copies one file to PATH in the package's tree.
 put() { install -D -m "${4:-644}" "$2" "$folder/$1$3"; }
 
-# shared_libraries PACKAGE: the packages that its dynamically linked programs need, as the field Depends lists them.
+# shared_libraries PACKAGE: prints the packages that its dynamically linked programs need, in the format of Depends.
 shared_libraries() {
   programs=
   for program in usr/bin/caisson usr/libexec/caisson/caisson-image usr/libexec/caisson/caisson-unpack; do
-    # Relative to the scratch directory, so that no space in the path of the clone matters.
+    # Relative to the scratch directory, so that the path of the clone may contain spaces.
     if readelf -d "$folder/$1/$program" | grep -q NEEDED; then programs="$programs ../$1/$program"; fi
   done
   [ -n "$programs" ] || return 0
@@ -38,7 +38,7 @@ shared_libraries() {
   sed -n 's/^shlibs:Depends=//p' "$folder/shlibs/depends"
 }
 
-# finish PACKAGE DEPENDS: documents, modes, control files; then the package itself.
+# finish PACKAGE DEPENDS: adds documents and control files, sets modes, and builds the package.
 finish() {
   package=$1 depends=$2 tree=$folder/$1
   put "$package" "$templates/copyright" "/usr/share/doc/$package/copyright"
@@ -56,7 +56,7 @@ finish() {
     caisson) make_manifest "$tree/usr" MANIFEST ;;
     *) make_manifest "$tree/usr" "MANIFEST.$package" ;;
   esac
-  # Counted by content, since the size of a directory depends on the file system.
+  # Computed from file contents, because the size of a directory depends on the file system.
   size=$(find "$tree" -type f -printf '%s\n' -o -printf '1\n' | awk '{ sum += int(($1 + 1023) / 1024) } END { print sum }')
   mkdir -m 755 "$tree/DEBIAN"
   (cd "$tree" && find usr -type f | sort | xargs -d '\n' md5sum) >"$tree/DEBIAN/md5sums"
@@ -69,7 +69,7 @@ finish() {
   if [ -f "$templates/$package.triggers" ]; then install -m 644 "$templates/$package.triggers" "$tree/DEBIAN/triggers"; fi
   find "$tree/DEBIAN" -type f ! -perm 755 -exec chmod 644 {} +
   set_times "$tree"
-  # One thread: the split into blocks depends on their number.
+  # One thread, because the split into blocks depends on the number of threads.
   dpkg-deb --root-owner-group -Zxz --threads-max=1 --build "$tree" "$output/${package}_${version}_$deb_arch.deb" >/dev/null
 }
 
@@ -84,7 +84,7 @@ gzip -9n "$data"/man/man*/*
 mkdir -p "$data/zsh/vendor-completions"
 mv "$data/zsh/site-functions/_caisson" "$data/zsh/vendor-completions/"
 rmdir "$data/zsh/site-functions"
-# Needs python3, which nothing else here does.
+# As an example, because it needs python3 and the package does not depend on that.
 mkdir -p "$data/doc/caisson/examples"
 mv "$data/caisson/seccomp/make_profile.py" "$data/doc/caisson/examples/"
 put caisson "$root/packaging/apparmor/caisson" /etc/apparmor.d/caisson
@@ -102,7 +102,7 @@ finish caisson-server ""
 take libcaisson-dev usr/include usr/lib
 put libcaisson-dev "$stage/usr/share/doc/caisson/NOTICE" /usr/share/doc/libcaisson-dev/NOTICE
 "${CAISSON_CROSS:+$machine-linux-gnu-}strip" --strip-debug --enable-deterministic-archives --remove-section=.comment --remove-section=.note "$folder"/libcaisson-dev/usr/lib/libcaisson.a
-# What the library still needs when it is linked: the packages that have these files.
+# The dependencies: packages with the libraries that users of libcaisson.a must link.
 libraries=
 for name in $(sed -n 's/.*INTERFACE_LINK_LIBRARIES "\([^"]*\)".*/\1/p' "$folder/libcaisson-dev/usr/lib/cmake/caisson/caissonConfig.cmake" |
   tr ';' ' '); do

@@ -1,5 +1,5 @@
 # Sourced, POSIX sh.
-# package_sources SUITE...: prints lines for sources.list with the addresses that this machine's own apt uses.
+# package_sources SUITE...: prints lines for sources.list with the addresses that apt uses on this machine.
 package_sources() {
   addresses=$({
     sed -n 's/^URIs: *\([^ ]*\).*/\1/p' /etc/apt/sources.list.d/*.sources

@@ -1,6 +1,7 @@
 #!/bin/sh
-# image.sh: caisson-VERSION-image-ARCHITECTURE.tar, an image of Debian 12 and caisson for container engines. No engine is
-# needed. The Debian root is kept in CAISSON_DIST_CACHE (default: ~/.cache/caisson-dist); remove it to take newer packages.
+# image.sh: builds caisson-VERSION-image-ARCHITECTURE.tar, an image of Debian 12 and caisson for container engines, without
+# an engine. The Debian root is cached in CAISSON_DIST_CACHE (default: ~/.cache/caisson-dist); remove it to get newer
+# packages.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 . "$root/packaging/dist/portable.sh"
@@ -11,7 +12,7 @@ base=$cache/image-base-$deb_arch-1.tar
 if [ ! -e "$base" ]; then
   mkdir -p "$cache"
   say "making the Debian root of the image (mmdebstrap)"
-  # The time is fixed, not that of the commit: all commits share the root.
+  # A fixed time instead of the commit's, because all commits share the root.
   package_sources bookworm bookworm-updates bookworm-security |
     SOURCE_DATE_EPOCH=1700000000 mmdebstrap --quiet --format=tar --variant=minbase --include=ca-certificates \
       --architectures="$deb_arch" ${CAISSON_CROSS:+--skip=check/qemu,chroot/mount/proc,chroot/mount/sys} \
@@ -19,7 +20,7 @@ if [ ! -e "$base" ]; then
       --dpkgopt='path-exclude=/usr/share/info/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
       --dpkgopt='path-include=/usr/share/doc/*/copyright' bookworm "$base.$$" - || {
     rm -f "$base.$$"
-    die "mmdebstrap failed: are Debian's packages reachable from here?"
+    die "mmdebstrap failed; is the Debian mirror reachable?"
   }
   mv "$base.$$" "$base"
 fi

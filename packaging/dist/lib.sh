@@ -9,16 +9,16 @@ if [ -z "${root:-}" ]; then
   }
 fi
 version=$(sed -n 's/^project(caisson VERSION \([0-9.]*\) .*/\1/p' "$root/CMakeLists.txt")
-# CAISSON_CROSS: below tests/vm/toolchain.sh, the other architecture that is built for.
+# CAISSON_CROSS: the target architecture of a cross build; set by tests/vm/toolchain.sh.
 case ${CAISSON_CROSS:-$(uname -m)} in
   arm64 | aarch64) machine=aarch64 deb_arch=arm64 npm_arch=arm64 image_arch=arm64 ;;
   amd64 | x86_64) machine=x86_64 deb_arch=amd64 npm_arch=x64 image_arch=amd64 ;;
   *) die "no packages for $(uname -m): expected aarch64 or x86_64" ;;
 esac
-# Set by a caller that builds elsewhere (tests/packages); everybody else uses the defaults.
+# tests/packages sets these to build in another directory.
 build=${CAISSON_DIST_BUILD:-$root/build-dist${CAISSON_CROSS:+-$CAISSON_CROSS}}
 output=${CAISSON_DIST_OUTPUT:-$root/dist}
-# The installed tree below a root: $stage/usr/bin/caisson and so on.
+# The installed tree: $stage/usr/bin/caisson and so on.
 stage=$build/stage
 # Scratch directories of the artefacts: $work/NAME.
 work=$build/work
@@ -44,14 +44,14 @@ set_times() {
   find "$1" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
 }
 
-# make_tarball FILE DIRECTORY NAME: packs DIRECTORY/NAME into FILE (.tar.gz); the same files give the same bytes.
+# make_tarball FILE DIRECTORY NAME: packs DIRECTORY/NAME into FILE (.tar.gz), reproducibly.
 make_tarball() {
   (cd "$2" && tar --create --sort=name --format=ustar --owner=0 --group=0 --numeric-owner --mode=go=rX,u+rw,a-s \
     --mtime="@$SOURCE_DATE_EPOCH" "$3") | gzip -9n >"$1"
 }
 
 # make_manifest PREFIX NAME: writes and signs PREFIX/share/caisson/NAME, the SHA-256 sums of all files below PREFIX, for
-# `caisson self verify`. NAME is MANIFEST, or MANIFEST.PART for a package that is installed beside the main one.
+# `caisson self verify`. NAME is MANIFEST, or MANIFEST.PART for a package that is installed in addition to the main one.
 # Call it when the files are final: after compressing manual pages, before set_times.
 make_manifest() {
   mkdir -p "$1/share/caisson"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """notice.py BUILD VERSION OUTPUT: writes the licences of everything that the programs in BUILD contain.
 
-The texts are the copyright files of the Debian packages that were linked, and the licences those refer to.
+The texts are the copyright files of the linked Debian packages, and the licences that they refer to.
 """
 import pathlib
 import re

@@ -1,6 +1,6 @@
 #!/bin/sh
-# npm.sh: caisson-VERSION.tgz, caisson-linux-ARCHITECTURE-VERSION.tgz and caisson-client-VERSION.tgz from the staged tree.
-# TypeScript is installed from npm once, into the build directory.
+# npm.sh: builds caisson-VERSION.tgz, caisson-linux-ARCHITECTURE-VERSION.tgz and caisson-client-VERSION.tgz from the staged
+# tree. TypeScript is installed from npm once, into the build directory.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 . "$root/packaging/dist/portable.sh"
@@ -14,7 +14,7 @@ if ! cmp -s "$client/package-lock.json" "$client/.installed.json"; then
   (cd "$client" && timeout 300 npm ci --ignore-scripts --no-audit --no-fund --loglevel=error --fetch-retries=1 \
     --fetch-timeout=30000 >"$client/install.log" 2>&1) || {
     tail -n 20 "$client/install.log" >&2
-    die "npm could not install TypeScript; is its registry reachable from here?"
+    die "npm could not install TypeScript; is its registry reachable?"
   }
   cp "$client/package-lock.json" "$client/.installed.json"
 fi

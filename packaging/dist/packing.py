@@ -1,4 +1,4 @@
-"""Archives whose bytes depend only on their content: sorted names, owner 0, the time of the commit, fixed modes.
+"""Writes reproducible archives: sorted names, owner 0, the time of the commit, fixed modes.
 
 The values come from the environment that packaging/dist/lib.sh and portable.sh export.
 """
@@ -37,19 +37,19 @@ def entry(name: str, path: pathlib.Path) -> Entry:
 
 
 def files_below(directory: pathlib.Path, prefix: str = "") -> list[Entry]:
-    """The files below a directory, named relative to it."""
+    """Returns the files below a directory, with relative names."""
     return [entry(prefix + path.relative_to(directory).as_posix(), path)
             for path in sorted(directory.rglob("*")) if path.is_file() and not path.is_symlink()]
 
 
 def is_static(program: bytes) -> bool:
-    """Whether a 64-bit ELF program has no PT_INTERP, so that it runs without any library."""
+    """Returns whether a 64-bit ELF program has no PT_INTERP, so that it runs without shared libraries."""
     table, size, count = (int.from_bytes(program[at:at + length], "little") for at, length in ((32, 8), (54, 2), (56, 2)))
     return all(program[table + size * index:][:4] != b"\3\0\0\0" for index in range(count))
 
 
 def installed() -> list[Entry]:
-    """What packages that run on every Linux contain (packaging/dist/portable.sh)."""
+    """Returns the files of the packages that run on every Linux (packaging/dist/portable.sh)."""
     return files_below(PORTABLE)
 
 
@@ -68,7 +68,7 @@ def compress(data: bytes, level: int = 9) -> bytes:
 
 
 def zip_archive(entries: list[Entry]) -> bytes:
-    """In the order given: a wheel has its RECORD last."""
+    """Keeps the given order: in a wheel, RECORD comes last."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for file in entries:

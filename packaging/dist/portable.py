@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""portable.py STAGE DIRECTORY: copies to DIRECTORY what the npm package, the wheel and the image have of an installed tree.
+"""portable.py STAGE DIRECTORY: copies the files of the npm package, the wheel and the image from an installed tree.
 
-Left out are programs that need libraries of the machine they were built on (caisson-image): these packages run on every
-Linux. Also headers, the library, documentation and completions.
+These packages run on every Linux, so programs that need shared libraries (caisson-image) are left out. Headers, the
+library, documentation and completions are left out too.
 """
 import pathlib
 import shutil

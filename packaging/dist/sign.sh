@@ -1,7 +1,7 @@
 #!/bin/sh
 # sign.sh FILE...: writes the Ed25519 signature of each FILE to FILE.sig. sign.sh --public OUT: writes the public key.
-# The key is CAISSON_SIGNING_KEY, or ~/.config/caisson/signing.key, which is made on first use.
-# To check one: openssl pkeyutl -verify -pubin -inkey caisson-signing.pub -rawin -in FILE -sigfile FILE.sig
+# The key is CAISSON_SIGNING_KEY, or ~/.config/caisson/signing.key, which is created on first use.
+# To verify a signature: openssl pkeyutl -verify -pubin -inkey caisson-signing.pub -rawin -in FILE -sigfile FILE.sig
 set -eu
 key=${CAISSON_SIGNING_KEY:-}
 if [ -z "$key" ]; then
@@ -9,7 +9,7 @@ if [ -z "$key" ]; then
   if [ ! -e "$key" ]; then
     mkdir -p "${key%/*}"
     (umask 077 && openssl genpkey -algorithm ed25519 -out "$key")
-    echo "caisson: made the signing key $key" >&2
+    echo "caisson: created the signing key $key" >&2
   fi
 fi
 if [ "$1" = --public ]; then

@@ -1,5 +1,5 @@
 #!/bin/sh
-# tarball.sh: dist/caisson-VERSION-linux-MACHINE.tar.gz: bin, libexec, lib, include and share, to be unpacked anywhere.
+# tarball.sh: builds dist/caisson-VERSION-linux-MACHINE.tar.gz (bin, libexec, lib, include, share), to unpack anywhere.
 # Called by scripts/dist.sh.
 set -eu
 . "$(dirname -- "$0")/lib.sh"

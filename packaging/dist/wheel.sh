@@ -1,5 +1,6 @@
 #!/bin/sh
-# wheel.sh: the wheels caisson (the programs of the staged tree) and caisson-client. Needs only Python's standard library.
+# wheel.sh: builds the wheels caisson (the programs of the staged tree) and caisson-client, with only Python's standard
+# library.
 set -eu
 . "$(dirname -- "$0")/lib.sh"
 . "$root/packaging/dist/portable.sh"

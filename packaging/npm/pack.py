@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """pack.py CLIENT: writes the npm packages of this machine's architecture. CLIENT is clients/typescript with its dist/.
 
-`npm pack` would do, but its bytes depend on the version of npm.
+Does not use `npm pack`, because its output depends on the version of npm.
 """
 import json
 import os

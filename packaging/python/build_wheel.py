@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the wheel `caisson`: the program and its companions, for any Python 3 of this machine's architecture.
+"""Writes the wheel `caisson`: all programs, for any Python 3 on this machine's architecture.
 
-The files of `data` land in the prefix of the environment, so that bin/caisson finds ../libexec/caisson.
+pip installs the files of `data` in the prefix of the environment, so that bin/caisson finds ../libexec/caisson.
 """
 import base64
 import hashlib
@@ -12,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "dist"))
 from packing import MACHINE, VERSION, Entry, installed, write, zip_archive  # noqa: E402
 
-# The programs are static, so they need no version of a C library. pip demands that a name has one.
+# The programs are static, so they work with any C library. pip requires a version of it in the tag.
 PLATFORMS = (f"manylinux_2_17_{MACHINE}", f"manylinux2014_{MACHINE}", f"musllinux_1_1_{MACHINE}")
 STEM = f"caisson-{VERSION}"
 INFORMATION = f"{STEM}.dist-info"

@@ -2,20 +2,20 @@
 """Seccomp profiles for containers that caisson runs in.
 
   make_profile.py                     prints the complete profile for Docker, containerd and Kubernetes
-  make_profile.py --extend FILE       prints the profile FILE (Podman's, Docker's) with what it withholds from caisson
-  make_profile.py --check FILE        exit status 1 if FILE is not what make_profile.py prints
+  make_profile.py --extend FILE       prints the profile FILE (Podman's, Docker's) with the calls that caisson needs
+  make_profile.py --check FILE        exits 1 if FILE differs from the output of make_profile.py
 
-The engines' own profiles refuse the calls that create a sandbox: new namespaces, mounts, pivot_root, sethostname. The
-profiles printed here allow them. The kernel still asks for a capability for each of them, so a process gets no further
-than in a user namespace that it made itself.
+The default profiles of engines deny the calls that create a sandbox: new namespaces, mounts, pivot_root, sethostname.
+These profiles allow them. The kernel still requires a capability for each of them, so a process can use them only in a
+user namespace that it created.
 
-The complete profile is an allowlist: a call in none of the lists below gets EPERM. It uses only keys that Docker's
-format and the OCI runtime specification share, so that one file fits every engine. It allows no 32-bit calls.
+The complete profile is an allowlist: a call in none of the lists below fails with EPERM. It uses only keys that Docker's
+format and the OCI runtime specification share, so that one file works with every engine. It allows no 32-bit calls.
 """
 import json
 import sys
 
-# What caisson needs and engines withhold.
+# Calls that caisson needs and engines deny.
 NEEDED = {
     "namespaces": "clone clone3 setns unshare sethostname setdomainname",
     "mounts": "mount mount_setattr move_mount open_tree open_tree_attr fsconfig fsmount fsopen fspick pivot_root"
@@ -25,7 +25,7 @@ NEEDED = {
                    " name_to_handle_at waitid",
 }
 
-# What programs in a container use.
+# Calls that programs in a container use.
 ORDINARY = {
     "files": "access chdir chmod chown close copy_file_range creat dup dup2 dup3 epoll_create epoll_create1 epoll_ctl"
              " epoll_ctl_old epoll_pwait epoll_pwait2 epoll_wait epoll_wait_old eventfd eventfd2 faccessat faccessat2"
@@ -62,7 +62,7 @@ ORDINARY = {
            " semget semop semtimedop shmat shmctl shmdt shmget",
 }
 
-# Refused, with the reason. The test requires every call of the kernel's tables to be in exactly one list.
+# Denied calls, with the reason. The test requires every call of the kernel's tables to be in exactly one list.
 REFUSED = {
     "replace or extend the kernel": "bpf create_module delete_module finit_module get_kernel_syms init_module"
                                     " kexec_file_load kexec_load query_module",
@@ -104,7 +104,7 @@ def complete():
 
 
 def extended(profile):
-    """The profile with caisson's calls allowed; rules of others about those calls are taken out."""
+    """Returns the profile with caisson's calls allowed; its own rules for these calls are removed."""
     needed = set(names(NEEDED))
     rules = []
     for old in profile["syscalls"]:
