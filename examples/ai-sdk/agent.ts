@@ -1,4 +1,4 @@
-// node agent.ts MODEL PROMPT: an agent that works in a sandbox. MODEL is a name that the AI SDK's gateway knows.
+// node agent.ts MODEL PROMPT: an agent that works in a sandbox. MODEL is a model name of the AI SDK's gateway.
 import { isStepCount, ToolLoopAgent } from "ai";
 import { Sandbox } from "caisson-client";
 

@@ -1,4 +1,4 @@
-// A caisson sandbox as tools of the Vercel AI SDK: what the model runs and writes stays in the sandbox.
+// A caisson sandbox as tools of the Vercel AI SDK: commands and files of the model stay in the sandbox.
 import { jsonSchema, tool } from "ai";
 import type { Sandbox } from "caisson-client";
 

@@ -1,4 +1,4 @@
-// The published AI SDK with its mock model and a real sandbox.
+// Runs the published AI SDK with its mock model and a real sandbox.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
@@ -63,7 +63,7 @@ test("ModelWritesRunsAndReadsInTheSandbox", async () => {
   const run = outputs[1] as { stdout: string; exit_code: number };
   assert.deepEqual([run.stdout, run.exit_code], ["done\n", 0]);
   assert.equal(outputs[2], "42");
-  // What the model saw in its last step.
+  // The input of the model in its last step.
   assert.match(JSON.stringify(model.doGenerateCalls.at(-1)?.prompt), /done\\n/);
 });
 

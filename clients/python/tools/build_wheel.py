@@ -1,6 +1,6 @@
-"""Build backend (PEP 517) for this package alone. It needs only the standard library, so a wheel builds offline.
+"""Build backend (PEP 517) for this package. It needs only the standard library, so a wheel can be built offline.
 
-    python3 tools/build_wheel.py DIRECTORY      does what `pip wheel` does, without pip
+    python3 tools/build_wheel.py DIRECTORY      builds the wheel without pip
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Writes src/caisson_client/_sync from _async: the same code without `async` and `await`.
+"""Generates src/caisson_client/_sync from _async: the same code without `async` and `await`.
 
-    python3 tools/make_sync.py [--check]      --check: changes nothing; exit status 1 if a file differs
+    python3 tools/make_sync.py [--check]      --check: writes nothing; exits 1 if a file is out of date
 
-`stream.py` is written by hand in both.
+`stream.py` is not generated.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RULES = [
 def convert(text: str, name: str) -> str:
     for pattern, replacement in RULES:
         text = re.sub(pattern, replacement, text)
-    return f"# Made from _async/{name} by tools/make_sync.py. Edit that file.\n{text}"
+    return f"# Generated from _async/{name} by tools/make_sync.py. Edit that file.\n{text}"
 
 
 def main() -> int:
@@ -41,7 +41,7 @@ def main() -> int:
         if not check:
             target.write_text(text)
     if check and different:
-        print(f"not up to date: {', '.join(different)}; run tools/make_sync.py", file=sys.stderr)
+        print(f"out of date: {', '.join(different)}; run tools/make_sync.py", file=sys.stderr)
         return 1
     return 0
 

@@ -53,7 +53,7 @@ function upper(name) {
   return name[0].toUpperCase() + name.slice(1);
 }
 
-/** The query parameters as the schema of an object. */
+/** Returns the schema of an object with the query parameters. */
 function queryOf(operation) {
   const parameters = (operation.parameters ?? []).filter((one) => one.in === "query");
   if (parameters.length === 0) return undefined;
@@ -69,7 +69,7 @@ function resultOf(operation) {
   return content ? typeOf(content.schema, "") : "undefined";
 }
 
-lines.push("// Made from the server's OpenAPI document by scripts/generate_types.mjs.", "");
+lines.push("// Generated from the server's OpenAPI document by scripts/generate_types.mjs.", "");
 for (const [name, schema] of Object.entries(document.components.schemas)) declare(name, schema);
 
 const operations = [];

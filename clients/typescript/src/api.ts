@@ -1,4 +1,4 @@
-// Made from the server's OpenAPI document by scripts/generate_types.mjs.
+// Generated from the server's OpenAPI document by scripts/generate_types.mjs.
 
 export interface Approval {
   asked?: number | undefined;

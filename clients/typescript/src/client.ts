@@ -1,4 +1,4 @@
-// A connection to a caisson server, and what belongs to the server and not to one sandbox.
+// A connection to a caisson server, and the operations that do not belong to one sandbox.
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { routes } from "./api.js";
@@ -27,7 +27,7 @@ export interface ClientOptions {
   /** Whether to start the user's own server; true by default. */
   start?: boolean | undefined;
   start_timeout?: number | undefined;
-  /** What starts it. Default: CAISSON_PROGRAM, else `caisson` in PATH, else that of the npm package `caisson`. */
+  /** The program to start. Default: CAISSON_PROGRAM, else `caisson` in PATH, else that of the npm package `caisson`. */
   program?: string | undefined;
   /** Called with method, path and status of each response, for logs. */
   on_response?: ((method: string, path: string, status: number) => void) | undefined;
@@ -35,7 +35,7 @@ export interface ClientOptions {
 
 export type OperationId = keyof Operations;
 
-/** What an operation takes: values of its path, its query and its body. */
+/** The input of an operation: values of its path, its query and its body. */
 export type Input<Id extends OperationId> = Omit<Operations[Id], "result"> & {
   raw?: Body | undefined;
   headers?: Record<string, string> | undefined;
@@ -94,7 +94,7 @@ export class Client {
     return { path, request: { method, target: path + queryText(input.query), headers, body, timeout } };
   }
 
-  /** Starts the user's own server if there is none. Sends again what can be repeated, for example while a server ends. */
+  /** Starts the user's own server if it does not run. Repeats idempotent requests: a server may exit at any time. */
   private async persist<Result>(repeatable: boolean, send: () => Promise<Result>): Promise<Result> {
     for (let attempt = 1; ; ++attempt) {
       try {
@@ -120,13 +120,13 @@ export class Client {
     throw errorOf(response.status, (await response.readAll()).toString("utf8"));
   }
 
-  /** One request. Throws ApiError unless the status is 2xx; the body of the response is not read yet. */
+  /** Sends one request. Throws ApiError unless the status is 2xx. The response body is not read yet. */
   async send<Id extends OperationId>(id: Id, input: Input<Id>): Promise<Response> {
     const { path, request } = this.prepare(id, input as AnyInput);
     return this.check(path, request.method, await this.persist(isRepeatable(request), () => this.transport.send(request)));
   }
 
-  /** One request whose response is JSON; undefined if it has no content. */
+  /** Sends one request and returns the JSON response; undefined if it has no content. */
   async request<Id extends OperationId>(id: Id, input: Input<Id>): Promise<Operations[Id]["result"]> {
     const text = (await (await this.send(id, input)).readAll()).toString("utf8");
     if (text === "") return undefined as Operations[Id]["result"];
@@ -142,7 +142,7 @@ export class Client {
     return new EventSource(await this.send(id, { ...input, headers }));
   }
 
-  /** A WebSocket handshake on an operation. */
+  /** Performs the WebSocket handshake of an operation. */
   async upgrade<Id extends OperationId>(id: Id, input: Input<Id>) {
     const { path, request } = this.prepare(id, input as AnyInput);
     const answer = await this.persist(false, () => this.transport.upgrade(request));
@@ -168,7 +168,7 @@ export class Client {
     return this.request("whoAmI", {});
   }
 
-  /** Figures of the server. Needs the scope admin. */
+  /** Statistics of the server. Needs the scope admin. */
   stats(): Promise<Operations["getStats"]["result"]> {
     return this.request("getStats", {});
   }
@@ -188,12 +188,12 @@ export class Client {
     return (await this.request("getHealth", {})).status === "ok";
   }
 
-  /** Whether the server can create sandboxes; UnavailableError says why it cannot. */
+  /** Checks whether the server can create sandboxes; if not, UnavailableError has the reason. */
   async ready(): Promise<boolean> {
     return (await this.request("getReadiness", {})).status === "ready";
   }
 
-  /** Figures for Prometheus. Needs the scope admin. */
+  /** Metrics in the Prometheus format. Needs the scope admin. */
   async metrics(): Promise<string> {
     return (await (await this.send("getMetrics", {})).readAll()).toString("utf8");
   }
@@ -204,11 +204,11 @@ export class Client {
   }
 }
 
-/** Requests that wait for the owner. */
+/** Approval requests to the owner. */
 class Approvals {
   constructor(private readonly client: Client) {}
 
-  /** All for the owner, else the caller's. */
+  /** All requests if the caller is the owner, otherwise only the caller's. */
   async list(): Promise<Approval[]> {
     return (await this.client.request("listApprovals", {})).approvals;
   }
@@ -217,7 +217,7 @@ class Approvals {
     return this.client.request("getApproval", { path: { approval: id } });
   }
 
-  /** Only the owner may, on the unix socket. seconds: how long it holds. */
+  /** Only for the owner, on the unix socket. seconds: how long the decision is valid. */
   answer(id: string, decision: "allow" | "deny", options: { seconds?: number | undefined } = {}): Promise<Approval> {
     return this.client.request("answerApproval", { path: { approval: id }, body: { decision, ...options } });
   }
@@ -231,12 +231,12 @@ class Policies {
     return (await this.client.request("listPolicies", {})).profiles.map((one) => String(one["name"]));
   }
 
-  /** A profile as a document, and explained. */
+  /** A profile as a document, with an explanation. */
   get(profile: string): Promise<Policy> {
     return this.client.request("getPolicy", { path: { profile } });
   }
 
-  /** What is wrong with a policy document, or what it means. */
+  /** The errors of a policy document, or its explanation. */
   check(policy: Record<string, unknown>): Promise<PolicyCheck> {
     return this.client.request("checkPolicy", { body: { policy } });
   }

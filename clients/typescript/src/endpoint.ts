@@ -1,4 +1,4 @@
-// Where the server is.
+// The address of the server.
 import { isIPv4 } from "node:net";
 import { homedir } from "node:os";
 
@@ -9,7 +9,7 @@ export interface Endpoint {
   socket: string;
   /** `http://HOST:PORT` or `https://HOST:PORT`; for a unix socket `http://localhost`. */
   origin: string;
-  /** Whether others on the network cannot read along. */
+  /** Whether other machines cannot read the traffic. */
   isPrivate: boolean;
 }
 
@@ -27,7 +27,7 @@ export function parseUrl(text: string): Endpoint {
     throw invalidAddress(text);
   }
   if (!["http:", "https:"].includes(url.protocol) || !["", "/"].includes(url.pathname)) throw invalidAddress(text);
-  // Not by the text alone: 127.example.org is a name, and can be any machine.
+  // Parse the address: 127.example.org starts with 127 but is a name.
   const loopback = ["localhost", "[::1]"].includes(url.hostname) || (isIPv4(url.hostname) && url.hostname.startsWith("127."));
   return { socket: "", origin: url.origin, isPrivate: loopback || url.protocol === "https:" };
 }

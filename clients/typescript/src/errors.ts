@@ -1,7 +1,7 @@
-// Errors, by what the caller can do about them.
+// Errors, by what the caller can do.
 import type { Approval, Problem } from "./api.js";
 
-/** Base of all errors of this package. */
+/** Base class of all errors of this package. */
 export class CaissonError extends Error {
   constructor(message: string, options?: ErrorOptions) {
     super(message, options);
@@ -9,25 +9,25 @@ export class CaissonError extends Error {
   }
 }
 
-/** No server there, or the connection broke. */
+/** No server at the address, or the connection broke. */
 export class ConnectionFailedError extends CaissonError {}
 
-/** The server sent nothing for `request_timeout` seconds. The request may have been carried out. */
+/** The server sent nothing for `request_timeout` seconds. The server may have executed the request. */
 export class RequestTimeoutError extends CaissonError {}
 
-/** The other side does not speak as a caisson server does. */
+/** The response is not from a caisson server. */
 export class ProtocolError extends CaissonError {}
 
 /** The server ended a stream with an error event. */
 export class StreamError extends CaissonError {}
 
-/** The server refused a request, or could not carry it out: a problem document (RFC 9457). */
+/** The server rejected a request or could not execute it: a problem document (RFC 9457). */
 export class ApiError extends CaissonError {
-  /** A stable name of the error, to decide on. */
+  /** A stable name of the error, for decisions in programs. */
   readonly code: string;
-  /** Why, for people. */
+  /** The reason, for people. */
   readonly reason: string;
-  /** What to do about it; empty if there is no advice. */
+  /** How to fix it; empty if there is no advice. */
   readonly try: string;
 
   constructor(
@@ -42,7 +42,7 @@ export class ApiError extends CaissonError {
   }
 }
 
-/** 400, 405, 413, 415, 416, 421, 426, 431: the request is wrong. */
+/** 400, 405, 413, 415, 416, 421, 426, 431: invalid request. */
 export class InvalidRequestError extends ApiError {}
 
 /** 401: no token, or an unknown or expired one. */
@@ -51,9 +51,9 @@ export class UnauthorizedError extends ApiError {}
 /** 403: the caller may not do this, or the path leads out of the sandbox. */
 export class ForbiddenError extends ApiError {}
 
-/** 403: the owner has to allow it first. Repeat the request afterwards. */
+/** 403: the owner must approve the request first. Repeat it after that. */
 export class ApprovalRequiredError extends ForbiddenError {
-  /** What waits for the owner. */
+  /** The approval requests that wait for the owner. */
   get approvals(): Approval[] {
     return this.problem.approvals ?? [];
   }
@@ -62,7 +62,7 @@ export class ApprovalRequiredError extends ForbiddenError {
 /** 404: no such sandbox, command, file or port, or it belongs to another caller. */
 export class NotFoundError extends ApiError {}
 
-/** 409: the state does not allow it now. */
+/** 409: the current state does not allow the request. */
 export class ConflictError extends ApiError {}
 
 /** 429: the token's rate or another quota is used up. */
@@ -71,7 +71,7 @@ export class TooManyRequestsError extends ApiError {}
 /** 507: the sandbox or the host has no space left. */
 export class DiskFullError extends ApiError {}
 
-/** Other 5xx: the server cannot do it, or cannot do it now. */
+/** Other 5xx: the server cannot execute the request, or not now. */
 export class UnavailableError extends ApiError {}
 
 const byStatus: Record<number, typeof ApiError> = {
@@ -90,7 +90,7 @@ export function errorOf(status: number, body: string): ApiError {
     const value: unknown = JSON.parse(body);
     if (typeof value === "object" && value !== null) problem = { ...problem, ...value };
   } catch {
-    // Not a problem document: the status is all there is.
+    // Not a problem document: use only the status.
   }
   const approval = status === 403 && problem.code === "approval_required";
   const kind = approval ? ApprovalRequiredError : (byStatus[status] ?? (status >= 500 ? UnavailableError : InvalidRequestError));

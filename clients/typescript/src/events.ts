@@ -1,4 +1,4 @@
-// Server-sent events, and streams of the server as iterators.
+// Server-sent events, and iterators over streams of the server.
 import { setTimeout as sleep } from "node:timers/promises";
 
 import type { Command } from "./api.js";
@@ -6,7 +6,7 @@ import { ConnectionFailedError, ProtocolError, StreamError, TooManyRequestsError
 import type { Response } from "./transport.js";
 
 const maxEvent = 64 << 20;
-/** Milliseconds without an event in which a broken stream is opened again. */
+/** Milliseconds without an event during which a broken stream is reopened. */
 const resumeTimeout = 30_000;
 const pauseMs = 50;
 const maxPauseMs = 1000;
@@ -62,7 +62,7 @@ export class EventSource {
       if (event !== undefined) return event;
       if (this.broken) throw new ConnectionFailedError("the response was dropped before its end");
       const piece = await this.pieces.next().catch((error: unknown) => {
-        this.broken = true;  // the iterator itself would report an end from now on
+        this.broken = true;  // after this, the iterator would report an end
         throw error;
       });
       if (piece.done) return undefined;
@@ -79,7 +79,7 @@ function reasonOf(event: ServerEvent): string {
   return String((JSON.parse(event.data) as { reason?: unknown }).reason ?? "");
 }
 
-/** Iterates the items of a stream that has no end by itself: leave the loop, which closes it. */
+/** Iterates over the items of an endless stream. Leaving the loop closes it. */
 export class Events<Item> implements AsyncIterableIterator<Item> {
   private ended = false;
 
@@ -122,34 +122,34 @@ export interface Output {
   stream: "stdout" | "stderr";
   data: Uint8Array;
   text: string;
-  /** Of its first byte in the stream. */
+  /** Offset of its first byte in the stream. */
   offset: number;
 }
 
-/** Output of a command, which is base64 where it is not UTF-8. */
+/** Decodes output of a command, which is base64 if it is not UTF-8. */
 export function decodeBytes(text: string, encoding: string | undefined): Buffer {
   return Buffer.from(text, encoding === "base64" ? "base64" : "utf8");
 }
 
 /**
- * Iterates the output of a command, piece by piece, until it ends; then `info` has its result. If the connection breaks,
- * it continues at the byte where it was, or throws ConnectionFailedError. Calls of next() that overlap get the pieces in
- * the order of the calls.
+ * Iterates over the output of a command, in pieces, until it ends; then `info` has the result. If the connection breaks,
+ * it continues at the same offset or throws ConnectionFailedError. Concurrent calls of next() return the pieces in the
+ * order of the calls.
  */
 export class CommandOutput implements AsyncIterableIterator<Output> {
-  /** How the command ended; undefined before. */
+  /** The state of the command after its end; undefined before. */
   info: Command | undefined;
   private position = "";
   private ended = false;
   private openedAt = performance.now();
-  private attempts = 0;  // to open it again since the last event
+  private attempts = 0;  // to reopen it since the last event
   private brokenAt = 0;
   private last: Promise<unknown> = Promise.resolve();
 
   constructor(
     private source: EventSource,
     private readonly reopen: (commandId: string, headers: Record<string, string>) => Promise<EventSource>,
-    /** Of the command; set once the first event arrived. */
+    /** The id of the command; set when the first event arrives. */
     public command_id = "",
     /** Whether the stream waits for the end of the command. */
     private readonly follow = true,
@@ -214,12 +214,12 @@ export class CommandOutput implements AsyncIterableIterator<Output> {
     }
   }
 
-  /** Opens the stream again after the last event. */
+  /** Reopens the stream after the last event. */
   private async resume(broken: Error): Promise<void> {
     const id = this.command_id;
     if (!id)
       throw new ConnectionFailedError("the stream broke before the command's id arrived; the command may run", { cause: broken });
-    if (performance.now() - this.openedAt > resumeTimeout) this.attempts = 0;  // the connection that broke was a good one
+    if (performance.now() - this.openedAt > resumeTimeout) this.attempts = 0;  // the broken connection had worked
     if (this.attempts === 0) this.brokenAt = performance.now();
     const headers: Record<string, string> = this.position ? { "Last-Event-ID": this.position } : {};
     while (!this.ended) {
@@ -230,7 +230,7 @@ export class CommandOutput implements AsyncIterableIterator<Output> {
       try {
         this.source = await this.reopen(id, headers);
       } catch (error) {
-        // The server is being started, or still holds the old connection.
+        // The server is starting, or still has the old connection.
         if (![ConnectionFailedError, TooManyRequestsError, UnavailableError].some((kind) => error instanceof kind)) throw error;
         broken = error as Error;
         continue;
@@ -246,13 +246,13 @@ export class CommandOutput implements AsyncIterableIterator<Output> {
     return { done: true, value: undefined };
   }
 
-  /** Leaves the stream. The command keeps running. */
+  /** Closes the stream. The command keeps running. */
   close(): void {
     this.ended = true;
     this.source.close();
   }
 
-  /** Reads to the end; how the command ended. */
+  /** Reads to the end and returns the state of the command. */
   async wait(): Promise<Command> {
     for await (const piece of this) void piece;
     if (this.info === undefined) throw new StreamError("the stream ended before the command");

@@ -46,7 +46,7 @@ export class Files {
     return (await this.client.request("writeFile", { path: this.sandbox, query, raw: content })).size;
   }
 
-  /** Copies a local file into the sandbox, without holding it in memory. */
+  /** Copies a local file into the sandbox as a stream, without reading all of it into memory. */
   upload(source: string, path: string, options: { mode?: number } = {}): Promise<number> {
     return this.write(path, createReadStream(source, { highWaterMark: 256 << 10 }), options);
   }
@@ -62,7 +62,7 @@ export class Files {
     await this.client.request("writeArchive", { path: this.sandbox, query: { path }, raw });
   }
 
-  /** Saves a directory of the sandbox as a local tar archive. Unpack it with care: the sandbox chose its names. */
+  /** Saves a directory of the sandbox as a local tar archive. Its file names are untrusted: unpack it with care. */
   async pack(path: string, target: string, options: { command_timeout?: number } = {}): Promise<number> {
     return save(await this.client.send("readArchive", { path: this.sandbox, query: { path, ...options } }), target);
   }
@@ -76,7 +76,7 @@ export class Files {
     return decodePath(await this.client.request("statFile", { path: this.sandbox, query: { path } }), "name");
   }
 
-  /** Renames a file or directory. replace: also if there is something at the target. */
+  /** Renames a file or directory. replace: also if the target exists. */
   async move(source: string, target: string, options: { replace?: boolean } = {}): Promise<void> {
     await this.client.request("moveFile", { path: this.sandbox, body: { ...encodePaths({ from: source, to: target }), ...options } });
   }
@@ -90,7 +90,7 @@ export class Files {
     await this.client.request("removeFile", { path: this.sandbox, query: { path, ...options } });
   }
 
-  /** Changes below a directory. Resolves once the server watches, so that no later change is missed. */
+  /** Watches for changes below a directory. Resolves when the server has started to watch. */
   async watch(path = "."): Promise<Events<FileChange>> {
     const source = await this.client.open_events("watchFiles", { path: this.sandbox, query: { path } });
     const changes = new Events(source, (event): FileChange => {
@@ -106,7 +106,7 @@ export class Files {
   }
 }
 
-/** Writes a part file and renames it at the end, so that a download that breaks leaves the target as it was. */
+/** Writes a partial file and renames it at the end, so that a failed download does not change the target. */
 async function save(response: Response, target: string): Promise<number> {
   const path = await realpath(target).catch(() => target);
   const before = await stat(path).catch(() => undefined);

@@ -1,4 +1,4 @@
-// Starts the user's own server when there is none.
+// Starts the user's own server if it does not run.
 import { spawn } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { mkdir, open, readFile, rm, stat } from "node:fs/promises";
@@ -22,7 +22,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** `caisson` in PATH, else the one of the npm package `caisson`, if that is installed where this client is. */
+/** Returns `caisson` in PATH, else the program of the npm package `caisson`, if that is installed with this client. */
 export function findProgram(): string {
   if ((process.env["PATH"] ?? "").split(":").some((directory) => isProgram(join(directory, "caisson")))) return "caisson";
   try {
@@ -56,7 +56,7 @@ function isRunning(pid: number): boolean {
   }
 }
 
-/** Whether the process that created the lock file died, or has held it for too long. */
+/** Whether the process that created the lock file has exited, or has held it for too long. */
 async function isStale(lock: string, holdMs: number): Promise<boolean> {
   try {
     const pid = Number(await readFile(lock, "utf8"));
@@ -69,8 +69,8 @@ async function isStale(lock: string, holdMs: number): Promise<boolean> {
 }
 
 /**
- * Creates the lock file; false if the server is served before that. Node has no flock. Should two clients take over the same
- * stale lock at once, both start a server, and the second server ends, since the first one has the socket.
+ * Creates the lock file; returns false if the server accepts connections before that. Node has no flock. If two clients
+ * take over the same stale lock at once, both start a server, and the second one exits because the socket is in use.
  */
 async function takeLock(lock: string, socket: string, deadline: number, holdMs: number): Promise<boolean> {
   for (;;) {
@@ -83,12 +83,12 @@ async function takeLock(lock: string, socket: string, deadline: number, holdMs: 
     }
     if (await isServed(socket)) return false;
     if (await isStale(lock, holdMs)) await rm(lock, { force: true });
-    if (Date.now() > deadline) throw new ConnectionFailedError("another client is starting the server, but it does not answer");
+    if (Date.now() > deadline) throw new ConnectionFailedError("another client is starting the server, but it does not respond");
     await sleep(pauseMs);
   }
 }
 
-/** Starts `caisson serve` on the socket unless another client does so at the same time. Returns when it is served. */
+/** Starts `caisson serve` on the socket unless another client does. Returns when it accepts connections. */
 export async function startServer(program: string, socket: string, timeoutSeconds: number): Promise<void> {
   const deadline = Date.now() + timeoutSeconds * 1000;
   const directory = join(stateHome(), "server");
@@ -110,16 +110,16 @@ async function spawnServer(program: string, socket: string, log: string, until: 
   let failure = "";
   let running = true;
   try {
-    // Detached: the server outlives this process, as its sandboxes do.
+    // Detached: the server and its sandboxes outlive this process.
     const child = spawn(program, ["serve", "--socket", socket, "--listen", "none"], {
       detached: true,
       stdio: ["ignore", file.fd, file.fd],
     });
     child.once("error", (error) => {
-      failure = `cannot start "${program}": ${error.message}; install caisson, put it into PATH or set CAISSON_PROGRAM`;
+      failure = `cannot start "${program}": ${error.message}; install caisson, add it to PATH or set CAISSON_PROGRAM`;
     });
     child.once("exit", () => {
-      // Perhaps since a server that another client started has the socket: that one may need a moment.
+      // Another client may have started a server that has the socket but does not accept connections yet.
       running = false;
       deadline = Math.min(deadline, Date.now() + graceMs);
     });
@@ -128,7 +128,7 @@ async function spawnServer(program: string, socket: string, log: string, until: 
       if (failure) throw new ConnectionFailedError(failure);
       if (Date.now() > deadline) {
         const text = (await readFile(log, "utf8").catch(() => "")).slice(-500).trim();
-        const what = running ? "does not answer" : "ended";
+        const what = running ? "does not respond" : "exited";
         throw new ConnectionFailedError(`the server on unix:${socket} ${what}: ${text || "no message"}`);
       }
       await sleep(pauseMs);

@@ -1,5 +1,5 @@
-// Names of files, which are bytes, as text. Bytes that are not UTF-8 become lone surrogates (U+DC80 to U+DCFF), as Python's
-// surrogateescape does it, so that every name can be sent back.
+// File names, which are bytes, as text. Bytes that are not UTF-8 become lone surrogates (U+DC80 to U+DCFF), as with
+// Python's surrogateescape, so that every name can be sent back.
 
 const utf8OrByte = new RegExp(
   [
@@ -16,7 +16,7 @@ const utf8OrByte = new RegExp(
   "g",
 );
 
-/** With the flag u a surrogate matches only if it is a lone one. */
+/** With the flag u, only lone surrogates match. */
 const lone = /([\udc80-\udcff])/u;
 
 function decodeBytes(bytes: Buffer): string {
@@ -24,7 +24,7 @@ function decodeBytes(bytes: Buffer): string {
     byte === undefined ? Buffer.from(text, "latin1").toString("utf8") : String.fromCharCode(0xdc00 + byte.charCodeAt(0)));
 }
 
-/** The parts of a text; every second one is a lone surrogate, as the byte that it stands for. */
+/** The parts of a text; every second part is the byte of a lone surrogate. */
 function split(text: string): Array<string | number> {
   return text.split(lone).map((part, index) => (index % 2 === 0 ? part : part.charCodeAt(0) - 0xdc00));
 }
@@ -36,7 +36,7 @@ export function decodePath<Value extends object>(value: Value, member: keyof Val
   return { ...rest, [member]: encoding === "base64" ? decodeBytes(Buffer.from(text, "base64")) : text } as unknown as Value;
 }
 
-/** Paths as fields of a request; those that are not UTF-8 go as base64. */
+/** Paths as fields of a request; paths that are not UTF-8 are sent as base64. */
 export function encodePaths<Paths extends Record<string, string>>(paths: Paths): Paths & { encoding?: "base64" } {
   if (!Object.values(paths).some((path) => lone.test(path))) return paths;
   const encoded = Object.entries(paths).map(([name, path]) => {
@@ -46,7 +46,7 @@ export function encodePaths<Paths extends Record<string, string>>(paths: Paths):
   return { ...(Object.fromEntries(encoded) as Paths), encoding: "base64" };
 }
 
-/** As encodeURIComponent(), which throws for a lone surrogate. */
+/** Like encodeURIComponent(), but accepts lone surrogates. */
 export function percentEncode(text: string): string {
   return split(text).map((part) => (typeof part === "string" ? encodeURIComponent(part) : `%${part.toString(16)}`)).join("");
 }

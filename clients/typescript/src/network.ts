@@ -1,4 +1,4 @@
-// Which hosts a sandbox may reach.
+// The hosts that a sandbox may connect to.
 import type { Client } from "./client.js";
 import type { NetworkInfo } from "./types.js";
 
@@ -24,12 +24,12 @@ export class Network {
     return this.client.request("changeNetwork", { path: this.sandbox, body: { action: "allow", host, ...options } });
   }
 
-  /** Denies a host, also if a pattern allows it. */
+  /** Denies a host, even if a pattern allows it. */
   deny(host: string): Promise<NetworkInfo> {
     return this.client.request("changeNetwork", { path: this.sandbox, body: { action: "deny", host } });
   }
 
-  /** Takes a host from the allowed ones. */
+  /** Removes a host from the allowed hosts. */
   remove(host: string): Promise<NetworkInfo> {
     return this.client.request("changeNetwork", { path: this.sandbox, body: { action: "remove", host } });
   }

@@ -13,9 +13,9 @@ import type * as api from "./api.js";
 export type CommandLine = string | readonly string[];
 
 export type CreateOptions = api.CreateSandboxBody & {
-  /** Default: new Client(), the server in CAISSON_URL or the user's own. */
+  /** Default: new Client(): the server in CAISSON_URL, or the user's own. */
   client?: Client | undefined;
-  /** A repeated request with the same key gets the first one's sandbox. */
+  /** A repeated request with the same key returns the sandbox of the first one. */
   idempotency_key?: string | undefined;
 };
 
@@ -68,7 +68,7 @@ export class Sandbox {
 
   private constructor(
     readonly client: Client,
-    /** As of the last create, connect, extend or refresh. */
+    /** The state at the last create, connect, extend or refresh. */
     public info: SandboxInfo,
     private readonly ownsClient: boolean,
   ) {
@@ -95,7 +95,7 @@ export class Sandbox {
     return Sandbox.open(client, (used) => used.request("createSandbox", { body, headers }));
   }
 
-  /** A sandbox that exists, also one that another program created. */
+  /** Connects to an existing sandbox, also one that another program created. */
   static connect(id: string, options: { client?: Client | undefined } = {}): Promise<Sandbox> {
     return Sandbox.open(options.client, (used) => used.request("getSandbox", { path: { id } }));
   }
@@ -104,7 +104,7 @@ export class Sandbox {
     await this.destroy();
   }
 
-  /** Its present state. */
+  /** Returns the current state. */
   async refresh(): Promise<SandboxInfo> {
     return (this.info = await this.client.request("getSandbox", { path: this.path }));
   }
@@ -114,7 +114,7 @@ export class Sandbox {
     return (this.info = await this.client.request("extendSandbox", { path: this.path, body: { sandbox_timeout } }));
   }
 
-  /** Kills everything in it and removes its files. */
+  /** Kills all processes of the sandbox and removes its files. */
   async destroy(): Promise<void> {
     try {
       await this.client.request("destroySandbox", { path: this.path });
@@ -123,9 +123,9 @@ export class Sandbox {
     }
   }
 
-  /** Runs a command and waits for it. A failure of the command is in the result, not an exception. */
+  /** Runs a command and waits for it. If the command fails, the result has the failure; there is no exception. */
   async run(command: CommandLine, options: RunOptions = {}): Promise<RunResult> {
-    // The server is silent while the command runs.
+    // The server sends nothing while the command runs.
     const longest = options.command_timeout || this.info.command_timeout || day;
     const result = await this.client.request("runCommand", {
       path: this.path,
@@ -146,7 +146,7 @@ export class Sandbox {
     return this.command((started as CommandInfo).id);
   }
 
-  /** Runs a command and iterates its output while it runs. */
+  /** Runs a command and returns an iterator over its output. */
   async stream(command: CommandLine, options: StreamOptions = {}): Promise<CommandOutput> {
     const body = commandBody(command, options, "stream");
     const source = await this.client.open_events("runCommand", { path: this.path, body });
@@ -154,7 +154,7 @@ export class Sandbox {
       this.client.open_events("streamOutput", { path: { id: this.id, command: id }, query: {}, headers }));
   }
 
-  /** A command of start() or stream() by its id, to attach to it again. */
+  /** Returns a command of start() or stream() by its id, to attach to it again. */
   command(id: string): Command {
     return new Command(this.client, this.id, id);
   }
@@ -164,12 +164,12 @@ export class Sandbox {
     return (await this.client.request("listCommands", { path: this.path })).commands;
   }
 
-  /** A terminal with this shell command line, or with a shell. */
+  /** Opens a terminal with this shell command line, or with a shell. */
   terminal(command?: string, options: Omit<Operations["openTerminal"]["query"], "command"> = {}): Promise<Terminal> {
     return Terminal.open(this.client, this.id, { command, ...options });
   }
 
-  /** Freezes the workspace under a name. stop: kill running processes first, instead of ConflictError. */
+  /** Saves the workspace under a name. stop: kill running processes first, instead of ConflictError. */
   checkpoint(name?: string, options: { stop?: boolean } = {}): Promise<Checkpoint> {
     return this.client.request("createCheckpoint", { path: this.path, body: { name, ...options } });
   }
@@ -178,17 +178,17 @@ export class Sandbox {
     return (await this.client.request("listCheckpoints", { path: this.path })).checkpoints;
   }
 
-  /** Returns the workspace to a checkpoint; "begin" is the state in which the sandbox began. */
+  /** Restores the workspace to a checkpoint; "begin" is the initial state. */
   async restore(checkpoint: string, options: { stop?: boolean } = {}): Promise<void> {
     await this.client.request("restoreCheckpoint", { path: this.path, body: { checkpoint, ...options } });
   }
 
-  /** A second sandbox with the same files. */
+  /** Creates a second sandbox with the same files. */
   async fork(options: Operations["forkSandbox"]["body"] = {}): Promise<Sandbox> {
     return new Sandbox(this.client, await this.client.request("forkSandbox", { path: this.path, body: options }), false);
   }
 
-  /** What changed since a checkpoint, or since the beginning. patch: with the content, in git's format. */
+  /** The changes since a checkpoint, or since the initial state. patch: include the content, in git's format. */
   diff(options: Operations["getDiff"]["query"] = {}): Promise<Diff> {
     return this.client.request("getDiff", { path: this.path, query: options });
   }

@@ -9,8 +9,8 @@ import { acceptKey, FrameParser, makeFrame, newSocketKey, opcodes } from "./webs
 const maxInput = 32 << 10;
 
 /**
- * Iterates what the terminal shows, as bytes, until its command ends; then `result` has how it ended. Closing it ends the
- * command.
+ * Iterates over the output of the terminal, as bytes, until its command ends; then `result` has the result. Closing the
+ * terminal ends the command.
  */
 export class Terminal implements AsyncIterableIterator<Uint8Array> {
   /** The result of the command, as RunResult in JSON; undefined before its end. */
@@ -25,7 +25,7 @@ export class Terminal implements AsyncIterableIterator<Uint8Array> {
     rest: Uint8Array,
   ) {
     this.shown = this.read(rest);
-    socket.on("error", () => undefined);  // reported by read() and write(); without a handler it would end the process
+    socket.on("error", () => undefined);  // reported by read() and write(); an unhandled error would end the process
     socket.once("close", () => this.failPending.forEach((fail) => fail()));
   }
 
@@ -71,13 +71,13 @@ export class Terminal implements AsyncIterableIterator<Uint8Array> {
     }
   }
 
-  /** Resolves once the kernel has taken the frame; rejects if the connection broke before or meanwhile. */
+  /** Resolves when the kernel has accepted the frame; rejects if the connection broke before that. */
   private send(opcode: number, payload: Uint8Array): Promise<void> {
     if (this.closed) return Promise.reject(new ConnectionFailedError("the terminal is closed"));
     return new Promise((resolve, reject) => {
       const settle = (error?: Error | null) => {
         this.failPending.delete(settle);
-        // Node reports no error for a write that the end of the socket cancelled.
+        // Node reports no error for a write that was cancelled because the socket closed.
         if (!error && !this.socket.destroyed) resolve();
         else reject(new ConnectionFailedError(`the terminal's connection broke: ${error?.message ?? "closed"}`, { cause: error }));
       };
@@ -86,7 +86,7 @@ export class Terminal implements AsyncIterableIterator<Uint8Array> {
     });
   }
 
-  /** Types into the terminal. */
+  /** Writes input to the terminal. */
   async write(data: string | Uint8Array): Promise<void> {
     const bytes = Buffer.from(data);
     for (let begin = 0; begin < bytes.length; begin += maxInput)

@@ -1,4 +1,4 @@
-// HTTP requests: over fetch for TCP, over node:http for unix sockets, which fetch cannot reach.
+// HTTP requests: with fetch for TCP, with node:http for unix sockets, which fetch does not support.
 import * as http from "node:http";
 import * as https from "node:https";
 import { Readable } from "node:stream";
@@ -23,9 +23,9 @@ export interface Request {
 
 export interface Response {
   status: number;
-  /** The pieces of the body; leaving the loop drops the rest and the connection. */
+  /** The pieces of the body. Leaving the loop discards the rest and closes the connection. */
   body: AsyncIterable<Uint8Array>;
-  /** The whole body. Not together with `body`. */
+  /** The whole body. Cannot be combined with `body`. */
   readAll(): Promise<Buffer>;
   close(): void;
 }
@@ -81,8 +81,8 @@ export class Transport {
     if (body !== undefined) init.body = plain ? (body as string) : (webStream(body) as unknown as string);
     if (!plain) init.duplex = "half";
     const response = await fetch(this.endpoint.origin + request.target, init);
-    // values() locks the body at once. Node cancels an unlocked one when its Response is garbage collected, and the reader
-    // would take that for the end.
+    // values() locks the body. Node cancels an unlocked body when its Response is garbage collected, which would look like
+    // the end of the body.
     const pieces = response.body === null ? [] : (response.body as unknown as ReadableStream<Uint8Array>).values();
     return this.respond(response.status, pieces, idle, request, () => controller.abort());
   }
@@ -130,7 +130,7 @@ export class Transport {
     return { status, body: read(), readAll: () => concatenate(read()), close };
   }
 
-  /** Like respond(). Its readAll() listens for events, which costs a third of a loop over the stream. */
+  /** Like respond(), but readAll() uses events, which takes a third of the time of a loop over the stream. */
   private respondByNode(response: http.IncomingMessage, idle: IdleTimer, request: Request): Response {
     const answer = this.respond(response.statusCode ?? 0, response, idle, request, () => response.destroy());
     answer.readAll = () =>
@@ -144,14 +144,14 @@ export class Transport {
         response.once("error", (error) => reject(this.translate(error, idle, request)));
         response.once("close", () => {
           idle.stop();
-          // Nothing happens here if the body arrived or an error was reported.
+          // Has no effect if the body arrived or an error was reported.
           reject(this.translate(new Error("the body ended early"), idle, request));
         });
       });
     return answer;
   }
 
-  /** A WebSocket handshake. Returns the socket and the bytes that arrived after the response, or the refusal. */
+  /** Performs a WebSocket handshake. Returns the socket and the bytes after the response, or the error response. */
   upgrade(request: Request): Promise<{ accept: string; socket: Duplex; rest: Uint8Array } | Response> {
     const idle = new IdleTimer(request.timeout);
     return new Promise((resolve, reject) => {
@@ -172,13 +172,13 @@ export class Transport {
   }
 }
 
-/** Whether a request that broke off can be sent again: it changes nothing, or nothing more. */
+/** Whether a failed request can be repeated: it is idempotent. */
 export function isRepeatable({ method, headers, body }: Request): boolean {
   if (body !== undefined && typeof body !== "string" && !(body instanceof Uint8Array)) return false;
   return method === "GET" || method === "PUT" || "Idempotency-Key" in headers;
 }
 
-/** Not Readable.toWeb(), which throws outside of any promise if the server refuses the body (Node 20). */
+/** Not Readable.toWeb(): it throws outside of any promise if the server rejects the body (Node 20). */
 function webStream(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): ReadableStream<Uint8Array> {
   const pieces = Symbol.asyncIterator in body ? body[Symbol.asyncIterator]() : body[Symbol.iterator]();
   return new ReadableStream<Uint8Array>({
@@ -200,7 +200,7 @@ function writeBody(sent: http.ClientRequest, body: Body | undefined): void {
   }
   const source = Readable.from(body);
   source.once("error", (error) => sent.destroy(error));
-  // The server may refuse a body and respond before its end.
+  // The server may reject a body and respond before its end.
   sent.once("response", () => source.unpipe(sent));
   source.pipe(sent);
 }
@@ -214,7 +214,7 @@ function codeOf(error: unknown): string {
   return "";
 }
 
-/** Ends a request during which nothing arrives for so many seconds. */
+/** Aborts a request if nothing arrives for so many seconds. */
 class IdleTimer {
   expired = false;
   private readonly timer: NodeJS.Timeout;

@@ -5,7 +5,7 @@ export type { Approval, Caller, Change, Checkpoint, Commit, Diff, Operations, Po
 export type SandboxInfo = api.Sandbox;
 export type SandboxList = api.SandboxList;
 export type CommandInfo = api.Command;
-/** Bytes of `name` that are not UTF-8 are lone surrogates (U+DC80 to U+DCFF); the name is usable in every path. */
+/** Bytes of `name` that are not UTF-8 are lone surrogates (U+DC80 to U+DCFF); the name is valid in every path argument. */
 export type FileInfo = Omit<api.File, "name_encoding">;
 export type NetworkInfo = api.Network;
 

@@ -14,7 +14,7 @@ export function acceptKey(key: string): string {
   return createHash("sha1").update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
 }
 
-/** A frame of a client, which is always masked. */
+/** A client frame, which is always masked. */
 export function makeFrame(opcode: number, payload: Uint8Array): Buffer {
   const size = payload.length;
   const extra = size < 126 ? 0 : size < 1 << 16 ? 2 : 8;

@@ -5,8 +5,8 @@
     with Sandbox.create() as sandbox:
         print(sandbox.run("echo hello").stdout)
 
-Without an address it uses the user's own server and starts it if needed. `AsyncSandbox` and `AsyncClient` are the same
-for asyncio.
+Without an address it uses the user's own server and starts it if needed. `AsyncSandbox` and `AsyncClient` have the same
+methods for asyncio.
 """
 from ._async.client import AsyncClient
 from ._async.command import AsyncCommand

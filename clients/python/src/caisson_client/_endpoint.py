@@ -1,4 +1,4 @@
-"""Where the server is."""
+"""The address of the server."""
 from __future__ import annotations
 
 import ipaddress
@@ -11,7 +11,7 @@ from ._errors import CaissonError
 
 
 def _is_loopback(host: str) -> bool:
-    """Not by the text alone: 127.example.org is a name, and can be any machine."""
+    """Parses the address: 127.example.org starts with 127 but is a name."""
     if host == "localhost":
         return True
     try:
@@ -40,7 +40,7 @@ class Endpoint:
 
     @property
     def is_private(self) -> bool:
-        """Whether others on the network cannot read along."""
+        """Whether other machines cannot read the traffic."""
         return bool(self.socket) or self.tls or _is_loopback(self.host)
 
     def __str__(self) -> str:

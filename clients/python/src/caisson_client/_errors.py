@@ -1,4 +1,4 @@
-"""Errors, by what the caller can do about them."""
+"""Errors, by what the caller can do."""
 from __future__ import annotations
 
 import json
@@ -6,19 +6,19 @@ from typing import Any, cast
 
 
 class CaissonError(Exception):
-    """Base of all errors of this package."""
+    """Base class of all errors of this package."""
 
 
 class ConnectionFailedError(CaissonError):
-    """No server there, or the connection broke."""
+    """No server at the address, or the connection broke."""
 
 
 class RequestTimeoutError(CaissonError):
-    """The server sent nothing for `request_timeout` seconds. The request may have been carried out."""
+    """The server sent nothing for `request_timeout` seconds. The server may have executed the request."""
 
 
 class ProtocolError(CaissonError):
-    """The other side does not speak as a caisson server does."""
+    """The response is not from a caisson server."""
 
 
 class StreamError(CaissonError):
@@ -26,23 +26,23 @@ class StreamError(CaissonError):
 
 
 class ApiError(CaissonError):
-    """The server refused a request, or could not carry it out: a problem document (RFC 9457)."""
+    """The server rejected a request or could not execute it: a problem document (RFC 9457)."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         self.status = status
         #: The whole document.
         self.problem = problem
-        #: A stable name of the error, to decide on.
+        #: A stable name of the error, for decisions in programs.
         self.code = str(problem.get("code", "unknown"))
-        #: Why, for people.
+        #: The reason, for people.
         self.reason = str(problem.get("reason", problem.get("title", "")))
-        #: What to do about it; empty if there is no advice.
+        #: How to fix it; empty if there is no advice.
         self.try_ = str(problem.get("try", ""))
         super().__init__(f"{self.reason} ({self.code})" + (f": {self.try_}" if self.try_ else ""))
 
 
 class InvalidRequestError(ApiError):
-    """400, 405, 413, 415, 416, 421, 426, 431: the request is wrong."""
+    """400, 405, 413, 415, 416, 421, 426, 431: invalid request."""
 
 
 class UnauthorizedError(ApiError):
@@ -54,11 +54,11 @@ class ForbiddenError(ApiError):
 
 
 class ApprovalRequiredError(ForbiddenError):
-    """403: the owner has to allow it first. Repeat the request afterwards."""
+    """403: the owner must approve the request first. Repeat it after that."""
 
     @property
     def approvals(self) -> list[dict[str, Any]]:
-        """What waits for the owner."""
+        """The approval requests that wait for the owner."""
         return list(self.problem.get("approvals", []))
 
 
@@ -67,7 +67,7 @@ class NotFoundError(ApiError):
 
 
 class ConflictError(ApiError):
-    """409: the state does not allow it now."""
+    """409: the current state does not allow the request."""
 
 
 class TooManyRequestsError(ApiError):
@@ -79,7 +79,7 @@ class DiskFullError(ApiError):
 
 
 class UnavailableError(ApiError):
-    """Other 5xx: the server cannot do it, or cannot do it now."""
+    """Other 5xx: the server cannot execute the request, or not now."""
 
 
 _BY_STATUS: dict[int, type[ApiError]] = {
@@ -88,7 +88,7 @@ _BY_STATUS: dict[int, type[ApiError]] = {
 
 
 def error_of(status: int, body: bytes) -> ApiError:
-    """The error for a response with this status."""
+    """Returns the error for a response with this status."""
     try:
         value: Any = json.loads(body)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Starts the user's own server when there is none."""
+"""Starts the user's own server if it does not run."""
 from __future__ import annotations
 
 import fcntl
@@ -16,7 +16,7 @@ _GRACE = 1.0
 
 
 def find_program() -> str:
-    """`caisson` in PATH, else the one that the wheel `caisson` put into this Python's environment."""
+    """Returns `caisson` in PATH, else the program that the wheel `caisson` installed in this Python environment."""
     beside = os.path.join(sysconfig.get_path("scripts"), "caisson")
     return beside if not shutil.which("caisson") and os.access(beside, os.X_OK) else "caisson"
 
@@ -32,7 +32,7 @@ def _is_served(path: str) -> bool:
 
 
 def _spawn(program: str, endpoint: Endpoint, log: str) -> int:
-    """Detached: the server outlives this process, as its sandboxes do."""
+    """Detached: the server and its sandboxes outlive this process."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     arguments = [program, "serve", "--socket", endpoint.socket, "--listen", "none"]
     actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
@@ -40,18 +40,18 @@ def _spawn(program: str, endpoint: Endpoint, log: str) -> int:
     try:
         return os.posix_spawnp(program, arguments, os.environ, file_actions=actions, setsid=True)
     except OSError as error:
-        raise ConnectionFailedError(f"cannot start {program!r}: {error.strerror}; install caisson, put it into "
+        raise ConnectionFailedError(f"cannot start {program!r}: {error.strerror}; install caisson, add it to "
                                     "PATH or set CAISSON_PROGRAM") from error
 
 
 def _wait(pid: int, endpoint: Endpoint, deadline: float) -> bool:
-    """Whether the server accepts connections before the deadline."""
+    """Returns whether the server accepts connections before the deadline."""
     running = True
     while not _is_served(endpoint.socket):
         if time.monotonic() > deadline:
             return False
         if running and os.waitpid(pid, os.WNOHANG)[0] == pid:
-            # Perhaps since a server that another client started has the socket: that one may need a moment.
+            # Another client may have started a server that has the socket but does not accept connections yet.
             running = False
             deadline = min(deadline, time.monotonic() + _GRACE)
         time.sleep(_PAUSE)
@@ -67,7 +67,7 @@ def _read_tail(path: str) -> str:
 
 
 def start_server(program: str, endpoint: Endpoint, timeout: float) -> None:
-    """Starts `caisson serve` on the socket unless another client does so at the same time. Returns when it is served."""
+    """Starts `caisson serve` on the socket unless another client does. Returns when it accepts connections."""
     home = os.path.join(state_home(), "server")
     deadline = time.monotonic() + timeout
     os.makedirs(home, mode=0o700, exist_ok=True)
@@ -80,12 +80,12 @@ def start_server(program: str, endpoint: Endpoint, timeout: float) -> None:
                 break
             except OSError:
                 if time.monotonic() > deadline:
-                    raise ConnectionFailedError("another client is starting the server, but it does not answer") from None
+                    raise ConnectionFailedError("another client is starting the server, but it does not respond") from None
                 time.sleep(_PAUSE)
         if _is_served(endpoint.socket):
             return
         pid = _spawn(program, endpoint, log)
         if not _wait(pid, endpoint, deadline):
-            raise ConnectionFailedError(f"the server does not answer on {endpoint}: {_read_tail(log) or 'no message'}")
+            raise ConnectionFailedError(f"the server does not respond on {endpoint}: {_read_tail(log) or 'no message'}")
     finally:
         os.close(lock)

@@ -1,4 +1,4 @@
-"""What the server returns. Members that this version does not know are ignored; times are seconds since 1970."""
+"""The objects that the server returns. Unknown members are ignored; times are seconds since 1970."""
 from __future__ import annotations
 
 import base64
@@ -13,7 +13,7 @@ _Model = TypeVar("_Model")
 
 
 def build(model: type[_Model], value: Any) -> _Model:
-    """An object of this class from JSON; fields with the metadata "of" are lists of another class."""
+    """Builds an object of this class from JSON; fields with the metadata "of" are lists of another class."""
     if not isinstance(value, dict):
         raise ProtocolError(f"expected an object for {model.__name__}")
     source = cast(Json, value)
@@ -30,19 +30,19 @@ def build(model: type[_Model], value: Any) -> _Model:
 
 
 def decode_bytes(text: str, encoding: str) -> bytes:
-    """Output of a command, which is base64 where it is not UTF-8."""
+    """Decodes output of a command, which is base64 if it is not UTF-8."""
     return base64.b64decode(text) if encoding == "base64" else text.encode()
 
 
 def decode_path(value: Json, member: str) -> Json:
-    """The same object with the name or path in this member as text, also if it is not UTF-8."""
+    """Returns the object with the name or path in this member as text, also if it is not UTF-8."""
     if value.get(f"{member}_encoding") != "base64":
         return value
     return {**value, member: base64.b64decode(str(value[member])).decode("utf-8", "surrogateescape")}
 
 
 def encode_paths(paths: dict[str, str]) -> Json:
-    """Paths as fields of a request; those that are not UTF-8 go as base64."""
+    """Paths as fields of a request; paths that are not UTF-8 are sent as base64."""
     if not any("\udc80" <= letter <= "\udcff" for path in paths.values() for letter in path):
         return dict(paths)
     encoded = {name: base64.b64encode(path.encode("utf-8", "surrogateescape")).decode() for name, path in paths.items()}
@@ -148,7 +148,7 @@ class Output:
 
     stream: str  #: stdout or stderr
     data: bytes
-    offset: int  #: of its first byte in the stream
+    offset: int  #: offset of its first byte in the stream
 
     @property
     def text(self) -> str:
@@ -157,7 +157,7 @@ class Output:
 
 @dataclass(frozen=True)
 class FileInfo:
-    name: str  #: bytes that are not UTF-8 are lone surrogates, as in names of os.listdir(); usable in every path
+    name: str  #: bytes that are not UTF-8 are lone surrogates, as in names of os.listdir(); valid in every path argument
     type: str
     size: int
     mode: int = 0
@@ -230,7 +230,7 @@ class Approval:
     state: str  #: pending, allowed or denied
     meaning: str = ""
     sandbox_id: str = ""
-    digest: str = ""  #: of a commit: only this one is approved
+    digest: str = ""  #: the digest of a commit; the approval is only for this commit
     caller: str = ""
     asked: int = 0
 

@@ -23,7 +23,7 @@ def render_head(method: str, target: str, headers: dict[str, str]) -> bytes:
 
 
 def parse_head(head: bytes) -> tuple[int, dict[str, str]]:
-    """Status and headers, with names in lower case."""
+    """Returns status and headers, with names in lower case."""
     lines = head.decode("latin-1").split("\r\n")
     parts = lines[0].split(" ", 2)
     if len(parts) < 2 or not parts[0].startswith("HTTP/1.") or len(parts[1]) != 3 or not parts[1].isdigit():
@@ -81,7 +81,7 @@ def accept_key(key: str) -> str:
 
 
 def make_frame(opcode: int, payload: bytes) -> bytes:
-    """A frame of a client, which is always masked."""
+    """A client frame, which is always masked."""
     size = len(payload)
     head = bytes([0x80 | opcode])
     if size < 126:

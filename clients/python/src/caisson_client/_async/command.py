@@ -1,4 +1,4 @@
-"""One command that runs in the background, or ran."""
+"""A command in the background, running or finished."""
 from __future__ import annotations
 
 import base64
@@ -11,14 +11,14 @@ from .streams import AsyncCommandOutput
 
 
 def input_fields(data: str | bytes, name: str, encoding: str) -> dict[str, Any]:
-    """Input as fields of a request; bytes that may not be text go as base64."""
+    """The input as fields of a request; bytes that are not text are sent as base64."""
     if isinstance(data, str):
         return {name: data}
     return {name: base64.b64encode(data).decode(), encoding: "base64"}
 
 
 class AsyncCommand:
-    """A command of a sandbox, by its id. It does not end with this object or its connection."""
+    """A command of a sandbox, by its id. It keeps running when this object or its connection is closed."""
 
     def __init__(self, client: AsyncClient, sandbox_id: str, id: str) -> None:
         self.id = id
@@ -30,7 +30,7 @@ class AsyncCommand:
         return build(CommandInfo, await self._client.request("GET", self._path))
 
     async def output(self, *, stdout_offset: int = 0, stderr_offset: int = 0, follow: bool = True) -> AsyncCommandOutput:
-        """Its output from these bytes on. follow: wait for more until it ends."""
+        """The output from these offsets on. follow: wait for more output until the command ends."""
         query = {"stdout_offset": stdout_offset, "stderr_offset": stderr_offset, "follow": follow}
         source = await self._client.open_events(f"{self._path}/output", query=query)
 
@@ -40,7 +40,7 @@ class AsyncCommand:
         return AsyncCommandOutput(source, reopen, self.id, follow)
 
     async def wait(self) -> CommandInfo:
-        """Waits for its end."""
+        """Waits until the command ends."""
         info = await self.info()
         if not info.running:
             return info
@@ -48,7 +48,7 @@ class AsyncCommand:
         return await rest.wait()
 
     async def write(self, data: str | bytes, *, close: bool = False) -> None:
-        """Writes to its standard input, which it keeps if it was started with `keep_stdin`. close: that was all."""
+        """Writes to standard input; the command must have been started with `keep_stdin`. close: close it afterwards."""
         body = {**input_fields(data, "data", "encoding"), "close": close}
         await self._client.request("POST", f"{self._path}/stdin", json=body)
 
@@ -57,5 +57,5 @@ class AsyncCommand:
         await self._client.request("POST", f"{self._path}/signal", json={"signal": signal})
 
     async def kill(self) -> None:
-        """Kills it and everything it started."""
+        """Kills the command and all its child processes."""
         await self._client.request("DELETE", self._path)

@@ -1,4 +1,4 @@
-"""HTTP/1.1 requests over kept connections."""
+"""HTTP/1.1 requests over persistent connections."""
 from __future__ import annotations
 
 import json as json_module
@@ -35,7 +35,7 @@ class Response:
         return bool(data)
 
     async def read_head(self) -> bool:
-        """False if the connection ended before the first byte."""
+        """Returns False if the connection ended before the first byte."""
         while b"\r\n\r\n" not in self.buffer:
             if len(self.buffer) > MAX_HEAD:
                 raise ProtocolError("the response head is too large")
@@ -87,7 +87,7 @@ class Response:
             self._finish()
 
     async def read_piece(self) -> bytes:
-        """Some bytes of the body; none at its end. If the call is cancelled, the next one continues without loss."""
+        """Returns some bytes of the body; none at its end. If a call is cancelled, no data is lost."""
         if self._dropped:
             raise ConnectionFailedError("the response was dropped before its end")
         try:
@@ -134,7 +134,7 @@ class Response:
             raise ProtocolError("the response is not JSON") from None
 
     def _finish(self) -> None:
-        """The body is complete: the connection can be used again unless it ends with this response."""
+        """Called when the body is complete: the connection is reused unless the server closes it after this response."""
         if self._ended:
             return
         self._ended = True
@@ -145,7 +145,7 @@ class Response:
             self.stream.close()
 
     def close(self) -> None:
-        """Drops the rest of the body, and the connection with it."""
+        """Discards the rest of the body and closes the connection."""
         if not self._ended:
             self._ended = self._dropped = True
             self.stream.close()
@@ -153,7 +153,7 @@ class Response:
 
 async def exchange(pool: deque[Stream], stream: Stream, method: str, target: str, headers: dict[str, str], body: Body,
                    timeout: float | None) -> Response | None:
-    """Sends a request and reads the head of its response. None: the connection ended without any byte of a response."""
+    """Sends a request and reads the response head. Returns None if the connection ended before the first byte."""
     response = Response(pool, stream, method, timeout)
     try:
         broken: CaissonError | None = None
@@ -169,7 +169,7 @@ async def exchange(pool: deque[Stream], stream: Stream, method: str, target: str
                         await stream.write(b"%x\r\n%b\r\n" % (len(piece), piece), timeout)
                 await stream.write(b"0\r\n\r\n", timeout)
         except ConnectionFailedError as error:
-            broken = error  # the server may have refused the body and closed: its response says why
+            broken = error  # the server may have rejected the body and closed: read its response
         try:
             if await response.read_head():
                 return response
@@ -192,7 +192,7 @@ class EventSource:
         self._ready: deque[ServerEvent] = deque()
 
     async def next(self) -> ServerEvent | None:
-        """None at the end of the stream."""
+        """Returns None at the end of the stream."""
         while not self._ready:
             piece = await self._response.read_piece()
             if not piece:

@@ -1,4 +1,4 @@
-"""Which hosts a sandbox may reach."""
+"""The hosts that a sandbox may connect to."""
 from __future__ import annotations
 
 from .._models import Json, NetworkInfo, build
@@ -20,11 +20,11 @@ class AsyncNetwork:
         return await self._change("allow", host, stop)
 
     async def deny(self, host: str) -> NetworkInfo:
-        """Denies a host, also if a pattern allows it."""
+        """Denies a host, even if a pattern allows it."""
         return await self._change("deny", host, None)
 
     async def remove(self, host: str) -> NetworkInfo:
-        """Takes a host from the allowed ones."""
+        """Removes a host from the allowed hosts."""
         return await self._change("remove", host, None)
 
     async def _change(self, action: str, host: str, stop: bool | None) -> NetworkInfo:

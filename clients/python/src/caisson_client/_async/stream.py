@@ -1,4 +1,4 @@
-"""A connection as bytes, for asyncio. `_sync/stream.py` is the same for threads; the modules above exist once."""
+"""A byte stream for asyncio. `_sync/stream.py` is the same for threads; the other modules of _sync are generated."""
 from __future__ import annotations
 
 import asyncio
@@ -13,7 +13,7 @@ _Result = TypeVar("_Result")
 
 
 async def run_blocking(function: Callable[..., _Result], *arguments: Any) -> _Result:
-    """Runs a function that blocks without blocking the event loop."""
+    """Runs a blocking function without blocking the event loop."""
     return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
 
@@ -41,8 +41,8 @@ class Stream:
         return cls(reader, writer)
 
     async def read(self, timeout: float | None) -> bytes:
-        """Some bytes; none at the end. If the call is cancelled, the next one gets them."""
-        # Not wait_for(), which may drop a cancellation that comes together with data (Python 3.11).
+        """Returns some bytes; none at the end. If a call is cancelled, the next one returns the data."""
+        # Not wait_for(): it may lose a cancellation that arrives together with data (Python 3.11).
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._reader.read(64 << 10))
         await asyncio.wait({self._reading}, timeout=timeout)
@@ -71,5 +71,5 @@ class Stream:
 
     def close(self) -> None:
         if self._reading is not None and not self._reading.cancel() and not self._reading.cancelled():
-            self._reading.exception()  # else asyncio logs that it was never retrieved
+            self._reading.exception()  # otherwise asyncio logs that the exception was never retrieved
         self._writer.close()

@@ -1,4 +1,4 @@
-"""Streams of the server as iterators."""
+"""Iterators over streams of the server."""
 from __future__ import annotations
 
 import json
@@ -13,13 +13,13 @@ from .http import EventSource
 from .stream import pause
 
 _Item = TypeVar("_Item")
-_RESUME_TIMEOUT = 30.0  # seconds without an event in which a broken stream is opened again
+_RESUME_TIMEOUT = 30.0  # seconds without an event during which a broken stream is reopened
 _PAUSE = 0.05
 _MAX_PAUSE = 1.0
 
 
 class AsyncEvents(Generic[_Item]):
-    """Iterates the items of a stream that has no end by itself: leave the loop and close() it."""
+    """Iterates over the items of an endless stream: leave the loop and call close()."""
 
     def __init__(self, source: EventSource, decode: Callable[[ServerEvent], _Item]) -> None:
         self._source, self._decode = source, decode
@@ -32,7 +32,7 @@ class AsyncEvents(Generic[_Item]):
         try:
             event = None if self._closed else await self._source.next()
         except ConnectionFailedError:
-            if not self._closed:  # else close() ended the read
+            if not self._closed:  # otherwise close() ended the read
                 raise
             event = None
         if self._closed:
@@ -51,29 +51,29 @@ class AsyncEvents(Generic[_Item]):
         await self.close()
 
     async def close(self) -> None:
-        """Ends the stream, also for a loop that waits in another thread or task."""
+        """Closes the stream, also for a loop that waits in another thread or task."""
         self._closed = True
         self._source.close()
 
 
 class AsyncCommandOutput:
-    """Iterates the output of a command, piece by piece, until it ends; then `info` has its result.
+    """Iterates over the output of a command, in pieces, until it ends; then `info` has the result.
 
-    If the connection breaks, it continues at the byte where it was, or raises ConnectionFailedError. After a read that was
-    cancelled, the next one continues there, too.
+    If the connection breaks, it continues at the same offset or raises ConnectionFailedError. If a read is cancelled, the
+    next one continues at the same offset.
     """
 
     def __init__(self, source: EventSource, reopen: Callable[[str, dict[str, str]], Any], command_id: str = "",
                  follow: bool = True) -> None:
-        #: Of the command; set once the first event arrived.
+        #: The id of the command; set when the first event arrives.
         self.command_id = command_id
-        #: How the command ended; None before.
+        #: The state of the command after its end; None before.
         self.info: CommandInfo | None = None
         self._source, self._reopen, self._follow = source, reopen, follow
         self._position = ""
         self._ended = False
         self._opened_at = time.monotonic()
-        self._attempts = 0  # to open it again since the last event
+        self._attempts = 0  # to reopen it since the last event
         self._broken_at = self._retry_at = 0.0
 
     def __aiter__(self) -> AsyncCommandOutput:
@@ -103,7 +103,7 @@ class AsyncCommandOutput:
                 return Output(event.type, data, int(value["offset"]))
 
     async def _next_event(self) -> ServerEvent | None:
-        """None after close(), and at the end of a stream that does not wait for the command."""
+        """Returns None after close(), and at the end of a stream that does not wait for the command."""
         while True:
             broken = ConnectionFailedError("the server ended the stream before the command")
             try:
@@ -120,12 +120,12 @@ class AsyncCommandOutput:
             await self._resume(broken)
 
     async def _resume(self, broken: CaissonError) -> None:
-        """Opens the stream again after the last event. What a cancelled call has not done, the next one does."""
+        """Reopens the stream after the last event. If a call is cancelled, the next one continues its work."""
         if not self.command_id:
             raise ConnectionFailedError("the stream broke before the command's id arrived; the command may run") from broken
         now = time.monotonic()
         if now - self._opened_at > _RESUME_TIMEOUT:
-            self._attempts = 0  # the connection that broke was a good one
+            self._attempts = 0  # the broken connection had worked
         if self._attempts == 0:
             self._broken_at, self._retry_at = now, now
         headers = {"Last-Event-ID": self._position} if self._position else {}
@@ -140,7 +140,7 @@ class AsyncCommandOutput:
             try:
                 self._source = await self._reopen(self.command_id, headers)
             except (ConnectionFailedError, TooManyRequestsError, UnavailableError) as error:
-                broken = error  # the server is being started, or still holds the old connection
+                broken = error  # the server is starting, or still has the old connection
                 continue
             self._opened_at = time.monotonic()
             if self._ended:  # closed meanwhile
@@ -154,12 +154,12 @@ class AsyncCommandOutput:
         await self.close()
 
     async def close(self) -> None:
-        """Leaves the stream. The command keeps running."""
+        """Closes the stream. The command keeps running."""
         self._ended = True
         self._source.close()
 
     async def wait(self) -> CommandInfo:
-        """Reads to the end; how the command ended."""
+        """Reads to the end and returns the state of the command."""
         async for _ in self:
             pass
         if self.info is None:

@@ -14,9 +14,9 @@ _MAX_MESSAGE = 32 << 10
 
 
 class AsyncTerminal:
-    """Iterates what the terminal shows, as bytes, until its command ends; then `result` has how it ended.
+    """Iterates over the output of the terminal, as bytes, until its command ends; then `result` has the result.
 
-    Closing it ends the command.
+    Closing the terminal ends the command.
     """
 
     def __init__(self, response: Response, timeout: float) -> None:
@@ -69,7 +69,7 @@ class AsyncTerminal:
         await self._response.stream.write(make_frame(opcode, payload), self._timeout)
 
     async def write(self, data: str | bytes) -> None:
-        """Types into the terminal."""
+        """Writes input to the terminal."""
         rest = data.encode() if isinstance(data, str) else data
         while rest:
             await self._send(BINARY, rest[:_MAX_MESSAGE])

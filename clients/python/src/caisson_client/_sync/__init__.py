@@ -1,1 +1,1 @@
-# Made from _async/__init__.py by tools/make_sync.py. Edit that file.
+# Generated from _async/__init__.py by tools/make_sync.py. Edit that file.

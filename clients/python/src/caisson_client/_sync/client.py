@@ -1,5 +1,5 @@
-# Made from _async/client.py by tools/make_sync.py. Edit that file.
-"""A connection to a caisson server, and what belongs to the server and not to one sandbox."""
+# Generated from _async/client.py by tools/make_sync.py. Edit that file.
+"""A connection to a caisson server, and the operations that do not belong to one sandbox."""
 from __future__ import annotations
 
 import json as json_module
@@ -32,14 +32,14 @@ def _query_text(value: Any) -> str:
 
 
 class Client:
-    """Requests to one server.
+    """Sends requests to one server.
 
     url: `unix:/PATH`, `http://HOST:PORT` or `https://HOST:PORT`. Default: CAISSON_URL, else the user's own server on its
-    unix socket, which is started if it does not run (`start`, by `program`: CAISSON_PROGRAM, else `caisson` in PATH,
-    else that of the wheel `caisson`).
+    unix socket, which is started if it does not run (`start`, with `program`: CAISSON_PROGRAM, else `caisson` in PATH,
+    else the program of the wheel `caisson`).
     token: default CAISSON_TOKEN. The owner needs none on the unix socket.
     request_timeout: seconds without a byte from the server after which a request fails.
-    tls: for certificates of your own.
+    tls: a context for custom certificates.
     on_response: called with method, path and status of each response, for logs.
     """
 
@@ -85,7 +85,7 @@ class Client:
         return None
 
     def _connect(self) -> Stream:
-        attempts = _MAX_ATTEMPTS if self._start else 1  # a server that just ends may look as if it served
+        attempts = _MAX_ATTEMPTS if self._start else 1  # a server that is shutting down may still accept connections
         for attempt in range(1, attempts + 1):
             try:
                 return Stream.connect(self.endpoint, self._tls, self.request_timeout)
@@ -100,7 +100,7 @@ class Client:
     def send(self, method: str, path: str, *, query: Mapping[str, Any] | None = None,
                    json: Mapping[str, Any] | None = None, body: Body = None, headers: Mapping[str, str] | None = None,
                    timeout: float | None = None) -> Response:
-        """One request. Raises ApiError unless the status is 1xx or 2xx; the body of the response is not read yet."""
+        """Sends one request. Raises ApiError unless the status is 1xx or 2xx. The response body is not read yet."""
         target = path
         if query:
             target += "?" + urllib.parse.urlencode({name: _query_text(value) for name, value in query.items()},
@@ -122,7 +122,7 @@ class Client:
         return response
 
     def _exchange(self, method: str, target: str, head: dict[str, str], body: Body, timeout: float) -> Response:
-        """Sends again what changes nothing, or nothing more: a server may close an idle connection, or end, at any moment."""
+        """Repeats idempotent requests, because the server may close an idle connection, or exit, at any time."""
         whole = body is None or isinstance(body, bytes)
         repeatable = whole and (method in ("GET", "PUT") or "Idempotency-Key" in head)
         attempts = _MAX_ATTEMPTS if repeatable else 1
@@ -141,7 +141,7 @@ class Client:
         raise ConnectionFailedError("the connection ended before the response; the request may have been handled")
 
     def request(self, method: str, path: str, **options: Any) -> Any:
-        """One request whose response is JSON; None if it has no content. For routes without a method here."""
+        """Sends one request and returns the JSON response, None if it is empty. For routes without a method here."""
         response = self.send(method, path, **options)
         if response.status == 204:
             response.read()
@@ -167,7 +167,7 @@ class Client:
         return build(Caller, self.request("GET", "/v1/whoami"))
 
     def stats(self) -> Json:
-        """Figures of the server. Needs the scope admin."""
+        """Statistics of the server. Needs the scope admin."""
         return dict(self.request("GET", "/v1/stats"))
 
     def templates(self) -> List[Json]:
@@ -183,11 +183,11 @@ class Client:
         return bool((self.request("GET", "/healthz"))["status"] == "ok")
 
     def ready(self) -> bool:
-        """Whether the server can create sandboxes; UnavailableError says why it cannot."""
+        """Checks whether the server can create sandboxes; if not, UnavailableError has the reason."""
         return bool((self.request("GET", "/readyz"))["status"] == "ready")
 
     def metrics(self) -> str:
-        """Figures for Prometheus. Needs the scope admin."""
+        """Metrics in the Prometheus format. Needs the scope admin."""
         return ((self.send("GET", "/metrics")).read()).decode()
 
     def openapi(self) -> Json:
@@ -196,20 +196,20 @@ class Client:
 
 
 class Approvals:
-    """Requests that wait for the owner."""
+    """Approval requests to the owner."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
 
     def list(self) -> List[Approval]:
-        """All for the owner, else the caller's."""
+        """All requests if the caller is the owner, otherwise only the caller's."""
         return [build(Approval, one) for one in (self._client.request("GET", "/v1/approvals"))["approvals"]]
 
     def get(self, id: str) -> Approval:
         return build(Approval, self._client.request("GET", f"/v1/approvals/{quote(id)}"))
 
     def answer(self, id: str, decision: str, *, seconds: int | None = None) -> Approval:
-        """decision: allow or deny. Only the owner may, on the unix socket. seconds: how long it holds."""
+        """decision: allow or deny. Only for the owner, on the unix socket. seconds: how long the decision is valid."""
         body = {"decision": decision, "seconds": seconds}
         return build(Approval, self._client.request("POST", f"/v1/approvals/{quote(id)}", json=body))
 
@@ -223,11 +223,11 @@ class Policies:
         return [str(one["name"]) for one in (self._client.request("GET", "/v1/policies"))["profiles"]]
 
     def get(self, profile: str) -> Policy:
-        """A profile as a document, and explained."""
+        """A profile as a document, with an explanation."""
         return build(Policy, self._client.request("GET", f"/v1/policies/{quote(profile)}"))
 
     def check(self, policy: Mapping[str, Any]) -> PolicyCheck:
-        """What is wrong with a policy document, or what it means."""
+        """The errors of a policy document, or its explanation."""
         return build(PolicyCheck, self._client.request("POST", "/v1/policies/check", json={"policy": policy}))
 
 
@@ -249,5 +249,5 @@ class Audit:
 
 
 def quote(part: str) -> str:
-    """A value as one segment of a path."""
+    """Encodes a value as one path segment."""
     return urllib.parse.quote(part, safe="")

@@ -1,5 +1,5 @@
-# Made from _async/command.py by tools/make_sync.py. Edit that file.
-"""One command that runs in the background, or ran."""
+# Generated from _async/command.py by tools/make_sync.py. Edit that file.
+"""A command in the background, running or finished."""
 from __future__ import annotations
 
 import base64
@@ -12,14 +12,14 @@ from .streams import CommandOutput
 
 
 def input_fields(data: str | bytes, name: str, encoding: str) -> dict[str, Any]:
-    """Input as fields of a request; bytes that may not be text go as base64."""
+    """The input as fields of a request; bytes that are not text are sent as base64."""
     if isinstance(data, str):
         return {name: data}
     return {name: base64.b64encode(data).decode(), encoding: "base64"}
 
 
 class Command:
-    """A command of a sandbox, by its id. It does not end with this object or its connection."""
+    """A command of a sandbox, by its id. It keeps running when this object or its connection is closed."""
 
     def __init__(self, client: Client, sandbox_id: str, id: str) -> None:
         self.id = id
@@ -31,7 +31,7 @@ class Command:
         return build(CommandInfo, self._client.request("GET", self._path))
 
     def output(self, *, stdout_offset: int = 0, stderr_offset: int = 0, follow: bool = True) -> CommandOutput:
-        """Its output from these bytes on. follow: wait for more until it ends."""
+        """The output from these offsets on. follow: wait for more output until the command ends."""
         query = {"stdout_offset": stdout_offset, "stderr_offset": stderr_offset, "follow": follow}
         source = self._client.open_events(f"{self._path}/output", query=query)
 
@@ -41,7 +41,7 @@ class Command:
         return CommandOutput(source, reopen, self.id, follow)
 
     def wait(self) -> CommandInfo:
-        """Waits for its end."""
+        """Waits until the command ends."""
         info = self.info()
         if not info.running:
             return info
@@ -49,7 +49,7 @@ class Command:
         return rest.wait()
 
     def write(self, data: str | bytes, *, close: bool = False) -> None:
-        """Writes to its standard input, which it keeps if it was started with `keep_stdin`. close: that was all."""
+        """Writes to standard input; the command must have been started with `keep_stdin`. close: close it afterwards."""
         body = {**input_fields(data, "data", "encoding"), "close": close}
         self._client.request("POST", f"{self._path}/stdin", json=body)
 
@@ -58,5 +58,5 @@ class Command:
         self._client.request("POST", f"{self._path}/signal", json={"signal": signal})
 
     def kill(self) -> None:
-        """Kills it and everything it started."""
+        """Kills the command and all its child processes."""
         self._client.request("DELETE", self._path)

@@ -1,4 +1,4 @@
-# Made from _async/files.py by tools/make_sync.py. Edit that file.
+# Generated from _async/files.py by tools/make_sync.py. Edit that file.
 """Files of a sandbox's workspace. Paths are relative to it, or absolute inside it.
 
 A path is text. Bytes that are not UTF-8 are lone surrogates in it (`surrogateescape`), as in paths of Python's os module.
@@ -61,7 +61,7 @@ class Files:
         return int((self._client.request("PUT", f"{self._path}/content", query=query, body=body))["size"])
 
     def upload(self, source: str | os.PathLike[str], path: str, *, mode: int | None = None) -> int:
-        """Copies a local file into the sandbox, without holding it in memory."""
+        """Copies a local file into the sandbox as a stream, without reading all of it into memory."""
         return self.write(path, _blocks(source), mode=mode)
 
     def download(self, path: str, target: str | os.PathLike[str]) -> int:
@@ -73,7 +73,7 @@ class Files:
         self._client.request("PUT", f"{self._path}/archive", query={"path": path}, body=_blocks(source))
 
     def pack(self, path: str, target: str | os.PathLike[str], *, command_timeout: float | None = None) -> int:
-        """Saves a directory of the sandbox as a local tar archive. Unpack it with care: the sandbox chose its names."""
+        """Saves a directory of the sandbox as a local tar archive. Its file names are untrusted: unpack it with care."""
         query = {"path": path} if command_timeout is None else {"path": path, "command_timeout": str(command_timeout)}
         return _save(self._client.send("GET", f"{self._path}/archive", query=query), target)
 
@@ -86,7 +86,7 @@ class Files:
         return build(FileInfo, decode_path(found, "name"))
 
     def move(self, source: str, target: str, *, replace: bool = False) -> None:
-        """Renames a file or directory. replace: also if there is something at the target."""
+        """Renames a file or directory. replace: also if the target exists."""
         body = {**encode_paths({"from": source, "to": target}), "replace": replace}
         self._client.request("POST", f"{self._path}/move", json=body)
 
@@ -98,7 +98,7 @@ class Files:
         self._client.request("DELETE", f"{self._path}/content", query={"path": path, "recursive": recursive})
 
     def watch(self, path: str = ".") -> Events[FileChange]:
-        """Changes below a directory. Returns once the server watches, so that no later change is missed."""
+        """Watches for changes below a directory. Returns when the server has started to watch."""
         source = self._client.open_events(f"{self._path}/watch", query={"path": path})
         changes = Events(source, lambda event: build(
             FileChange, {"path": "", **decode_path(json.loads(event.data), "path"), "kind": event.type}))
@@ -113,7 +113,7 @@ class Files:
 
 
 def _save(response: Response, target: str | os.PathLike[str]) -> int:
-    """Writes a part file and renames it at the end, so that a download that breaks leaves the target as it was."""
+    """Writes a partial file and renames it at the end, so that a failed download does not change the target."""
     name: str = os.fspath(target)
     path: str = os.path.realpath(name)
     replaces = not os.path.lexists(path) or os.path.isfile(path)  # not a pipe or device

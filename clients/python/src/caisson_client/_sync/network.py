@@ -1,5 +1,5 @@
-# Made from _async/network.py by tools/make_sync.py. Edit that file.
-"""Which hosts a sandbox may reach."""
+# Generated from _async/network.py by tools/make_sync.py. Edit that file.
+"""The hosts that a sandbox may connect to."""
 from __future__ import annotations
 
 from .._models import Json, NetworkInfo, build
@@ -21,11 +21,11 @@ class Network:
         return self._change("allow", host, stop)
 
     def deny(self, host: str) -> NetworkInfo:
-        """Denies a host, also if a pattern allows it."""
+        """Denies a host, even if a pattern allows it."""
         return self._change("deny", host, None)
 
     def remove(self, host: str) -> NetworkInfo:
-        """Takes a host from the allowed ones."""
+        """Removes a host from the allowed hosts."""
         return self._change("remove", host, None)
 
     def _change(self, action: str, host: str, stop: bool | None) -> NetworkInfo:

@@ -1,4 +1,4 @@
-# Made from _async/sandbox.py by tools/make_sync.py. Edit that file.
+# Generated from _async/sandbox.py by tools/make_sync.py. Edit that file.
 """A sandbox: commands, files, history, network."""
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Sandbox:
     def __init__(self, client: Client, info: SandboxInfo, owns_client: bool = False) -> None:
         self.client = client
         self.id = info.id
-        #: As of the last create, connect, extend or refresh.
+        #: The state at the last create, connect, extend or refresh.
         self.info = info
         self._owns_client = owns_client
         self._path = f"/v1/sandboxes/{quote(info.id)}"
@@ -51,15 +51,15 @@ class Sandbox:
                      sandbox_timeout: float | None = None, idempotency_key: str | None = None) -> Sandbox:
         """Creates a sandbox.
 
-        client: default Client(), the server in CAISSON_URL or the user's own.
-        template, profile, policy, checkpoint (ID or ID:CHECKPOINT): what it starts from; the profile dev by default.
+        client: default Client(): the server in CAISSON_URL, or the user's own.
+        template, profile, policy, checkpoint (ID or ID:CHECKPOINT): the base of the sandbox; default: the profile dev.
         image: an image of the server's store as root file system, for example debian:12.
-        workspace: a host directory that the server allows, else an empty one. Changes stay in the sandbox until commit().
+        workspace: a host directory that the server allows; default: empty. Changes stay in the sandbox until commit().
         memory, disk: limits, for example "512M". cpus: share of CPUs.
-        allowed_hosts: hosts that it may reach; a token needs the owner's approval of each.
-        command_timeout: seconds after which a command is killed, unless it names another.
+        allowed_hosts: hosts that it may connect to; with a token, the owner must approve each.
+        command_timeout: default for commands: seconds after which a command is killed.
         sandbox_timeout: seconds without a request after which the sandbox ends.
-        idempotency_key: a repeated request with the same key gets the first one's sandbox.
+        idempotency_key: a repeated request with the same key returns the sandbox of the first one.
         """
         body = {"name": name, "labels": labels, "template": template, "profile": profile, "policy": policy,
                 "checkpoint": checkpoint, "image": image, "workspace": workspace, "memory": memory, "disk": disk, "cpus": cpus,
@@ -76,7 +76,7 @@ class Sandbox:
 
     @classmethod
     def connect(cls, id: str, *, client: Client | None = None) -> Sandbox:
-        """A sandbox that exists, also one that another program created."""
+        """Connects to an existing sandbox, also one that another program created."""
         used = client or Client()
         try:
             found = used.request("GET", f"/v1/sandboxes/{quote(id)}")
@@ -93,7 +93,7 @@ class Sandbox:
         self.destroy()
 
     def refresh(self) -> SandboxInfo:
-        """Its present state."""
+        """Returns the current state."""
         self.info = build(SandboxInfo, self.client.request("GET", self._path))
         return self.info
 
@@ -104,7 +104,7 @@ class Sandbox:
         return self.info
 
     def destroy(self) -> None:
-        """Kills everything in it and removes its files."""
+        """Kills all processes of the sandbox and removes its files."""
         try:
             self.client.request("DELETE", self._path)
         finally:
@@ -114,14 +114,14 @@ class Sandbox:
     def run(self, command: CommandLine, *, cwd: str | None = None, environment: Mapping[str, str] | None = None,
                   stdin: str | bytes | None = None, command_timeout: float | None = None,
                   output_limit: int | None = None, idempotency_key: str | None = None) -> RunResult:
-        """Runs a command and waits for it. A failure of the command is in the result, not an exception.
+        """Runs a command and waits for it. If the command fails, the result has the failure; there is no exception.
 
         command: a shell command line, or a program and its arguments in a list.
         command_timeout: seconds after which it is killed. output_limit: bytes of each stream in the result.
         """
         body = _command_fields(command, stdin, {"cwd": cwd, "environment": environment,
                                                 "command_timeout": command_timeout, "output_limit": output_limit})
-        # The server is silent while the command runs.
+        # The server sends nothing while the command runs.
         longest = command_timeout or self.info.command_timeout or 24 * 3600
         made = self.client.request("POST", f"{self._path}/commands", json=body, headers=_key_header(idempotency_key),
                                          timeout=longest + self.client.request_timeout)
@@ -139,7 +139,7 @@ class Sandbox:
     def stream(self, command: CommandLine, *, cwd: str | None = None,
                      environment: Mapping[str, str] | None = None, stdin: str | bytes | None = None,
                      keep_stdin: bool = False, command_timeout: float | None = None) -> CommandOutput:
-        """Runs a command and iterates its output while it runs."""
+        """Runs a command and returns an iterator over its output."""
         body = _command_fields(command, stdin, {"cwd": cwd, "environment": environment, "mode": "stream",
                                                 "command_timeout": command_timeout, "keep_stdin": keep_stdin})
         source = self.client.open_events(f"{self._path}/commands", method="POST", json=body)
@@ -150,7 +150,7 @@ class Sandbox:
         return CommandOutput(source, reopen)
 
     def command(self, id: str) -> Command:
-        """A command of start() or stream() by its id, to attach to it again."""
+        """Returns a command of start() or stream() by its id, to attach to it again."""
         return Command(self.client, self.id, id)
 
     def commands(self) -> list[CommandInfo]:
@@ -160,13 +160,13 @@ class Sandbox:
 
     def terminal(self, command: str | None = None, *, cwd: str | None = None, rows: int = 24, columns: int = 80,
                        command_timeout: float | None = None) -> Terminal:
-        """A terminal with this shell command line, or with a shell."""
+        """Opens a terminal with this shell command line, or with a shell."""
         query = {"command": command, "cwd": cwd, "rows": rows, "columns": columns, "command_timeout": command_timeout}
         given = {name: value for name, value in query.items() if value is not None}
         return Terminal.open(self.client, f"{self._path}/pty", given)
 
     def checkpoint(self, name: str | None = None, *, stop: bool = False) -> Checkpoint:
-        """Freezes the workspace under a name. stop: kill running processes first, instead of ConflictError."""
+        """Saves the workspace under a name. stop: kill running processes first, instead of ConflictError."""
         body = {"name": name, "stop": stop}
         return build(Checkpoint, self.client.request("POST", f"{self._path}/checkpoints", json=body))
 
@@ -175,18 +175,18 @@ class Sandbox:
         return [build(Checkpoint, one) for one in found["checkpoints"]]
 
     def restore(self, checkpoint: str, *, stop: bool = False) -> None:
-        """Returns the workspace to a checkpoint; "begin" is the state in which the sandbox began."""
+        """Restores the workspace to a checkpoint; "begin" is the initial state."""
         self.client.request("POST", f"{self._path}/restore", json={"checkpoint": checkpoint, "stop": stop})
 
     def fork(self, *, name: str | None = None, sandbox_timeout: float | None = None,
                    stop: bool = False) -> Sandbox:
-        """A second sandbox with the same files."""
+        """Creates a second sandbox with the same files."""
         body = {"name": name, "sandbox_timeout": sandbox_timeout, "stop": stop}
         made = self.client.request("POST", f"{self._path}/fork", json=body)
         return Sandbox(self.client, build(SandboxInfo, made))
 
     def diff(self, *, checkpoint: str | None = None, patch: bool = False, limit: int | None = None) -> Diff:
-        """What changed since a checkpoint, or since the beginning. patch: with the content, in git's format."""
+        """The changes since a checkpoint, or since the initial state. patch: include the content, in git's format."""
         query = {"checkpoint": checkpoint, "patch": patch, "limit": limit}
         given = {name: value for name, value in query.items() if value is not None}
         return build(Diff, self.client.request("GET", f"{self._path}/diff", query=given))
@@ -196,7 +196,7 @@ class Sandbox:
                      merge: Sequence[str] | None = None) -> Commit:
         """Writes changes to the host directory, as one transaction: first with dry_run, then with its digest as `expect`.
 
-        ours, theirs, merge: conflicts in which the host's file stays, the sandbox's wins, or lines are merged.
+        ours, theirs, merge: paths of conflicts: keep the host's file, take the sandbox's file, or merge lines.
         """
         body = {"paths": paths, "dry_run": dry_run, "expect": expect, "stop": stop, "ours": ours, "theirs": theirs,
                 "merge": merge}

@@ -1,4 +1,4 @@
-# Made from _async/terminal.py by tools/make_sync.py. Edit that file.
+# Generated from _async/terminal.py by tools/make_sync.py. Edit that file.
 """A terminal in a sandbox, over a WebSocket."""
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MAX_MESSAGE = 32 << 10
 
 
 class Terminal:
-    """Iterates what the terminal shows, as bytes, until its command ends; then `result` has how it ended.
+    """Iterates over the output of the terminal, as bytes, until its command ends; then `result` has the result.
 
-    Closing it ends the command.
+    Closing the terminal ends the command.
     """
 
     def __init__(self, response: Response, timeout: float) -> None:
@@ -70,7 +70,7 @@ class Terminal:
         self._response.stream.write(make_frame(opcode, payload), self._timeout)
 
     def write(self, data: str | bytes) -> None:
-        """Types into the terminal."""
+        """Writes input to the terminal."""
         rest = data.encode() if isinstance(data, str) else data
         while rest:
             self._send(BINARY, rest[:_MAX_MESSAGE])
