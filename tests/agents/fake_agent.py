@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""An agent for the tests: asks the model once, reports what it can read, changes the project, exits with 7."""
+"""An agent for the tests: calls the model once, prints what it can read, changes the project, exits with 7."""
 import json
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""A project, a home and a caisson for the tests of agents, and the scripted model beside them."""
+"""A project, a home directory, caisson and a scripted model for the tests of agents."""
 import json
 import os
 import pathlib
@@ -26,19 +26,19 @@ def skip(reason):
 
 
 def main():
-    """Runs the tests of the calling file within world.sh, which provides a private internet."""
+    """Runs the tests of the calling file in world.sh, which provides a fake internet."""
     if not os.environ.get("CAISSON_TEST_INTERNET"):
         if os.environ.get("CAISSON_TEST_WORLD"):
-            skip("the private internet could not be made")
+            skip("the fake internet could not be created")
         probe = ["unshare", "--net", "true"] if os.geteuid() == 0 else ["unshare", "--user", "--net", "true"]
         if shutil.which("openssl") is None or subprocess.run(probe, capture_output=True).returncode != 0:
-            skip("no network namespaces or no openssl here")
+            skip("network namespaces or openssl are not available")
         os.execvp("sh", ["sh", str(ROOT / "tests/network/world.sh"), sys.executable, *sys.argv])
     unittest.main()
 
 
 class AgentTest(unittest.TestCase):
-    """Each test has a project of git, a home and a store; `model(COMMANDS)` starts a model on loopback."""
+    """Each test has a git project, a home directory and a store; `model(COMMANDS)` starts a model on loopback."""
 
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="caisson-agents-"))
@@ -75,13 +75,13 @@ class AgentTest(unittest.TestCase):
         return json.loads(listed.stdout)["sessions"] if listed.returncode == 0 else []
 
     def model(self, commands):
-        """Starts the model on loopback; self.requests() is what it got. Returns its address."""
+        """Starts the model on loopback and returns its address; self.requests() returns the requests that it received."""
         self.log = self.scratch / "requests"
         server = model_api.serve(model_api.Script(commands, str(self.log)))
         return f"http://127.0.0.1:{server.server_address[1]}"
 
     def model_with_tls(self, commands):
-        """Starts the model in the private internet. Returns its address and the authority's file."""
+        """Starts the model in the fake internet. Returns its address and the file of the certificate authority."""
         state, self.log = os.environ["CAISSON_TEST_INTERNET"], self.scratch / "requests"
         script, port = self.scratch / "script.json", self.scratch / "port"
         script.write_text(json.dumps(commands))
@@ -102,18 +102,19 @@ class AgentTest(unittest.TestCase):
         return [json.loads(line) for line in self.log.read_text().splitlines()]
 
     def results(self):
-        """What the model was told about its last command, all in one text."""
+        """Returns the results of the last command that the model received, as one text."""
         conversations = [request["results"] for request in self.requests() if request.get("shell")]
         return "\n".join(max(conversations, key=len)) if conversations else ""
 
     def policy(self):
-        """Names are resolved in the private internet."""
+        """Names are resolved in the fake internet."""
         path = self.scratch / "policy.toml"
         path.write_text('extends = "dev"\n[network]\nmode = "proxy"\ndns_servers = ["93.184.0.2"]\n')
         return str(path)
 
     def on_terminal(self, command, answers):
-        """Runs it on a terminal; each (text, answer) waits for the text. An answer may be a function that returns it. Returns the status and the output."""
+        """Runs a program on a terminal; for each (text, answer) waits for the text and sends the answer, which may be a
+    function that returns it. Returns the status and the output."""
         child, terminal = pty.fork()
         if child == 0:
             os.chdir(self.project)

@@ -1,10 +1,10 @@
-"""A model that follows a script: the streaming interfaces of Anthropic (/v1/messages) and OpenAI (/v1/responses).
+"""A scripted model with the streaming interfaces of Anthropic (/v1/messages) and OpenAI (/v1/responses).
 
-Each conversation gets the commands of the script one after the other, as calls of the agent's own shell tool, and then
-a final text. Every request is recorded: the key it came with, and the results of the calls so far.
+Each conversation gets the commands of the script in order, as calls of the agent's shell tool, and then a final text.
+Every request is recorded: its API key, and the results of the calls so far.
 
-As a program: model_api.py SCRIPT LOG PORT_FILE [ADDRESS CERTIFICATE KEY]. SCRIPT is a JSON list of commands, LOG gets one
-JSON object per request. Listens on loopback unless an address is given.
+As a program: model_api.py SCRIPT LOG PORT_FILE [ADDRESS CERTIFICATE KEY]. SCRIPT is a JSON list of commands; LOG
+receives one JSON object per request. Listens on loopback unless an address is given.
 """
 import http.server
 import json
@@ -17,7 +17,7 @@ DONE = "The script has ended."
 
 
 class Script:
-    """The commands, and what arrived."""
+    """The commands, and the received requests."""
 
     def __init__(self, commands, log):
         self.commands, self.log, self.lock = commands, log, threading.Lock()
@@ -28,7 +28,7 @@ class Script:
 
 
 def text_of(content):
-    """The text of a tool result, which is a string or a list of parts."""
+    """Returns the text of a tool result, which is a string or a list of parts."""
     if isinstance(content, str):
         return content
     return "".join(part.get("text", "") for part in content or [] if isinstance(part, dict))
@@ -67,7 +67,7 @@ def anthropic_events(body, command, number):
 
 
 def shell_call(body, command):
-    """The name and arguments of the shell tool that this Codex offers."""
+    """Returns the name and arguments of the shell tool that this version of Codex has."""
     offered = {tool.get("name"): tool for tool in body.get("tools", [])}
     for name, key in (("exec_command", "cmd"), ("shell_command", "command")):
         if name in offered:
@@ -92,7 +92,7 @@ def openai_events(body, command, number):
 
 
 def has_shell(body):
-    """Side requests (titles, summaries) offer no shell and get the final text."""
+    """Other requests (titles, summaries) have no shell tool and get the final text."""
     names = {tool.get("name") for tool in body.get("tools") or []}
     return bool(names & {"Bash", "exec_command", "shell_command", "shell"})
 
@@ -146,7 +146,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request, client_address):
-        """Clients that distrust the certificate or leave early are part of the tests."""
+        """Ignores errors: some tests use clients that reject the certificate or disconnect early."""
 
 
 def serve(script, address="127.0.0.1", certificate=None, key=None):

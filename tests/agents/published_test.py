@@ -1,4 +1,4 @@
-"""The published packages of Claude Code and Codex against the scripted model (scripts/test_agents.sh installs them).
+"""The published packages of Claude Code and Codex with the scripted model (scripts/test_agents.sh installs them).
 
 They run in the namespaces of tests/network/world.sh, so nothing leaves this machine.
 """
@@ -23,7 +23,7 @@ class Published(harness.AgentTest):
         (self.scratch / "bin" / self.program).symlink_to(program)
 
     def check_results(self):
-        """Every command ran, in one session, and the key was nowhere in it."""
+        """Checks that every command ran, in one session, and that the key was not visible in it."""
         results = self.results()
         for text in (str(self.project), "made by a command", "begin", "end"):
             self.assertIn(text, results)
@@ -83,7 +83,7 @@ class ClaudeCode(Published):
 
 class Codex(Published):
     program = "codex"
-    # Codex's own sandbox can't be made inside another one, and would keep caisson from starting a session.
+    # Codex's own sandbox cannot be created inside another one, and would prevent caisson from starting a session.
     prompt = ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access")
 
     def provider(self, address):

@@ -14,7 +14,7 @@ class ShellTool(harness.AgentTest):
         return self.caisson("agent", "hook", host, *flags, input=json.dumps(call))
 
     def shell(self, command, **more):
-        """The tool's command, as the hook changes it, run by a shell as agents do."""
+        """Runs the tool's command, as changed by the hook, in a shell, as agents do."""
         answer = self.hook(command)
         self.assertEqual(answer.returncode, 0, answer.stderr)
         changed = json.loads(answer.stdout)["hookSpecificOutput"]["updatedInput"]

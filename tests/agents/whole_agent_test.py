@@ -1,4 +1,4 @@
-"""`caisson agent -- CMD` with a small agent that reports what it can read and reach."""
+"""`caisson agent -- CMD` with a small agent that prints what it can read and which hosts it can connect to."""
 import os
 import shutil
 

@@ -1,4 +1,4 @@
-"""A real caisson-server for the tests, and a client of the standard library."""
+"""A real caisson-server for the tests, and a client that uses only the standard library."""
 import http.client
 import json
 import os
@@ -39,7 +39,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Client:
-    """One caller. Without a token: the owner, on the unix socket."""
+    """A caller. Without a token it is the owner, on the unix socket."""
 
     def __init__(self, server, token=None, unix=None):
         self.server, self.token = server, token
@@ -67,7 +67,7 @@ class Client:
         try:
             connection.request(method, path, body=body, headers=headers)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # refused before the whole body was sent
+            pass  # rejected before the whole body was sent
         response = connection.getresponse()
         response.connection = connection  # keeps it open
         return response
@@ -109,10 +109,10 @@ def events(response):
 
 
 class Server:
-    """`caisson serve` with a private home. `program`: another program than caisson-server, for example one with a fault."""
+    """`caisson serve` with a private home. `program`: replaces caisson-server, for example with a modified one."""
 
     def __init__(self, *options, config=None, home=None, program=None, environment=None):
-        # A short path: that of a unix socket has at most 107 bytes.
+        # A short path: the path of a unix socket has at most 107 bytes.
         self.home = home or tempfile.mkdtemp(prefix="ca-", dir="/tmp")
         self.environment = dict(os.environ, CAISSON_HOME=self.home, **(environment or {}))
         self.program = program
@@ -187,7 +187,7 @@ class Server:
 
 
 def read_text(path):
-    """The content of a file of /proc; empty if its process is gone or not ours."""
+    """Returns the content of a file of /proc; empty if the process has exited or belongs to another user."""
     try:
         with open(path, "rb") as file:
             return file.read().decode(errors="replace")
@@ -196,7 +196,7 @@ def read_text(path):
 
 
 def processes_of(home):
-    """Processes that know this home: by their environment, their mounts or their command line."""
+    """Returns the processes that use this home: by their environment, their mounts or their command line."""
     found = {}
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
@@ -209,7 +209,7 @@ def processes_of(home):
 
 
 def cgroups_of(ids):
-    """Control groups that are named after one of these sandboxes."""
+    """Returns the control groups that are named after one of these sandboxes."""
     found = []
     for directory, names, _ in os.walk("/sys/fs/cgroup"):
         found += [os.path.join(directory, name) for name in names if any(one in name for one in ids)]
@@ -217,7 +217,7 @@ def cgroups_of(ids):
 
 
 def wait_until(condition, seconds=30):
-    """The first true value of condition(); its last value after this long."""
+    """Returns the first true value of condition(), or its last value after this many seconds."""
     deadline = time.monotonic() + seconds
     while True:
         value = condition()
@@ -263,7 +263,7 @@ class ApiTest(unittest.TestCase):
 
 
 def enter_mount_namespace():
-    """Starts this test again in a mount namespace, as root; for an ordinary user in a user namespace, too."""
+    """Starts this test again in a mount namespace; for an ordinary user also in a user namespace, as root."""
     mark = "CAISSON_TEST_IN_NAMESPACE"
     if os.environ.get(mark):
         return

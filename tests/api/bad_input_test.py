@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Malformed, huge, slow, pipelined and abandoned requests. The server answers or closes, and keeps serving."""
+"""Malformed, huge, slow, pipelined and abandoned requests. The server responds or disconnects, and keeps running."""
 import concurrent.futures
 import fcntl
 import json
@@ -163,7 +163,7 @@ class BadInput(ApiTest):
             try:
                 sock.sendall(b"x" * (size - 65536))
             except OSError:
-                pass  # refused before it was sent
+                pass  # rejected before it was sent
             reply = receive_all(sock)
             sock.close()
             return reply[:12]
@@ -173,7 +173,7 @@ class BadInput(ApiTest):
         stored = [reply for reply in replies if reply == b"HTTP/1.1 200"]
         self.assertLessEqual(len(stored), 1, replies)
         self.assertTrue(api.wait_until(lambda: len(names()) == len(stored)), names())
-        # What the refused ones had is free again.
+        # The space of the rejected uploads is free again.
         self.assertStatus(self.alice.put(box, "more", b"x" * ((20 << 20) - len(stored) * size - (1 << 20))), 200)
         self.assertStatus(self.alice.put(box, "too-much", b"x" * (3 << 20)), 507)
         self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
@@ -185,7 +185,7 @@ class BadInput(ApiTest):
         self.assertIn(b"200 OK", known.recv(4096))
         sock.sendall(b"GET /v1/whoami HTTP/1.1\r\nHost: ")
         self.assertTrue(receive_all(sock).startswith(b"HTTP/1.1 408"))
-        # So is one without a request, unless its caller is known.
+        # A connection without a request is closed too, unless its caller is known.
         self.assertEqual(idle.recv(4096), b"")
         known.sendall(self.request("GET", "/v1/whoami"))
         self.assertIn(b"200 OK", known.recv(4096))
@@ -234,7 +234,7 @@ class Records(ApiTest):
 
 
 class Previews(ApiTest):
-    """They need no token, so they must not push other records out of the audit log."""
+    """Previews need no token, so their requests must not displace other records in the audit log."""
 
     def visit(self, host, count):
         """Sends `count` requests on one connection."""
@@ -249,7 +249,7 @@ class Previews(ApiTest):
         records = self.owner.call("GET", "/v1/audit", query={"limit": 10000, **query}).json["records"]
         return [one for one in records if one["data"].get("operation") == "preview"]
 
-    def test_unknown_names_leave_no_record_of_each(self):
+    def test_unknown_names_are_not_recorded_individually(self):
         box = self.alice.create()
         for host in ("1-cs-" + "0" * 32, f"8000-{box}", "1-x"):
             reply = self.visit(host, 400)
@@ -267,7 +267,7 @@ class Previews(ApiTest):
             self.assertIn(b"HTTP/1.1 502", self.visit(f"8000-{box}", 1))
         recorded = len(self.records(sandbox=box))
         self.assertEqual(recorded, 20)
-        # A server that stops records what it counted.
+        # The server records its counts when it stops.
         self.server.stop()
         self.server.start()
         last = self.records(sandbox=box)[-1]["data"]
@@ -284,9 +284,9 @@ class Previews(ApiTest):
 
 
 class HeldLock(ApiTest):
-    def test_requests_that_wait_for_a_sandbox_delay_nobody_else(self):
+    def test_requests_that_wait_for_a_sandbox_do_not_delay_others(self):
         box, other = self.alice.create(), self.bob.create()
-        # Whoever compares or commits many files holds this lock for long.
+        # A diff or commit of many files holds this lock for a long time.
         with open(os.path.join(self.server.home, "sessions", box, "lock")) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             waiting = []
@@ -295,7 +295,7 @@ class HeldLock(ApiTest):
                 waiting[-1].sendall(f"POST /v1/sandboxes/{box}/extend HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.alice.token}\r\n"
                                     "Content-Type: application/json\r\nContent-Length: 22\r\nConnection: close\r\n\r\n"
                                     '{"sandbox_timeout":60}'.encode())
-            # Without an answer to these the test would time out, since the lock is still held.
+            # The lock is still held: if these requests needed it, the test would time out.
             self.assertStatus(api.Client(self.server, token="", unix=False).call("GET", "/healthz"), 200)
             self.assertStatus(self.owner.call("GET", "/v1/sandboxes"), 200)
             self.assertStatus(self.alice.call("GET", f"/v1/sandboxes/{box}"), 200)
@@ -311,7 +311,7 @@ class HeldLock(ApiTest):
         self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/extend", {"sandbox_timeout": 60}), 200)
 
     def test_watches_of_a_token_do_not_delay_its_short_requests(self):
-        # A fork is not started before it is used, so each look at its files waits for the lock, for ten seconds.
+        # A fork is started at its first use, so each access to its files waits for the lock, for ten seconds.
         box = self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{self.alice.create()}/fork", {}), 201).json["id"]
         with open(os.path.join(self.server.home, "sessions", box, "lock"), "a") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -322,7 +322,7 @@ class HeldLock(ApiTest):
             for one in watches:
                 one.connection.close()
 
-    def test_an_expired_sandbox_in_use_delays_no_list(self):
+    def test_expired_sandbox_in_use_does_not_delay_lists(self):
         box = self.alice.create(sandbox_timeout=1)
         with open(os.path.join(self.server.home, "sessions", box, "lock")) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -337,7 +337,7 @@ class HeldLock(ApiTest):
 
 
 class StalledUploads(ApiTest):
-    def test_uploads_of_some_tokens_delay_nobody_else(self):
+    def test_uploads_of_some_tokens_do_not_delay_others(self):
         stalled = []
         for number in range(5):
             token = self.server.client(f"slow{number}")
@@ -353,7 +353,7 @@ class StalledUploads(ApiTest):
             box = caller.create()
             self.assertStatus(caller.put(box, "file", b"x"), 200)
             self.assertStatus(caller.call("DELETE", f"/v1/sandboxes/{box}"), 204)
-        # Not because the others were ended meanwhile.
+        # The other uploads must still be running.
         self.assertEqual(select.select(stalled, [], [], 0)[0], [])
         for sock in stalled:
             sock.close()
@@ -388,7 +388,7 @@ class UnreadResponses(ApiTest):
         self.assertEqual(len(result["stdout"]) + result["truncated"]["stdout_dropped_bytes"], 16 << 20)
         for sock in unread:
             sock.close()
-        # The memory of responses that are gone is free again.
+        # The memory of finished responses is free again.
         whole = lambda: not self.alice.run(box, script, output_limit=16 << 20).json["truncated"]["stdout"]
         self.assertTrue(api.wait_until(whole))
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A page that a sandbox serves cannot approve, read or execute anything, in a real browser of the sandbox's owner.
 
-CAISSON_API_NODE: a copy of tests/api/node with its packages installed (`make test-api` makes it).
+CAISSON_API_NODE: a copy of tests/api/node with its packages installed (`make test-api` creates it).
 """
 import json
 import os
@@ -39,7 +39,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 8000), Handler).serve_forever()
 
 class Browser(ApiTest):
     def setUp(self):
-        # The victim is the token that owns the hostile sandbox and the one with the secret.
+        # The victim is the token that owns both the hostile sandbox and the sandbox with the secret.
         self.victim = self.alice.create(name="victim")
         self.alice.put(self.victim, "secret", b"the secret")
         self.hostile = self.alice.create(name="hostile")
@@ -56,7 +56,7 @@ class Browser(ApiTest):
         self.assertTrue(api.wait_until(lambda: anyone.call("GET", "/page", headers=host).status == 200))
 
     def state(self):
-        """Everything that a page could have changed."""
+        """Returns the state that a page could have changed."""
         boxes = sorted(one["id"] for one in self.owner.call("GET", "/v1/sandboxes").json["sandboxes"])
         files = sorted(one["name"] for one in self.alice.call("GET", f"/v1/sandboxes/{self.victim}/files").json["files"])
         approval = self.alice.call("GET", f"/v1/approvals/{self.approval}").json["state"]
@@ -80,7 +80,7 @@ class Browser(ApiTest):
         before = self.state()
         sequence = max(one["seq"] for one in self.records("http_request"))
         seen = self.visit(headers, cookies)
-        # What was carried out, by its record, before this test sends further requests.
+        # Read the audit records of executed requests before this test sends further requests.
         done = [one["data"] for one in self.records("http_request") if one["seq"] > sequence]
         carried_out = [one for one in done if one["caller"] not in ("preview", "owner")]
         raw = [one for one in carried_out if one["operation"] == "readFile" and one["path"].endswith(f"{self.hostile}/files/content")]
@@ -92,7 +92,7 @@ class Browser(ApiTest):
             self.assertNotIn(result, ("open", "loaded"), name)
         self.assertIn("from the sandbox", seen["results"]["own origin"])
         self.assertGreater(len(seen["results"]), 80)
-        # Neither the preview's response nor its script could plant a cookie for the API's names.
+        # Neither the preview's response nor its script could set a cookie for the host names of the API.
         self.assertEqual([one for one in seen["cookies"] if one.split()[1] == "planted" and self.hostile not in one], [])
         self.assertNotIn("a page of a sandbox", seen["raw"]["shown"])
         refusals = [one["data"] for one in self.records("http_refused") if one["seq"] > sequence]
@@ -118,7 +118,7 @@ class Browser(ApiTest):
 
     def test_page_in_a_browser_that_adds_the_token_to_every_request_gets_nothing(self):
         # CONFORMS("R-HTTP-6")
-        # As an extension or a proxy of the owner might do: only the checks of Origin and Sec-Fetch-Site are left.
+        # As an extension or a proxy of the owner might do: then only the checks of Origin and Sec-Fetch-Site protect.
         seen, refusals = self.check({"Authorization": f"Bearer {self.alice.token}"}, self.cookies())
         self.assertEqual(seen["raw"]["download"], "page.html")
         self.assertEqual({one["status"] for one in refusals if one["path"].startswith("/v1/")} - {403, 405}, set())

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The wall clock is set while the server runs: nothing expires early, nothing that expired comes back.
+"""The wall clock is set while the server runs: nothing expires early, and expired items do not become valid again.
 
-Runs caisson-server-moved-clock (moved_clock.cc), whose wall clock is off by what the test writes into a file.
+Runs caisson-server-moved-clock (moved_clock.cc), whose wall clock has an offset that the test writes to a file.
 """
 import os
 import tempfile
@@ -34,7 +34,7 @@ class Clock(unittest.TestCase):
             file.write(str(seconds))
 
     def wall_time(self):
-        """The server's own: the time of its newest audit record."""
+        """Returns the server's time: that of its newest audit record."""
         self.owner.call("GET", "/v1/whoami")
         records = self.owner.call("GET", "/v1/audit", query={"event": "http_request", "limit": 1000}).json["records"]
         return records[-1]["time"]
@@ -53,7 +53,7 @@ class Clock(unittest.TestCase):
             self.set_clock(offset)
             self.assertEqual(hour.call("GET", "/v1/whoami").status, 200, offset)
         self.assertTrue(api.wait_until(lambda: short.call("GET", "/v1/whoami").status == 401))
-        self.set_clock(-10 * YEAR)  # a clock that is set back does not make it valid again
+        self.set_clock(-10 * YEAR)  # setting the clock back does not make it valid again
         self.assertEqual(short.call("GET", "/v1/whoami").status, 401)
 
     def test_sandboxes_neither_end_early_nor_live_for_ever(self):
@@ -73,7 +73,7 @@ class Clock(unittest.TestCase):
         path = f"/v1/sandboxes/{short}"
 
         def is_gone():
-            # Without a request to it: each would extend its time.
+            # Without a request to the sandbox, because each request extends its time.
             self.server.caisson("clean")
             return short not in [one["id"] for one in self.owner.call("GET", "/v1/sandboxes").json["sandboxes"]]
 
@@ -90,7 +90,7 @@ class Clock(unittest.TestCase):
             again = self.owner.call("POST", "/v1/sandboxes", {"name": "once"}, headers=key)
             self.assertEqual((again.status, again.json["id"]), (201, first.json["id"]), offset)
             self.assertEqual(again.headers["Idempotency-Replayed"], "true")
-            # Another key has the old ones pruned.
+            # A new key triggers the removal of old ones.
             self.owner.call("POST", "/v1/sandboxes", {"template": "none"}, headers={"Idempotency-Key": f"other{offset}"})
         self.assertEqual(len(self.owner.call("GET", "/v1/sandboxes", query={"name": "once"}).json["sandboxes"]), 1)
 

@@ -95,7 +95,7 @@ class Commands(ApiTest):
         self.fail("the command still runs")
 
     def terminal(self, command, rows=33, columns=99):
-        """A terminal: its socket, and a function that returns the next frame as (type, payload)."""
+        """Opens a terminal; returns its socket, and a function that returns the next frame as (type, payload)."""
         sock = socket.socket(socket.AF_UNIX)
         sock.settimeout(30)
         sock.connect(self.server.socket)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The server is killed with -9 at any moment, and started again.
+"""The server is killed with SIGKILL at various moments, and started again.
 
-CAISSON_ROUNDS: how many moments each test tries; `make test-api` tries many.
+CAISSON_ROUNDS: how many moments each test tries; `make test-api` uses a larger number.
 """
 import os
 import random
@@ -16,12 +16,12 @@ import unittest
 import api
 
 ROUNDS = int(os.environ.get("CAISSON_ROUNDS", "4"))
-# Calls that change files, start processes or talk to them, whatever this machine's kernel names them.
+# Calls that change files, start processes or communicate with them, with their names on all architectures.
 STEPS = "?mkdir,mkdirat,?rename,?renameat,renameat2,?unlink,unlinkat,?link,linkat,ftruncate,write,pwrite64,?clone,clone3,sendmsg,connect"
 
 
 def moments(longest):
-    """Delays that cover the whole interval, each at a random place of its part."""
+    """Returns delays that cover the whole interval: one random delay in each part of it."""
     return [longest * (part + random.random()) / ROUNDS for part in range(ROUNDS)]
 
 
@@ -36,7 +36,7 @@ class Crash(unittest.TestCase):
         self.owner = self.server.owner()
 
     def kill_during(self, work, after):
-        """Runs `work` in a thread, kills the server after this long, and starts it again."""
+        """Runs `work` in a thread, kills the server after this many seconds, and starts it again."""
         def quiet():
             try:
                 work()
@@ -50,8 +50,8 @@ class Crash(unittest.TestCase):
         self.server.start()
 
     def kill_at(self, step, work, similar):
-        """Kills the server when the thread that does `work` makes its call number `step` of STEPS; starts it again.
-        False if it makes fewer. `similar`: a request of the same kind, so that the thread for `work` exists and waits."""
+        """Kills the server when the thread that handles `work` makes its call number `step` of STEPS; starts it again.
+        Returns False if it makes fewer calls. `similar`: a request of the same kind, so that the thread exists."""
         pid = self.server.process.pid
         similar()
         threads = sorted(os.listdir(f"/proc/{pid}/task"))
@@ -80,11 +80,11 @@ class Crash(unittest.TestCase):
         self.alice.call("DELETE", "/v1/sandboxes/" + self.alice.create())
 
     def steps(self):
-        """Numbers of calls: all of them with many rounds, else some."""
+        """Returns numbers of calls: all of them with many rounds, otherwise some."""
         return range(1, 400, max(1, 12 // ROUNDS))
 
     def assertNothingIsLeft(self, ids=()):
-        """After the last sandbox is destroyed: no process, mount, control group or file of one."""
+        """Checks that after the last sandbox is destroyed no process, mount, control group or file of one is left."""
         for one in self.owner.call("GET", "/v1/sandboxes").json["sandboxes"]:
             self.assertEqual(self.owner.run(one["id"], "true").status, 200, "half a sandbox is listed")
             self.assertEqual(self.owner.call("DELETE", f"/v1/sandboxes/{one['id']}").status, 204)
@@ -226,7 +226,7 @@ class Crash(unittest.TestCase):
             return found
 
         def commit(round, interrupt):
-            """Commits new content while the server is killed; what interrupt() returns."""
+            """Commits new content while the server is killed; returns the result of interrupt()."""
             before, text = content(), f"new{round}"
             box = self.owner.create(workspace=self.directory)
             self.owner.run(box, f"for f in f*; do printf {text} > $f; done")
@@ -278,7 +278,7 @@ class Pools(unittest.TestCase):
             self.assertTrue(api.wait_until(is_ready))
             listed = {one["id"] for one in server.owner().call("GET", "/v1/sandboxes").json["sandboxes"]}
             self.assertIn(kept, listed)
-            # The two of the new pool, and those that were handed out.
+            # The two sandboxes of the new pool, and those that were created.
             self.assertTrue(api.wait_until(lambda: len(sessions()) == len(listed) + 2), (before, sessions(), listed))
             for box in listed:
                 self.assertEqual(server.owner().run(box, "echo hi").json["stdout"], "hi\n")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A full disk below CAISSON_HOME or below a workspace: 507 with a reason, and the server works again when there is space.
+"""A full disk below CAISSON_HOME or a workspace: 507 with a reason, and the server works again when there is space.
 
-The disks are small tmpfs in a mount namespace of this test, which starts itself again there.
+The disks are small tmpfs mounts in a mount namespace, in which the test starts itself again.
 """
 import io
 import os
@@ -84,7 +84,7 @@ class DiskFull(unittest.TestCase):
     def test_nothing_is_done_without_a_record(self):
         # CONFORMS("R-HTTP-11")
         box = self.alice.create()
-        for _ in range(200):  # the rest of the log's last page still takes records
+        for _ in range(200):  # the last page of the log still has space for records
             self.home.fill()
             reply = self.alice.call("GET", "/v1/whoami")
             if reply.status != 200:
@@ -101,7 +101,7 @@ class DiskFull(unittest.TestCase):
         # CONFORMS("R-HTTP-11")
         before = set(os.listdir(os.path.join(self.server.home, "server/sandboxes")))
         refused = 0
-        # From no space to enough: each step of a create meets the end of the disk.
+        # From no space to enough space, so that each step of a create runs out of space once.
         for leave in range(0, 256 << 10, 16 << 10):
             self.home.fill(leave)
             reply = self.alice.call("POST", "/v1/sandboxes", {"name": "full"})

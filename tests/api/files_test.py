@@ -131,7 +131,7 @@ class Files(ApiTest):
         self.alice.run(self.box, "rm -r large")
 
     def stopped_archive(self, **query):
-        """An archive whose tar was stopped, with everything read that it wrote before."""
+        """Returns an archive response whose tar is stopped, after reading everything that tar wrote."""
         self.alice.run(self.box, "mkdir -p stopped; truncate -s 2G stopped/file")
         response = self.alice.open("GET", self.at + "/archive", query={"path": "stopped", **query})
         response.read(1)
@@ -175,7 +175,7 @@ class Files(ApiTest):
             with self.assertRaises(TimeoutError):
                 while response.read(1 << 20):
                     pass
-            # On the socket: a response that ran into a timeout cannot be read on.
+            # On the socket: after a timeout, the response object cannot continue to read.
             sock = response.fp.raw._sock
             sock.settimeout(30)
             server.process.terminate()
@@ -219,7 +219,7 @@ class Files(ApiTest):
         stream = events(response)
         self.assertFalse(next(stream)[2]["polling"])
         times = []
-        for number in range(6):  # without watches the tree is compared every two seconds
+        for number in range(6):  # without inotify watches the tree is compared every two seconds
             begin = time.monotonic()
             self.alice.run(self.box, f"echo x > woken/deep/f{number}")
             while not next(stream)[2]["path"].endswith(f"f{number}"):
@@ -228,7 +228,7 @@ class Files(ApiTest):
         self.assertLess(max(times), 1.8, times)
         response.connection.close()
 
-    # About 3.7 KB for each path; in JSON six times as much.
+    # Each path has about 3.7 KB, in JSON six times as much.
     LONG_PATHS = """
 import os
 for _ in range(14):

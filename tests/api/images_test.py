@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Images as the root of sandboxes, through a real server."""
+"""Images as the root of sandboxes, with a real server."""
 import json
 import os
 import re
@@ -12,7 +12,7 @@ from api import ApiTest
 
 
 def busybox_root(folder):
-    """A root file system in `folder`: busybox, its libraries, and a file that no host has."""
+    """Creates a root file system in `folder`: busybox, its libraries, and a file that does not exist on hosts."""
     os.makedirs(f"{folder}/bin")
     shutil.copy("/bin/busybox", f"{folder}/bin")
     listed = subprocess.run(["ldd", "/bin/busybox"], capture_output=True, text=True, check=False).stdout
@@ -35,7 +35,7 @@ class Images(ApiTest):
             done = cls.server.caisson("image", "import", "-q", folder, "box:1")
         if done.returncode != 0:
             raise AssertionError(done.stderr)
-        # Not at the first start: a server does not start with a template whose image is missing.
+        # The template is added after the import: a server does not start with a template whose image is missing.
         cls.server.stop()
         config = os.path.join(cls.server.home, "server.toml")
         with open(config, "w", encoding="ascii") as file:
@@ -66,7 +66,7 @@ class Images(ApiTest):
 class Runtimes(ApiTest):
     def test_a_policy_with_an_oci_runtime_is_refused(self):
         policy = {"isolation": {"runtime": "crun", "may_be_missing": ["runtime"]}}
-        # The owner may set the key, but sessions do not use a runtime; a token may not even set it.
+        # The owner may set the key, but sessions do not use a runtime. A token may not set it.
         refused = self.owner.call("POST", "/v1/sandboxes", {"policy": policy})
         self.assertEqual(refused.status, 400, refused)
         self.assertIn("runtime", refused.json["reason"])

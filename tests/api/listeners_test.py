@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""TLS, sockets of a service manager, webhooks, mistakes on the command line, graceful stop."""
+"""TLS, sockets of a service manager, webhooks, errors on the command line, graceful stop."""
 import hashlib
 import hmac
 import http.client
@@ -76,7 +76,7 @@ class ServiceManager(Scratch):
             os.dup2(listening.fileno(), 3)
             os.environ["LISTEN_PID"] = str(os.getpid())
 
-        # The pid is known only in the child: a shell sets it.
+        # Only the child knows its pid, so a shell sets the variable.
         script = 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve'
         process = subprocess.Popen(["sh", "-c", script, api.CAISSON], env=environment, pass_fds=[3] if listening.fileno() == 3 else [],
                                    preexec_fn=None if listening.fileno() == 3 else inherit, close_fds=listening.fileno() == 3,
@@ -134,7 +134,7 @@ class ServiceManager(Scratch):
             box = client.create()
             self.assertEqual(client.run(box, "echo hi").json["stdout"], "hi\n")
             self.assertEqual(client.call("DELETE", f"/v1/sandboxes/{box}").status, 204)
-            # The sockets are the manager's: the server must not make its own.
+            # The server must use the manager's sockets and not create others.
             self.assertFalse(os.path.exists(os.path.join(home, "server/socket")))
         finally:
             process.terminate()
@@ -148,7 +148,7 @@ s.connect({path!r})
 s.sendall(b"GET /v1/whoami HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n")
 while piece := s.recv(4096): print(piece.decode(), end="")
 """
-PYTHON = "/usr/bin/python3"  # one that every user can run
+PYTHON = "/usr/bin/python3"  # a program that every user can run
 
 
 def can_unshare():
@@ -164,7 +164,7 @@ class UserNamespaces(Scratch):
     def test_program_in_another_one_is_not_the_owner(self):
         # CONFORMS("R-HTTP-3")
         if not can_unshare():
-            self.skipTest("unshare cannot make a user namespace here")
+            self.skipTest("unshare cannot create a user namespace")
         server = api.Server("--socket", self.path("api"))
         self.addCleanup(server.close)
         self.assertIn('"owner":true', self.whoami(self.path("api")))
@@ -186,8 +186,8 @@ class UserNamespaces(Scratch):
 
     def test_server_and_callers_in_the_same_one_work(self):
         if not can_unshare():
-            self.skipTest("unshare cannot make a user namespace here")
-        # Root with one id alone has no other for a program.
+            self.skipTest("unshare cannot create a user namespace")
+        # Root with a single id has no second id for a program.
         sandbox = "print(owner.run(owner.create(), 'echo inside').json['stdout'], end='')" if os.getuid() != 0 else "print('inside')"
         script = ("import api\n"
                   "server = api.Server()\n"
@@ -203,7 +203,7 @@ class UserNamespaces(Scratch):
 
 class OnATerminal(Scratch):
     def serve(self, *options):
-        """What the server writes to a terminal until it listens; the process."""
+        """Returns the output of the server on a terminal until it listens, and the process."""
         master, slave = pty.openpty()
         self.addCleanup(os.close, master)
         environment = dict(os.environ, CAISSON_HOME=self.path("home"))
@@ -218,7 +218,7 @@ class OnATerminal(Scratch):
         self.assertEqual(process.wait(30), 0)
         return text.decode().replace("\r\n", "\n")
 
-    def test_messages_are_for_a_person(self):
+    def test_messages_on_a_terminal_are_plain_text(self):
         text = self.serve()
         self.assertIn(self.path("home/server/socket") + "  for you, without a token", text)
         self.assertRegex(text, r"http://127\.0\.0\.1:\d+  for clients with a token")
@@ -227,7 +227,7 @@ class OnATerminal(Scratch):
         self.assertNotIn("{", text)
         self.assertIn("Authorization: Bearer TOKEN", self.serve("--socket", "none"))
 
-    def test_json_can_be_asked_for(self):
+    def test_option_selects_json(self):
         self.assertEqual(json.loads(self.serve("--json"))["message"], "listening")
 
 
@@ -292,7 +292,7 @@ class Mistakes(Scratch):
             self.assertEqual(done.returncode, 125, config)
             self.assertIn(words, done.stderr)
 
-    def test_socket_in_a_directory_of_everybody_is_refused(self):
+    def test_socket_in_a_world_writable_directory_is_refused(self):
         os.mkdir(self.path("all"))
         os.chmod(self.path("all"), 0o777)
         done = self.serve("--listen", "none", "--socket", self.path("all/s"))
@@ -376,9 +376,9 @@ class ManyConnections(unittest.TestCase):
                     sock.close()
                 server.close()
 
-    def test_idle_connections_of_others_lock_nobody_out(self):
+    def test_idle_connections_do_not_block_other_callers(self):
         with tempfile.TemporaryDirectory() as directory:
-            server = self.start(directory, 1024)  # so few that the server serves 256 connections
+            server = self.start(directory, 1024)  # with this limit the server accepts 256 connections
             try:
                 alice = server.client("alice")
                 kept = socket.create_connection(("127.0.0.1", server.port), timeout=60)
@@ -394,7 +394,7 @@ class ManyConnections(unittest.TestCase):
                     idle.append(sock)
                 self.assertEqual(server.owner().call("GET", "/v1/whoami").status, 200)
                 self.assertEqual(alice.call("GET", "/v1/whoami").status, 200)
-                kept.sendall(request)  # nor is a connection in use closed for them
+                kept.sendall(request)  # a connection in use is not closed either
                 self.assertIn(b"200 OK", kept.recv(4096))
                 metrics = server.owner().call("GET", "/metrics").body.decode()
                 open_now = int(next(one for one in metrics.splitlines() if one.startswith("caisson_http_connections ")).split()[1])

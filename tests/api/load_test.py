@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Long: 10,000 idle connections, 1,000 streams, slow readers on every stream, growth over 1,000 sandboxes."""
+"""Load tests: 10,000 idle connections, 1,000 streams, slow readers on every stream, growth over 1,000 sandboxes."""
 import os
 import resource
 import socket
@@ -9,7 +9,7 @@ import api
 from api import ApiTest
 
 
-# About 3.7 KB for each path; in JSON six times as much.
+# Each path has about 3.7 KB, in JSON six times as much.
 MANY_LONG_PATHS = """
 import os
 for _ in range(14):
@@ -37,7 +37,7 @@ class Load(ApiTest):
         sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.alice.token}\r\n\r\n".encode())
 
     def test_ten_thousand_idle_connections(self):
-        # The server counts two descriptors for each connection, and keeps some.
+        # The server reserves two descriptors for each connection, and some others.
         count = min(10_000, (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 512) // 2 - 300)
         before = memory_of(self.server.process.pid)
         idle = []
@@ -126,7 +126,7 @@ class Load(ApiTest):
         sock.close()
 
     def figures(self):
-        """What must not grow with the number of sandboxes that came and went."""
+        """Returns the values that must not grow with the number of destroyed sandboxes."""
         pid = self.server.process.pid
         files = 0
         for directory, _, names in os.walk(self.server.home):
@@ -138,7 +138,7 @@ class Load(ApiTest):
                 "cgroups": sum("caisson-" in name for _, names, _ in os.walk("/sys/fs/cgroup") for name in names)}
 
     def test_a_thousand_sandboxes_leave_nothing(self):
-        # Of the cgroups all that are on the machine are counted, so another user of caisson may add some.
+        # Counts all cgroups of the machine, so other uses of caisson may add some.
         margins = {"memory": 4 << 20, "descriptors": 4, "threads": 4, "files": 12, "processes": 4, "cgroups": 40}
         rounds = int(os.environ.get("ROUNDS", "1000"))
         for number in range(rounds):
@@ -153,7 +153,7 @@ class Load(ApiTest):
             after = self.figures()
             return {name: (before[name], after[name]) for name, most in margins.items() if after[name] > before[name] + most}
 
-        # Threads and processes that are ending may still be there.
+        # Threads and processes that are exiting may still exist.
         api.wait_until(lambda: not grown(), 30)
         print(f"{rounds} sandboxes: {before}, then {self.figures()}")
         self.assertEqual(grown(), {})

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Requests that fast-check makes from the OpenAPI document find no undocumented 5xx.
+"""Requests that fast-check generates from the OpenAPI document cause no undocumented 5xx.
 
-CAISSON_API_NODE: a copy of tests/api/node with its packages installed (`make test-api` makes it).
-SECONDS: how long; 60 by default. SEED: that of an earlier run.
+CAISSON_API_NODE: a copy of tests/api/node with its packages installed (`make test-api` creates it).
+SECONDS: the duration; default: 60. SEED: the seed of an earlier run, to repeat it.
 """
 import os
 import subprocess
@@ -27,7 +27,7 @@ class Properties(ApiTest):
         print(done.stdout, file=sys.stderr)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIsNone(self.server.process.poll())
-        # A request may have let it expire. That is undone, too.
+        # A request may have set a short timeout; extend it again.
         extended = fuzz.call("POST", f"/v1/sandboxes/{box}/extend", {"sandbox_timeout": 600})
         self.assertStatus(extended, 200)
         self.assertStatus(fuzz.run(box, "true"), 200)

@@ -88,7 +88,7 @@ class KeysOfCommands(ApiTest):
         thread = threading.Thread(target=lambda: replies.append(self.alice.call("POST", at, body, headers=key)))
         thread.start()
         self.assertTrue(api.wait_until(lambda: self.alice.get(box, "ran").status == 200))
-        # Without its files and its supervisor, which this server started for this test, nothing knows the command.
+        # Remove the files and the supervisor, which the server started for this test: no record of the command is left.
         shutil.rmtree(os.path.join(self.server.home, "sessions", box, "logs"))
         for pid in (pid for pid in before if pid != self.server.process.pid and box in before[pid]):
             os.kill(pid, signal.SIGKILL)
@@ -99,7 +99,7 @@ class KeysOfCommands(ApiTest):
 
 class IdempotencyKeys(ApiTest):
     def kept(self):
-        """The names and the sizes of the stored responses."""
+        """Returns names and sizes of the stored responses."""
         directory = os.path.join(self.server.home, "server/idempotency")
         return {name: os.stat(os.path.join(directory, name)).st_size for name in os.listdir(directory)}
 
@@ -119,7 +119,7 @@ class IdempotencyKeys(ApiTest):
         self.assertEqual(run(0).headers["Idempotency-Replayed"], "true")
         for number in range(1, 80):
             self.assertStatus(run(number), 200)
-            if number == 40:  # what an earlier server stored counts
+            if number == 40:  # responses that an earlier server stored count too
                 self.server.kill()
                 self.server.start()
         self.assertLess(sum(self.kept().values()), 66 << 20)
@@ -193,7 +193,7 @@ class Templates(ApiTest):
             replies = callers.map(lambda _: poor.call("POST", "/v1/sandboxes", {"template": "warm"}), range(24))
         for reply in replies:
             self.assertStatus(reply, 429, "quota_exceeded")
-        # Neither fewer nor more: none was created for them.
+        # The pool is unchanged: no sandbox was used or created for them.
         self.assertEqual(self.server.owner().call("GET", "/v1/stats").json["pools"]["warm"], before)
 
     def test_a_failing_warm_up_is_an_error_at_the_start(self):

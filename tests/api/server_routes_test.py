@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What is not about one sandbox: health, documents, events, the audit log; ports."""
+"""Routes that do not belong to one sandbox: health, documents, events, the audit log; and ports."""
 import socket
 import time
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Files of caisson that belong to another user, or cannot be read or removed: skipped or reported, never hidden.
+"""State files that belong to another user, or cannot be read or removed: skipped or reported, never ignored silently.
 
-In a mount namespace of this test, with an empty /var/tmp.
+Runs in a mount namespace with an empty /var/tmp.
 """
 import os
 import subprocess
@@ -9,7 +9,7 @@ import unittest
 
 import api
 
-# Where root keeps the files of sessions in the landlock tier.
+# The directory where root stores the files of sessions in the landlock tier.
 PASSABLE = "/var/tmp/caisson-sessions-0"
 
 
@@ -34,7 +34,7 @@ class StateFiles(api.ApiTest):
             all_users = file.read().split()[2] != "1"
         if all_users:
             os.chown(PASSABLE, 65534, 65534)
-        else:  # one of the machine's root, whose id has no name in this user namespace
+        else:  # a directory of the machine's root, whose id is not mapped in this user namespace
             subprocess.run(["mount", "--bind", "/usr", PASSABLE], check=True)
             self.addCleanup(subprocess.run, ["umount", "-l", PASSABLE], check=True)
         self.assertNotEqual(os.stat(PASSABLE).st_uid, 0)
@@ -51,13 +51,13 @@ class StateFiles(api.ApiTest):
     def test_files_that_cannot_be_removed_are_reported(self):
         # CONFORMS("R-HTTP-11")
         os.mkdir(PASSABLE)
-        os.chmod(PASSABLE, 0o777)  # ours, but anyone can put a link there: refused
+        os.chmod(PASSABLE, 0o777)  # owned by this user, but others can create a link in it: rejected
         box = self.alice.create()
         reply = self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 503, "unavailable")
         self.assertIn("others may write to it", reply.json["reason"])
         self.assertIn("has ended", reply.json["reason"])
         self.assertIn(PASSABLE, reply.json["try"])
-        # It has ended, and its files are removed as soon as that is possible.
+        # It has ended, and its files are removed as soon as possible.
         self.assertStatus(self.alice.call("GET", f"/v1/sandboxes/{box}"), 404)
         self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 404)
         self.assertEqual(self.owner.call("GET", "/v1/sandboxes").json["sandboxes"], [])
@@ -67,7 +67,7 @@ class StateFiles(api.ApiTest):
     def test_damaged_metadata_are_no_missing_sandbox(self):
         # CONFORMS("R-HTTP-11")
         box = self.alice.create()
-        self.server.kill()  # a new one has read no metadata yet
+        self.server.kill()  # a new server has not read the metadata yet
         self.server.start()
         with open(os.path.join(self.server.home, "sessions", box, "meta.json"), "w") as file:
             file.write("{}")
@@ -78,7 +78,7 @@ class StateFiles(api.ApiTest):
         self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}"), 204)
         self.assertStatus(self.alice.call("GET", f"/v1/sandboxes/{box}/files"), 404)
 
-    def test_damaged_sandbox_stays_its_tenants_and_keeps_no_files_of_others(self):
+    def test_damaged_sandbox_belongs_to_its_tenant_and_other_stale_files_are_removed(self):
         box, other = self.alice.create(), self.bob.create()
         for client, one in ((self.alice, box), (self.bob, other)):
             self.assertEqual(client.run(one, "echo x > file").json["exit_code"], 0)
@@ -87,7 +87,7 @@ class StateFiles(api.ApiTest):
             file.write(" " * ((1 << 20) + 1))
         self.assertStatus(self.bob.call("DELETE", f"/v1/sandboxes/{other}"), 204)
         self.assertNotIn(other, os.listdir(os.path.join(self.server.home, "stores")))
-        # Records of no sandbox are swept; that of the damaged one is needed after a restart.
+        # Records without a sandbox are removed; the record of the damaged sandbox is needed after a restart.
         stray = os.path.join(records, "http-stray.json")
         with open(stray, "w") as file:
             file.write("{}")

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The units in packaging/systemd: valid, and started by a real systemd: those of a user by a user manager, those of the
-system by a system manager.
+"""The units in packaging/systemd are valid, and a real systemd starts them: user units with a user manager, system units
+with a system manager.
 
-Needs root: the managers run in new control groups and namespaces, so that they change nothing of the machine. The root
+Needs root: the managers run in new control groups and namespaces, so that they do not change the machine. The root user
 of the system manager is an unused user id outside.
 """
 import ctypes
@@ -67,7 +67,7 @@ class Verify(Scratch):
 
 
 class Manager(Scratch):
-    """A systemd, with units of ours on a free port."""
+    """A systemd manager with the units, on a free port."""
     over_socket = False  # the client of the test, else over TCP
 
     def setUp(self):
@@ -77,14 +77,14 @@ class Manager(Scratch):
             self.port = free.getsockname()[1]
 
     def client(self, socket_path):
-        """With a token; and the server, for others."""
+        """Returns a client with a token, and the server, from which other clients can be made."""
         token = self.caisson("token", "create", "ci")
         self.assertEqual(token.returncode, 0, token.stderr)
         server = type("S", (), {"socket": socket_path, "port": self.port})()
         return api.Client(server, token.stdout.strip(), unix=self.over_socket), server
 
     def wait_until_running(self):
-        # The state is "degraded" where a unit of the distribution fails: only the manager itself matters here.
+        # The state is "degraded" if a unit of the distribution fails; that does not matter here.
         running = api.wait_until(lambda: self.control("is-system-running").stdout.strip() in ("running", "degraded"), 60)
         self.assertTrue(running, self.messages())
 
@@ -180,7 +180,7 @@ class UserManager(Manager):
         self.assertEqual(api.Client(server).call("GET", "/v1/whoami").status, 401)
 
 
-# Runs as pid 1, and becomes the manager. Nothing of the machine's /etc, /run and /var/lib is in its namespace.
+# Runs as pid 1 and executes the manager. Its namespace contains nothing of the machine's /etc, /run and /var/lib.
 BOOT = """set -e
 console=$1 place=$2; shift 2
 for group; do mount --bind "$group" "$(dirname "$(dirname "$group")")"; done
@@ -196,7 +196,7 @@ exec env -i PATH=/usr/bin:/bin container=caisson-test SYSTEMD_LOG_TARGET=console
 
 
 class SystemManager(Manager):
-    """In a user namespace, as the first process of a pid namespace, with the targets of the distribution and no service of it."""
+    """Runs as pid 1 in a user and pid namespace, with the targets of the distribution but none of its services."""
 
     def setUp(self):
         super().setUp()
@@ -304,7 +304,7 @@ class SystemManager(Manager):
 
 
 def cgroups():
-    """The hierarchies in which systemd tracks processes: v2, or v1's own and that of v2 beside it."""
+    """Returns the hierarchies in which systemd tracks processes: v2, or its v1 hierarchy and v2."""
     root = "/sys/fs/cgroup"
     if os.path.exists(f"{root}/cgroup.procs"):
         return [root]
@@ -340,7 +340,7 @@ def enter():
     for group in os.environ[INSIDE].split():
         with open(f"{group}/cgroup.procs", "w") as file:
             file.write("0")
-    # A manager of users refuses to run where systemd did not start the machine.
+    # A user manager does not run on machines that systemd did not boot.
     os.makedirs("/run/systemd", exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "caisson-test", "/run/systemd"], check=True)
     os.mkdir("/run/systemd/system")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Token A against everything of token B: all refused, and recorded. Scopes, quotas, approvals, browsers."""
+"""Token A cannot access anything of token B, and every attempt is recorded. Scopes, quotas, approvals, browsers."""
 import ctypes
 import http.client
 import json
@@ -74,7 +74,7 @@ class Tenants(ApiTest):
         self.assertEqual({**foreign.json, "reason": ""}, {**unknown.json, "reason": ""})
 
     def test_part_of_an_id_reaches_no_file(self):
-        """Else the time of a refusal would show whether a sandbox's id begins like this."""
+        """Otherwise the response time would show whether the id of a sandbox begins with these characters."""
         box = self.alice.create()
         libc = ctypes.CDLL(None, use_errno=True)
         watch = libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
@@ -89,7 +89,7 @@ class Tenants(ApiTest):
                 return False
 
         def is_read_each_time(request):
-            """The server and the sandboxes look at times too, but not at the moment of each of 20 requests."""
+            """The server and the sandboxes also open files at times, but not during each of 20 requests."""
             for _ in range(20):
                 drain()
                 self.assertEqual(request(), 404)
@@ -105,7 +105,7 @@ class Tenants(ApiTest):
             self.assertFalse(is_read_each_time(lambda: preview(part)), part)
         drain()
         self.assertEqual(self.owner.call("GET", "/v1/sandboxes").status, 200)
-        self.assertTrue(os.read(watch, 65536))  # a look is seen at all
+        self.assertTrue(os.read(watch, 65536))  # the test can detect an access
 
     def test_scopes_expiry_and_revocation(self):
         # CONFORMS("R-HTTP-3")
@@ -144,7 +144,7 @@ class Tenants(ApiTest):
         self.assertEqual(self.server.caisson("token", "revoke", "leaver").returncode, 0)
         end = time.monotonic() + 25
 
-        def read_all(read):  # heartbeats come for ever, so a timeout of the socket alone is not enough
+        def read_all(read):  # heartbeats never stop, so a timeout of the socket is not enough
             pieces = []
             while piece := read():
                 self.assertLess(time.monotonic(), end, pieces)
@@ -156,7 +156,7 @@ class Tenants(ApiTest):
         with self.assertRaises(http.client.IncompleteRead):
             read_all(lambda: archive.read(1 << 20))
         read_all(lambda: terminal.fp.read1(4096))
-        # The command of the terminal is gone; the one in the background is the sandbox's.
+        # The command of the terminal has ended; the command in the background belongs to the sandbox and still runs.
         count = lambda: self.owner.run(box, "cat /proc/[0-9]*/comm | grep -c sleep").json["stdout"]
         self.assertTrue(api.wait_until(lambda: count() == "1\n"), count())
         self.alice.create()
@@ -226,7 +226,7 @@ class Tenants(ApiTest):
         self.assertEqual(self.alice.run(mine, "echo x > /cache/planted").json["exit_code"], 0)
         self.assertNotEqual(self.bob.run(other, "cat /cache/planted").json["exit_code"], 0)
         caches = os.listdir(os.path.join(self.server.home, "caches")) if os.path.isdir(os.path.join(self.server.home, "caches")) else []
-        if caches:  # where the disk holds caches at all, a token has them in common
+        if caches:  # if there are caches on disk, all sandboxes of a token share them
             self.assertEqual(self.alice.run(again, "cat /cache/planted").json["stdout"], "x\n")
             self.assertNotIn("shared-common", caches)
 
@@ -257,7 +257,7 @@ class Events(ApiTest):
         response.connection.close()
         return found
 
-    def test_one_token_cannot_displace_those_of_another_and_lost_ones_are_counted(self):
+    def test_token_cannot_displace_events_of_another_and_lost_events_are_counted(self):
         self.bob.create()
         box = self.alice.create()
         connection = self.alice.connection()
@@ -331,13 +331,13 @@ class Workspaces(ApiTest):
         self.assertEqual([name for name in ("ap-large.json", "ap-broken.json", "ap-new.json") if os.path.exists(os.path.join(inbox, name))],
                          ["ap-new.json"])
 
-    def test_a_workspace_with_the_servers_own_state_is_an_error_of_the_caller(self):
+    def test_workspace_that_contains_the_servers_state_is_refused(self):
         for directory in (os.path.dirname(self.server.home), self.server.home, os.path.join(self.server.home, "audit")):
             reply = self.owner.call("POST", "/v1/sandboxes", {"workspace": directory})
             self.assertStatus(reply, 400, "invalid")
             self.assertIn("own state", reply.json["reason"])
 
-    def test_only_allowed_directories(self):
+    def test_workspace_outside_allowed_directories_is_refused(self):
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"workspace": "/etc"}), 403)
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"workspace": self.directory + "/../"}), 403)
 

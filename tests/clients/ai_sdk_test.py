@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""ai_sdk_test.py NODE DIRECTORY: the example for the Vercel AI SDK, with the published package and a real server."""
+"""ai_sdk_test.py NODE DIRECTORY: runs the example for the Vercel AI SDK with the published package and a real server."""
 from __future__ import annotations
 
 import subprocess

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every operation of the OpenAPI document with curl alone: the API needs no client library."""
+"""Calls every operation of the OpenAPI document with curl, because the API must be usable without a client library."""
 from __future__ import annotations
 
 import json
@@ -18,7 +18,7 @@ STREAM_SECONDS = 30
 
 
 class Curl:
-    """Requests of the owner, on the unix socket, or with a token."""
+    """Sends requests as the owner, on the unix socket, or with a token."""
 
     def __init__(self, server: Server, scratch: pathlib.Path) -> None:
         self.server, self.scratch = server, scratch
@@ -49,7 +49,7 @@ class Curl:
         return int(done.stdout), self._received()
 
     def stream(self, path: str, expected: bytes, flags: tuple[str, ...] = (), meanwhile: str = "") -> None:
-        """Reads a stream, which has no end by itself, until it has these bytes. meanwhile: a path that is read meanwhile."""
+        """Reads an endless stream until it has these bytes. meanwhile: a path to request at the same time."""
         heads = self.scratch / "heads"
         heads.unlink(missing_ok=True)
         command = self._command("GET", path, None, "", ("-D", str(heads), "--max-time", str(STREAM_SECONDS), *flags))
@@ -116,7 +116,7 @@ class CurlClient(unittest.TestCase):
         self.assertEqual(len(curl.json("GET", commands)["commands"]), 1)
         upgrade = ("-H", "Connection: Upgrade", "-H", "Upgrade: websocket", "-H", "Sec-WebSocket-Version: 13", "-H",
                    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "-i")
-        # The answer to this key in RFC 6455.
+        # The accept value for this key in RFC 6455.
         curl.stream(f"{self.sandbox}/pty?command=true", b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", upgrade)
 
     def file_routes(self) -> None:

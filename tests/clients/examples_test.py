@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the Python and TypeScript examples of README.md and docs/clients.md, which start their own server."""
+"""Runs the Python and TypeScript examples of README.md and docs/clients.md, which start a server."""
 from __future__ import annotations
 
 import os
@@ -44,7 +44,7 @@ class Examples(unittest.TestCase):
         return done.stdout
 
     def check_first(self, language: str) -> None:
-        """The example of the README is the first one of docs/clients.md, and has five lines."""
+        """Checks that the example of the README is the first one of docs/clients.md, and has five lines."""
         first = blocks("docs/clients.md", language)[0]
         self.assertEqual(blocks("README.md", language)[0], first)
         self.assertLessEqual(len([line for line in first.splitlines() if line.strip()]), 5)

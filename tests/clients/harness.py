@@ -26,7 +26,7 @@ memory = "256M"
 
 
 def skip(reason: str) -> None:
-    """Ends the test as skipped."""
+    """Exits with the status for a skipped test."""
     print(f"skipped: {reason}")
     sys.exit(77)
 
@@ -38,7 +38,7 @@ def free_port() -> int:
 
 
 def make_certificate(directory: pathlib.Path) -> tuple[str, str]:
-    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    """Creates a self-signed certificate for 127.0.0.1, and its key."""
     certificate, key = str(directory / "cert.pem"), str(directory / "key.pem")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
                     "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
@@ -66,13 +66,13 @@ class Server:
         self.start()
 
     def start(self) -> None:
-        """Starts it, or starts it again after stop()."""
+        """Starts the server, also after stop()."""
         self.process = subprocess.Popen(self._command, env=self.environment, stdin=subprocess.DEVNULL, stdout=self.log,
                                         stderr=self.log)
         self._wait()
 
     def stop(self, signal_number: int = signal.SIGTERM) -> None:
-        """Ends the server with this signal. Its sandboxes and their commands keep running."""
+        """Stops the server with this signal. Its sandboxes and their commands keep running."""
         self.process.send_signal(signal_number)
         self.process.wait(20)
 
@@ -112,20 +112,20 @@ class Server:
 
 
 def remove_home(home: pathlib.Path, environment: dict[str, str]) -> None:
-    """caisson ends and removes the sandboxes, whose files a payload wrote; the rest is ours."""
+    """Lets caisson remove the sandboxes, because payloads wrote their files; removes only the other files itself."""
     subprocess.run([CAISSON, "clean", "--all"], env=environment, capture_output=True, timeout=120, check=False)
     shutil.rmtree(home, ignore_errors=True)
 
 
 class Operations:
-    """The operations of an OpenAPI document, and those that requests reached."""
+    """The operations of an OpenAPI document, and those that requests called."""
 
     def __init__(self, document: dict) -> None:
         self._patterns = []
         self.all: set[str] = set()
         for path, methods in document["paths"].items():
             for method, operation in methods.items():
-                # A literal segment wins over a parameter: /v1/policies/check.
+                # A literal segment has precedence over a parameter: /v1/policies/check.
                 pattern = re.compile(re.sub(r"\\{\w+\\}", "[^/]+", re.escape(path)))
                 self._patterns.append((path.count("{"), method.upper(), pattern, operation["operationId"]))
                 self.all.add(operation["operationId"])
@@ -138,7 +138,7 @@ class Operations:
         return None
 
     def reached(self, requests: list[tuple[str, str, int]]) -> set[str]:
-        """Those that were carried out: a refusal shows nothing, except the documented 501."""
+        """Counts only successful requests, because an error proves nothing, except for the documented 501."""
         found = {self.find(method, path) for method, path, status in requests if status < 300 or status == 501}
         return {one for one in found if one is not None}
 
@@ -147,7 +147,7 @@ class Operations:
 
 
 def run_script(command: list[str], environment: dict[str, str], timeout: float = 120) -> list[tuple[str, str, int]]:
-    """Runs a scenario, whose last line of output is a list of [method, path, status]."""
+    """Runs a scenario; its last line of output is a list of [method, path, status]."""
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout, check=False)
     if done.returncode != 0:
         raise AssertionError(f"{' '.join(command)} failed with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-6000:]}")
@@ -155,9 +155,9 @@ def run_script(command: list[str], environment: dict[str, str], timeout: float =
 
 
 def servers_of(home: pathlib.Path) -> list[int]:
-    """Processes of `caisson serve` with this home's socket.
+    """Returns the processes of `caisson serve` with this home's socket.
 
-    A process that the server forks, for its audit log, looks the same for a moment: if there are several, it looks again.
+    A process that the server forks for its audit log looks the same for a moment. If there are several, it checks again.
     """
     deadline = time.monotonic() + 10
     found = look_for_servers(home)

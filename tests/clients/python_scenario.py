@@ -1,6 +1,6 @@
-"""Every route through the asyncio client. The test runs it a second time without async and await, for threads.
+"""Calls every route with the asyncio client. The test runs it again without async and await, for threads.
 
-    python_scenario.py URL TOKEN WORKSPACE SCRATCH      CAISSON_HOME: of the owner's server
+    python_scenario.py URL TOKEN WORKSPACE SCRATCH      CAISSON_HOME: the home of the owner's server
 """
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def commands(sandbox: AsyncSandbox) -> None:
     assert not (await sleeper.wait()).running
     assert {one.id for one in await sandbox.commands()} >= {background.id, sleeper.id}
 
-    # A resize takes a moment to reach the program: the terminal of the client is not that of the sandbox.
+    # A resize reaches the program with a delay: the client's terminal is not the terminal of the sandbox.
     line = "stty size; until stty size | grep '^40 100'; do sleep 0.05; done; read line; echo got $line; exit 7"
     terminal = await sandbox.terminal(line, rows=30, columns=90, command_timeout=30)
     shown, resized, typed = b"", False, False
@@ -126,11 +126,11 @@ async def files(sandbox: AsyncSandbox) -> None:
 
 
 async def names(sandbox: AsyncSandbox) -> None:
-    """Names that are not UTF-8 through every method."""
+    """Uses names that are not UTF-8 with every method."""
     scratch = pathlib.Path(SCRATCH)
     await sandbox.files.mkdir("names")
     changes = await sandbox.files.watch("names")
-    await sandbox.run(r"""printf 1 > "$(printf 'names/\303\244\377\360\237\230\200b')" """)  # bytes that are UTF-8, and one that is not
+    await sandbox.run(r"""printf 1 > "$(printf 'names/\303\244\377\360\237\230\200b')" """)  # valid UTF-8, and a byte that is not
     async for change in changes:
         assert (change.kind, change.path) == ("created", "names/ä\udcff😀b"), change
         break
@@ -228,7 +228,7 @@ async def server(owner: AsyncClient, sandbox: AsyncSandbox) -> None:
             assert event.type == "sandbox.created", event
             break
     await events.close()
-    # The stream begins at the end of the log as it is when the server first reads it; each request is a record.
+    # The stream begins at the end of the log when the server first reads it. Each request adds a record.
     for _ in range(20):
         await owner.whoami()
     async for entry in records:

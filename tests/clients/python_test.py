@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python client against a real server: every operation of the OpenAPI document, for threads and for asyncio."""
+"""The Python client with a real server: every operation of the OpenAPI document, for threads and for asyncio."""
 from __future__ import annotations
 
 import asyncio
@@ -28,7 +28,7 @@ import make_sync  # noqa: E402
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-# Prints the output of a command; creates the file that the command waits for once a line was read.
+# Prints the output of a command; after the first line, creates the file that the command waits for.
 SURVIVOR = """
 from caisson_client import Sandbox
 with Sandbox.create() as sandbox:
@@ -183,12 +183,13 @@ class PythonClient(unittest.TestCase):
             "watchFiles": [files.watch], "readArchive": [files.pack], "writeArchive": [files.unpack],
             "queryAudit": [type(offline().client.audit).query], "checkPolicy": [type(offline().client.policies).check],
             "answerApproval": [type(offline().client.approvals).answer]}
-        # Chosen by the client: how input is encoded, which method was called. request_timeout is the client's own.
+        # Set by the client: the encoding of input, and fields that follow from the method. request_timeout is a client
+        # option.
         chosen = {"encoding", "stdin_encoding", "mode", "action", "args", "from", "to", "request_timeout"}
         with Server() as server:
             document = document_of(server)
         inputs = inputs_of(document)
-        self.assertEqual(set(inputs) - set(methods), set(), "operations with fields that this test does not know")
+        self.assertEqual(set(inputs) - set(methods), set(), "operations with fields that are missing in this test")
         for operation, fields in inputs.items():
             ours = {name for method in methods[operation] for name in inspect.signature(method).parameters}
             self.assertEqual(fields - ours - chosen, set(), operation)
@@ -263,7 +264,7 @@ class PythonClient(unittest.TestCase):
                         for event in events:
                             self.assertTrue(event.wait(30))
                         server.stop(how)
-                        time.sleep(0.3)  # there is no server for a while
+                        time.sleep(0.3)  # no server runs for some time
                         server.start()
                         with caisson_client.Client(f"unix:{server.socket}", token="") as owner:
                             for info in owner.sandboxes().sandboxes:
@@ -357,13 +358,13 @@ class PythonClient(unittest.TestCase):
 
 
 def offline() -> caisson_client.Sandbox:
-    """A sandbox that is not there, for its types."""
+    """Returns a sandbox object without a sandbox, for its types."""
     info = caisson_client.SandboxInfo("none", "", {}, "running", 0, 0)
     return caisson_client.Sandbox(caisson_client.Client("unix:/nowhere"), info)
 
 
 def inputs_of(document: dict) -> dict[str, set[str]]:
-    """The fields of the body and of the query, by operation."""
+    """Returns the fields of the body and of the query, by operation."""
     found: dict[str, set[str]] = {}
     for methods in document["paths"].values():
         for operation in methods.values():

@@ -1,4 +1,4 @@
-// transport_probe.mjs NAME URL SCRATCH CLIENT: what the TypeScript client does at a peer of transport_test.py, as one line.
+// transport_probe.mjs NAME URL SCRATCH CLIENT: runs the TypeScript client with a peer of transport_test.py; prints one line.
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 

@@ -1,6 +1,6 @@
-"""transport_probe.py NAME URL SCRATCH: what the asyncio client does at a peer of transport_test.py, as one line.
+"""transport_probe.py NAME URL SCRATCH: runs the asyncio client with a peer of transport_test.py; prints one line.
 
-The test runs it a second time without async and await, for threads.
+The test runs it again without async and await, for threads.
 """
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How the clients behave at peers that a real server is only by accident: slow, cut off, silent, in pieces.
+"""Tests the clients with peers that behave as a real server rarely does: slow, disconnected, silent, in pieces.
 
-The peer is a small HTTP server here; each case runs with the Python client (threads, asyncio) and the TypeScript client
-(fetch, node:http).
+The peer is a small HTTP server in this file. Each case runs with the Python client (threads, asyncio) and the TypeScript
+client (fetch, node:http).
 """
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CALLER = json.dumps({"id": "1", "name": "peer", "owner": False, "scopes": "read"
 
 
 class Peer:
-    """Serves one case: `handle(self, connection, number)` is called for the connection of each number."""
+    """Serves one case: calls `handle(self, connection, number)` for each connection."""
 
     def __init__(self, handle, path: str | None) -> None:
         self._handle = handle
@@ -66,7 +66,7 @@ class Peer:
             connection.close()
 
     def read_request(self, connection: socket.socket) -> str:
-        """The first line of the next request; its body is read too if it has a length."""
+        """Returns the first line of the next request; also reads the body if it has a length."""
         data = b""
         while b"\r\n\r\n" not in data:
             received = connection.recv(4096)
@@ -101,7 +101,7 @@ def single_bytes(peer: Peer, connection: socket.socket, _: int) -> None:
 
 
 def close_after_first(peer: Peer, connection: socket.socket, number: int) -> None:
-    """The first connection ends with its second request: as an idle connection that the server closes just then."""
+    """Closes the first connection at its second request, like a server that closes an idle connection at that moment."""
     peer.read_request(connection)
     respond(connection, CALLER)
     peer.read_request(connection)
@@ -125,7 +125,8 @@ def cut_body(peer: Peer, connection: socket.socket, _: int) -> None:
 
 
 def refused_upload(peer: Peer, connection: socket.socket, _: int) -> None:
-    """Refuses by the head, as the server does. It reads on for a while, so that the refusal is not lost by a reset."""
+    """Rejects a request after its head, as the server does. Reads on for some time, so that a reset does not discard the
+    response."""
     peer.read_request(connection)
     problem = json.dumps({"type": "", "title": "", "status": 413, "code": "too_large", "reason": "too large"}).encode()
     respond(connection, problem, "413 Content Too Large", "Connection: close\r\n")
@@ -139,7 +140,7 @@ def event(kind: str, id: str, value: object) -> bytes:
 
 
 def resume(peer: Peer, connection: socket.socket, number: int, end: bytes = b"") -> None:
-    """A stream that breaks twice, the second time in the middle of an event."""
+    """Sends a stream that breaks twice, the second time in the middle of an event."""
     peer.read_request(connection)
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
 
@@ -160,19 +161,19 @@ def resume(peer: Peer, connection: socket.socket, number: int, end: bytes = b"")
 
 
 def resume_ended(peer: Peer, connection: socket.socket, number: int) -> None:
-    """The same, but the body ends as a complete one does: so a server ends its streams when it is stopped."""
+    """The same, but with a complete body, as when a server is stopped."""
     resume(peer, connection, number, b"0\r\n\r\n")
 
 
 def ended_events(peer: Peer, connection: socket.socket, _: int) -> None:
-    """A stream that has no end by itself, and ends."""
+    """Ends a stream that should be endless."""
     peer.read_request(connection)
     data = event("sandbox.created", "1", {"id": 1, "type": "sandbox.created"})
     connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(data), data))
 
 
 def ended_terminal(peer: Peer, connection: socket.socket, _: int) -> None:
-    """Ends without a result, as a server that is killed."""
+    """Disconnects without a result, like a server that is killed."""
     accept_socket(peer, connection)
     connection.sendall(b"\x82\x02ab")
 
@@ -186,7 +187,7 @@ def accept_socket(peer: Peer, connection: socket.socket) -> None:
 
 
 def terminal(peer: Peer, connection: socket.socket, _: int) -> None:
-    """Fragments, a ping between them, and a length of 16 bits, in single bytes."""
+    """Sends fragments, a ping between them, and a 16-bit length, in single bytes."""
     accept_socket(peer, connection)
     long = b"x" * 300
     frames = (b"\x02\x02ab" + b"\x89\x01p" + b"\x80\x01c" + b"\x82\x7e" + len(long).to_bytes(2, "big") + long +
@@ -197,7 +198,7 @@ def terminal(peer: Peer, connection: socket.socket, _: int) -> None:
         pass
 
 
-# Name, peer, what every client makes of it, and how many requests it sends.
+# Name, peer, expected result of every client, and number of requests.
 CASES = [
     ("single_bytes", single_bytes, "peer", 1),
     ("idle_get", close_after_first, "peer", 3),
@@ -226,13 +227,13 @@ class Transport(unittest.TestCase):
         for name, handle, expected, count in CASES:
             for path in (None, str(self.scratch / f"{name}.socket")):
                 if path is None and rest and name.startswith("idle_"):
-                    continue  # fetch decides itself which connection it uses
+                    continue  # fetch selects the connection itself
                 with self.subTest(case=name, over="unix" if path else "tcp"):
                     self.run_case([*command, name], handle, path, expected, count, *rest)
 
     def run_case(self, command: list[str], handle, path: str | None, expected: object, count: int, *rest: str) -> None:
         peer = Peer(handle, path)
-        target = self.scratch / "cut"  # of a download that breaks
+        target = self.scratch / "cut"  # of a failed download
         target.write_text("before")
         try:
             environment = {**os.environ, "PYTHONPATH": str(PYTHON_CLIENT / "src")}
@@ -269,7 +270,7 @@ class Transport(unittest.TestCase):
         self.run_cases(["node", str(HERE / "transport_probe.mjs")], str(CLIENT))
 
     def test_CancelledReadsLoseNothing(self) -> None:
-        """Wherever in a chunk a read is cancelled: the peer sends single bytes, and a read lasts shorter than an event."""
+        """Cancels reads at all positions of a chunk: the peer sends single bytes, and a read is shorter than an event."""
         def handle(peer: Peer, connection: socket.socket, _: int) -> None:
             peer.read_request(connection)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

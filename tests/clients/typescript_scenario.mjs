@@ -1,6 +1,6 @@
-// Every route through the TypeScript client.
+// Calls every route with the TypeScript client.
 //
-//   typescript_scenario.mjs CLIENT URL TOKEN WORKSPACE SCRATCH      CAISSON_HOME: of the owner's server
+//   typescript_scenario.mjs CLIENT URL TOKEN WORKSPACE SCRATCH      CAISSON_HOME: the home of the owner's server
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
@@ -58,7 +58,7 @@ async function commands(sandbox) {
   const ids = (await sandbox.commands()).map((one) => one.id);
   assert.ok(ids.includes(background.id) && ids.includes(sleeper.id));
 
-  // A resize takes a moment to reach the program: the terminal of the client is not that of the sandbox.
+  // A resize reaches the program with a delay: the client's terminal is not the terminal of the sandbox.
   const line = "stty size; until stty size | grep '^40 100'; do sleep 0.05; done; read line; echo got $line; exit 7";
   const terminal = await sandbox.terminal(line, { rows: 30, columns: 90, command_timeout: 30 });
   let shown = "";
@@ -122,12 +122,12 @@ async function files(sandbox) {
   await sandbox.files.remove("d", { recursive: true });
 }
 
-/** Names that are not UTF-8 through every method. */
+/** Uses names that are not UTF-8 with every method. */
 async function names(sandbox) {
   const { files } = sandbox;
   await files.mkdir("names");
   const changes = await files.watch("names");
-  // Bytes that are UTF-8, and one that is not.
+  // Valid UTF-8, and a byte that is not.
   await sandbox.run(String.raw`printf 1 > "$(printf 'names/\303\244\377\360\237\230\200b')"`);
   for await (const change of changes) {
     assert.deepEqual([change.kind, change.path], ["created", "names/ä\udcff😀b"]);
@@ -234,7 +234,7 @@ async function server(owner, sandbox) {
     assert.equal(event.type, "sandbox.created");
     break;
   }
-  // The stream begins at the end of the log as it is when the server first reads it; each request is a record.
+  // The stream begins at the end of the log when the server first reads it. Each request adds a record.
   for (let i = 0; i < 20; ++i) await owner.whoami();
   for await (const record of records) {
     assert.ok(record.seq > 0 && record.event);

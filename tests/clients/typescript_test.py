@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The TypeScript client against a real server: every operation of the OpenAPI document, and its generated types.
+"""The TypeScript client with a real server: every operation of the OpenAPI document, and its generated types.
 
-CAISSON_CLIENT_SUITE: a directory with the built client in dist/ (`make test-clients` makes it).
-CAISSON_UPDATE=1: writes clients/typescript/src/api.ts anew, after a change of the server's routes.
+CAISSON_CLIENT_SUITE: a directory with the built client in dist/ (`make test-clients` creates it).
+CAISSON_UPDATE=1: regenerates clients/typescript/src/api.ts after a change of the server's routes.
 """
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SUITE = pathlib.Path(os.environ.get("CAISSON_CLIENT_SUITE", str(ROOT / "build" /
 CLIENT = SUITE / "dist" / "index.js"
 
 
-# Prints the output of a command; creates the file that the command waits for once a line was read.
+# Prints the output of a command; after the first line, creates the file that the command waits for.
 SURVIVOR = """
 import { once } from "node:events";
 const { Sandbox } = await import(CLIENT);
@@ -42,7 +42,7 @@ process.stdin.destroy();
 """
 
 
-# Prints the whole output of a command whose server is started again meanwhile.
+# Prints the whole output of a command while its server is restarted.
 RESTARTED = """
 import { once } from "node:events";
 const { Client, Sandbox } = await import(CLIENT);
@@ -61,7 +61,7 @@ process.stdin.destroy();
 """
 
 
-# Types into a terminal that nothing reads, before and after the server was killed.
+# Writes to a terminal that nothing reads, before and after the server is killed.
 WRITER = """
 import { once } from "node:events";
 const { Sandbox } = await import(CLIENT);
@@ -130,7 +130,7 @@ class TypeScriptClient(unittest.TestCase):
                     "await sandbox.destroy();")
             self.assertEqual(self.run_code(code, trusting).split(), ["long", "typed"])
 
-    def test_GarbageCollectionCutsNoBody(self) -> None:
+    def test_GarbageCollectionDoesNotTruncateBody(self) -> None:
         with Server() as server:
             options = json.dumps({"url": f"http://127.0.0.1:{server.port}", "token": server.token("gc")})
             code = (f"const client = new Client({options}); const sandbox = await Sandbox.create({{ client }});"
@@ -159,7 +159,7 @@ class TypeScriptClient(unittest.TestCase):
                     "await sandbox.destroy();")
             self.assertEqual(self.run_code(code, server.environment), "ended\nended\n")
 
-    def test_TypesAreThoseOfTheDocument(self) -> None:
+    def test_TypesMatchTheDocument(self) -> None:
         with Server() as server:
             document = document_of(server)
         made = subprocess.run(["node", str(TYPESCRIPT_CLIENT / "scripts" / "generate_types.mjs")], input=document,
@@ -167,7 +167,7 @@ class TypeScriptClient(unittest.TestCase):
         target = TYPESCRIPT_CLIENT / "src" / "api.ts"
         if os.environ.get("CAISSON_UPDATE"):
             target.write_bytes(made.stdout)
-        self.assertEqual(made.stdout.decode(), target.read_text(), "not up to date: run this test with CAISSON_UPDATE=1")
+        self.assertEqual(made.stdout.decode(), target.read_text(), "out of date: run this test with CAISSON_UPDATE=1")
 
     def test_FirstUseStartsOneServerForAllClients(self) -> None:
         home = pathlib.Path(tempfile.mkdtemp(prefix="caisson-start-"))
@@ -182,7 +182,7 @@ class TypeScriptClient(unittest.TestCase):
                 self.assertEqual(client.communicate(timeout=60), ("true\n", ""))
             servers = servers_of(home)
             self.assertEqual(len(servers), 1, servers)
-            # One start only: a second server would have left its refusal in the log.
+            # Only one server was started: a second one would have logged an error.
             self.assertEqual((home / "server" / "serve.log").read_text().count("\n"), 1)
             self.assertFalse((home / "server" / "serve.starting").exists())
         finally:
@@ -236,7 +236,7 @@ class TypeScriptClient(unittest.TestCase):
                         assert client.stdout is not None
                         self.assertEqual(client.stdout.readline(), "begun\n")
                         server.stop(how)
-                        time.sleep(0.3)  # there is no server for a while
+                        time.sleep(0.3)  # no server runs for some time
                         server.start()
                         self.assertEqual(client.communicate("go\n", timeout=60), ('["1\\n2\\n3\\n4\\n",7]\n', ""))
 

@@ -1,4 +1,4 @@
-"""Container engines, started by hand with every path below one directory. Runs in the namespaces that world.py creates."""
+"""Starts container engines with all paths below one directory. Runs in the namespaces that world.py creates."""
 import json
 import os
 import pathlib
@@ -13,7 +13,7 @@ IMAGE = "caisson-test"
 BUILT_IMAGE = "caisson-built"
 USER = "agent"       # of the image
 USER_ID = 1000
-STATE = "/state"     # where rows with a volume have CAISSON_HOME
+STATE = "/state"     # CAISSON_HOME in rows with a volume
 
 
 class EngineError(Exception):
@@ -31,7 +31,7 @@ def command(*arguments, environment=None, timeout=CONTAINER_TIMEOUT, **options):
 
 
 def wait_for(condition, process, what, log):
-    """Waits until a daemon answers."""
+    """Waits until a daemon responds."""
     deadline = time.monotonic() + START_TIMEOUT
     while not condition():
         if process.poll() is not None or time.monotonic() > deadline:
@@ -40,7 +40,7 @@ def wait_for(condition, process, what, log):
 
 
 class Daemon:
-    """A daemon in the foreground, ended by its process id."""
+    """A daemon in the foreground, stopped by its process id."""
 
     def __init__(self, arguments, log, environment=None):
         self.log = log
@@ -140,7 +140,7 @@ class Docker(Engine):
         return self.docker("run", "--rm", *self.run_flags, *flags, image, *arguments)
 
     def built(self, context, containerfile):
-        """Builds the image of a Containerfile without a network, and returns an engine that runs it."""
+        """Builds the image of a Containerfile without network access, and returns an engine that runs it."""
         self.docker("build", *self.build_flags, "--file", containerfile, "--tag", BUILT_IMAGE, context)
         return BuiltImage(self)
 
@@ -173,7 +173,7 @@ class Podman(Engine):
             for path in (directory, directory / "tmp", directory / "run"):
                 shutil.chown(path, user, pwd.getpwnam(user).pw_gid)
         if image:
-            with open(image, "rb") as archive:  # the user may not read the directory it is in
+            with open(image, "rb") as archive:  # the user may not be able to read its directory
                 self.podman("import", "-", IMAGE, stdin=archive)
 
     def podman(self, *arguments, **options):
@@ -188,7 +188,7 @@ class Podman(Engine):
 
 
 class Bundle(Engine):
-    """A container as the kubelet's container runtime describes it to runc or crun."""
+    """A container with the configuration that the kubelet's container runtime passes to runc or crun."""
 
     def __init__(self, directory, image):
         self.directory = directory
@@ -204,11 +204,11 @@ class Bundle(Engine):
         bundle = self.directory / name
         for path in ("upper", "work", "rootfs"):
             (bundle / path).mkdir(parents=True)
-        # metacopy: a new owner copies no data.
+        # metacopy: changing the owner does not copy data.
         options = f"lowerdir={self.root},upperdir={bundle}/upper,workdir={bundle}/work,metacopy=on,redirect_dir=on"
         command("mount", "-t", "overlay", "overlay", "-o", options, bundle / "rootfs")
         if flags.get("first_id"):
-            # Stands in for the idmapped root that the kubelet's runtime mounts.
+            # Replaces the idmapped root that the kubelet's runtime mounts.
             shift_owners(bundle / "rootfs", flags["first_id"])
         (bundle / "config.json").write_text(json.dumps(specification(flags, mounts, environment, arguments, name)))
         try:
@@ -218,7 +218,7 @@ class Bundle(Engine):
 
 
 def shift_owners(root, first):
-    """chown of every file, without following links."""
+    """Changes the owner of every file, without following links."""
     for directory, names, files in os.walk(root):
         for path in [directory, *(os.path.join(directory, name) for name in names + files)]:
             found = os.lstat(path)
@@ -234,7 +234,7 @@ CAPABILITIES = [f"CAP_{name}" for name in ("CHOWN DAC_OVERRIDE FSETID FOWNER MKN
 
 
 def specification(flags, mounts, environment, arguments, name):
-    """The config.json of a pod's container: containerd's default capabilities, mounts and masked paths."""
+    """Returns the config.json of a pod's container: containerd's default capabilities, mounts and masked paths."""
     user = flags.get("user", 0)
     held = CAPABILITIES if user == 0 else []
     shared = {"nosuid", "noexec", "nodev"}

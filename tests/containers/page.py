@@ -14,7 +14,7 @@ def blocks(text):
 
 
 def wrapper(path, prefix, options):
-    """A program that hands its arguments to the test's engine, with options for the subcommands that need them."""
+    """Writes a program that passes its arguments to the test's engine, with options for subcommands that need them."""
     prefix = [shutil.which(part) if part in ("docker", "podman") else part for part in prefix]  # not the wrapper again
     cases = "".join(f"  {name}) shift; set -- {name} {shlex.join(map(str, flags))} \"$@\" ;;\n" for name, flags in options.items())
     path.write_text(f'#!/bin/sh\ncase $1 in\n{cases}esac\nexec {shlex.join(map(str, prefix))} "$@"\n')
@@ -22,7 +22,7 @@ def wrapper(path, prefix, options):
 
 
 def run(page, source, directory, docker, podman):
-    """Yields (name, result) of each block. `directory` has the build, beside the source's packaging."""
+    """Yields (name, result) of each block. `directory` contains the build and the folder packaging of the source."""
     programs = directory / "programs"
     programs.mkdir()
     wrapper(programs / "docker", docker.prefix, {"run": docker.run_flags, "build": docker.build_flags})

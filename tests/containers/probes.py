@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs inside a container: tries every way to use caisson there and prints what happened, as JSON.
+"""Runs inside a container: tries all uses of caisson and prints the results as JSON.
 
   probes.py CAISSON PROBE...
 """
@@ -34,7 +34,7 @@ def json_of(text):
 
 
 def reason(done):
-    """The key of a failure: its code, or the call and errno that failed."""
+    """Returns the key of a failure: its code, or the failed call and errno."""
     error = json_of(done.stdout).get("error")
     if error:
         key = error["code"] if error["code"] != "other" else f"{error['call']} {error['errno'] or error['object']}"
@@ -48,7 +48,7 @@ def of_run(done, expected):
     found = json_of(done.stdout)
     if found.get("outcome") == "exited" and found["exit_code"] == 0 and found["stdout"] == expected:
         layers = found["layers"]
-        lost = [name for name in ("hostname", "proc") if name in layers]  # there if a weaker rung was taken
+        lost = [name for name in ("hostname", "proc") if name in layers]  # present if a weaker rung was used
         return {"result": " ".join(["works", *(f"{name}={layers[name].split(':')[0]}" for name in lost)]), "detail": layers.get("level")}
     if found.get("outcome") == "exited":
         return {"result": f"failed: status {found['exit_code']}", "detail": (found["stdout"] + found["stderr"])[-600:]}
@@ -64,7 +64,7 @@ def landlock():
 
 
 def doctor():
-    """The strongest level that doctor promises."""
+    """Returns the strongest level that doctor reports as available."""
     found = json_of(caisson("doctor", "--json").stdout)
     if not found:
         return {"result": "failed: no JSON"}
@@ -119,7 +119,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
 
 
 def proxy():
-    """A server of the container is reached through the egress, and another port is not."""
+    """Checks that the egress allows one server of the container and denies another port."""
     server = http.server.HTTPServer(("127.0.0.1", 0), Answer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     port = server.server_address[1]
@@ -178,7 +178,7 @@ def mcp():
 
 
 def tool(script):
-    """A shell script under `caisson run`, with the flags of the row."""
+    """Runs a shell script with `caisson run` and the flags of the row."""
     done = caisson("run", "--json", *FLAGS, "--workspace", ".:rw", "--", "sh", "-ec", script)
     return of_run(done, "done\n")
 
@@ -212,7 +212,7 @@ def shell(script):
     subprocess.run(["sh", "-ec", script], check=True, capture_output=True, timeout=TIMEOUT)
 
 
-# Number on x86_64 and aarch64, and arguments for which the kernel itself has another answer than EPERM.
+# Number on x86_64 and aarch64, and arguments for which the kernel itself returns another error than EPERM.
 DANGEROUS = {
     "acct": (163, 89, b"/nowhere"),
     "add_key": (248, 217, None, None, None, 0, 0),
@@ -235,7 +235,7 @@ DANGEROUS = {
 
 
 def calls():
-    """Which dangerous calls reach the kernel. Their arguments are invalid, so none has an effect."""
+    """Returns which dangerous calls reach the kernel. Their arguments are invalid, so none has an effect."""
     libc = ctypes.CDLL(None, use_errno=True)
     column = {"x86_64": 0, "aarch64": 1}[platform.machine()]
     reached, answers = [], []

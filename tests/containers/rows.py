@@ -1,4 +1,4 @@
-"""The configurations: which engine, with which flags, as which user."""
+"""The tested configurations: engine, flags, user."""
 from dataclasses import dataclass, field
 
 
@@ -7,7 +7,7 @@ class Row:
     name: str
     engine: str              # docker, docker-remap, podman, podman-rootless, containerd, bundle
     flags: object = ()       # of the engine's `run`; PROFILE and PODMAN_PROFILE are replaced by files
-    root: bool = False       # who runs caisson
+    root: bool = False       # the user that runs caisson
     volume: bool = False     # state on a volume instead of the container's overlayfs
     environment: dict = field(default_factory=dict)
     probes: tuple = ("run", "landlock", "doctor", "verify", "session", "proxy", "mcp")
@@ -20,7 +20,7 @@ PATHS = ("--security-opt", "systempaths=unconfined")
 UNCONFINED = ("--security-opt", "seccomp=unconfined")
 READ_ONLY = ("--read-only", "--tmpfs", "/tmp:exec", "--tmpfs", "/scratch:mode=1777")
 UNMASK = ("--security-opt", "unmask=ALL")
-# One less than --privileged: the test runs on machines without it.
+# All capabilities but one, instead of --privileged, because some test machines lack that one.
 ALL_CAPABILITIES = ("--cap-add", "ALL", "--cap-drop", "SYS_RESOURCE")
 WEAKER = ("run", "verify", "session", "proxy", "mcp")
 PROC_BOUND = {"CAISSON_FLAGS": "--allow-weaker proc_bound"}
@@ -59,19 +59,19 @@ ROWS = (
         {"runtime": "crun", "user": 1000, "seccomp": "PROFILE", "unmasked": True, "first_id": 200000}),
     Row("kubernetes-profile-unmasked-root", "bundle",
         {"runtime": "crun", "seccomp": "PROFILE", "unmasked": True, "first_id": 200000}, root=True, volume=True),
-    # The image of packaging/container, with the user and the volume that it names.
+    # The image of packaging/container, with its user and its volume.
     Row("image", "docker-caisson", PROFILE + PATHS, caisson="/usr/local/bin/caisson", probes=("run", "doctor", "session", "mcp"),
         environment={"PROJECT": "/workspace/project"}),
-    # The rungs that are left under defaults, when they are named.
+    # The rungs that remain with the default flags, when the policy names them.
     Row("docker-user-landlock", "docker", USER, probes=WEAKER, environment={"CAISSON_FLAGS": "--allow-weaker landlock"}),
     Row("docker-profile-user-proc-bound", "docker", USER + PROFILE, probes=WEAKER, environment=PROC_BOUND),
     Row("podman-user-proc-bound", "podman", USER, probes=WEAKER, environment=PROC_BOUND),
     Row("podman-rootless-root-proc-bound", "podman-rootless", root=True, probes=WEAKER, environment=PROC_BOUND),
     Row("kubernetes-user-proc-bound", "bundle", {"runtime": "runc", "user": 1000}, probes=WEAKER, environment=PROC_BOUND),
-    # Ordinary work under the engines' defaults.
+    # Ordinary work with the default flags of the engines.
     Row("docker-user-work", "docker", USER, probes=WORK, environment={"CAISSON_FLAGS": "--tier landlock"}),
     Row("podman-user-work", "podman", USER, probes=WORK, environment=PROC_BOUND),
-    # What our profiles refuse even to a container with every capability, and what no profile refuses.
+    # The calls that our profiles deny even to a container with all capabilities, and those that no profile denies.
     Row("docker-profile-calls", "docker", PROFILE + ALL_CAPABILITIES, root=True, probes=("calls",)),
     Row("docker-unconfined-calls", "docker", UNCONFINED + ALL_CAPABILITIES, root=True, probes=("calls",)),
     Row("containerd-profile-calls", "containerd", ("--seccomp", "--seccomp-profile", "PROFILE"), root=True,

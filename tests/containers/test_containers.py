@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Runs caisson in containers of several engines and compares with expected.toml.
+"""Runs caisson in containers of several engines and compares the results with expected.toml.
 
   test_containers.py DIRECTORY-WITH-CAISSON [--image TAR] [--rows NAME,...] [--probes NAME,...] [--write] [--report FILE]
 
-As root. Exit status 1 on any difference, if doctor's verdict is not run's, or if something is left on the machine.
+Needs root. Exits 1 if a result differs, if doctor and run disagree, or if something is left on the machine.
 """
 import argparse
 import json
@@ -34,7 +34,7 @@ PAGE = "documentation"
 
 
 class Engines:
-    """The engines that rows ask for, each started once."""
+    """The engines of the rows, each started once."""
 
     def __init__(self, place, image):
         self.place, self.image, self.started = place, image, {}
@@ -95,7 +95,7 @@ def with_files(flags, files):
 
 
 def prepare(place, binaries):
-    """The programs and profiles that containers see, and the files that PROFILE and PODMAN_PROFILE stand for."""
+    """Prepares the programs and profiles for containers, and the files that replace PROFILE and PODMAN_PROFILE."""
     tools = place / "tools"
     tools.mkdir()
     for name in PROGRAMS:
@@ -125,7 +125,7 @@ def run_row(row, started, tools, files, probes):
 
 
 def false_promises(results):
-    """Nothing says yes and fails, and nothing says no and works."""
+    """Checks that doctor and run agree: levels reported as available work, and others fail."""
     levels = results["doctor"].get("levels", [])
     for level, probe in (("full", "run"), ("full", "session"), ("full", "proxy"), ("full", "mcp"), ("landlock", "landlock")):
         if probe in results and (level in levels) != results[probe]["result"].startswith("works"):
@@ -198,7 +198,7 @@ def write_expected(report):
 
 
 def make_image(path):
-    """A small Debian with the tools that agents use. Package sources are the machine's own."""
+    """Creates a small Debian image with the tools that agents use, from the machine's package sources."""
     sources = [str(source) for source in [pathlib.Path("/etc/apt/sources.list"),
                                           *sorted(pathlib.Path("/etc/apt/sources.list.d").glob("*.sources"))]
                if source.exists()]
@@ -226,7 +226,7 @@ def main():
     if arguments.directory:
         return inside(arguments)
     if os.geteuid() != 0:
-        print("test_containers.py: container engines need root here", file=sys.stderr)
+        print("test_containers.py: container engines need root", file=sys.stderr)
         return 125
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(143))
@@ -245,7 +245,7 @@ def main():
         if arguments.report != "/dev/stdout":
             pathlib.Path(arguments.report).write_text(json.dumps(report, indent=1))
     finally:
-        # Only files of ours: what containers wrote was on the disk in a file, which is gone.
+        # Only files of this test: files of containers were on the disk image, which is removed.
         for path in directory.iterdir():
             path.rmdir() if path.is_dir() else path.unlink()
         directory.rmdir()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""test_containers.py reports every difference from its table and every false promise. Starts no container."""
+"""test_containers.py reports every difference from its table and from doctor's report. Starts no container."""
 import pathlib
 import sys
 import unittest
@@ -29,11 +29,11 @@ class Comparison(unittest.TestCase):
         report = {"row": {"container": {"result": "failed: container"}}}
         self.assertEqual(len(list(test_containers.compare(report, {"row": {"run": "works"}}))), 1)
 
-    def test_documentation_must_work(self):
+    def test_failing_documentation_example_is_reported(self):
         report = {"documentation": {"docker-1": {"result": "failed: status 1"}}}
         self.assertEqual(len(list(test_containers.compare(report, {}))), 1)
 
-    def test_false_promises_are_reported(self):
+    def test_disagreement_with_doctor_is_reported(self):
         promises = test_containers.false_promises
         self.assertEqual(list(promises(results(["full", "landlock"], run="works", landlock="works"))), [])
         self.assertEqual(len(list(promises(results(["full"], run="refused: x")))), 1)
@@ -47,7 +47,7 @@ class Comparison(unittest.TestCase):
 
 
 class Tables(unittest.TestCase):
-    def test_rows_and_expectations_belong_together(self):
+    def test_rows_and_expected_results_match(self):
         expected = test_containers.read_expected()
         self.assertEqual([row.name for row in rows.ROWS], list(expected))
         for row in rows.ROWS:

@@ -1,6 +1,6 @@
-"""Namespaces for the engines alone: mount, pid, network, ipc, uts and cgroup; and a file system in a file.
+"""Private namespaces for the engines (mount, pid, network, ipc, uts and cgroup), and a file system in a file.
 
-Mounts, links, firewall rules and processes that an engine makes disappear with the namespaces, also if the test is
+Mounts, network links, firewall rules and processes of an engine disappear with the namespaces, even if the test is
 killed. Cgroups are below directories that enter() removes.
 """
 import contextlib
@@ -16,7 +16,7 @@ REMOVAL_TIMEOUT = 60  # for processes that were killed while they wrote to the d
 
 
 def hierarchies():
-    """Pairs of a cgroup hierarchy's controllers ("" for version 2) and this process's directory in it."""
+    """Returns pairs of a cgroup hierarchy's controllers ("" for version 2) and this process's directory in it."""
     own = {}
     for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines():
         _, controllers, path = line.split(":", 2)
@@ -64,7 +64,7 @@ def output(*arguments):
 
 
 def snapshot(name):
-    """What an engine could leave on the machine. Processes and cgroups: those that carry the world's name."""
+    """Returns what an engine could leave on the machine; of processes and cgroups, those with the world's name."""
     processes = []
     for entry in pathlib.Path("/proc").iterdir():
         with contextlib.suppress(OSError):
@@ -96,7 +96,7 @@ def differences(before, after):
 
 
 def enter(directory, program, arguments):
-    """Runs `program` in the world; returns its exit status and what it left on the machine."""
+    """Runs `program` in the namespaces; returns its exit status and what it left on the machine."""
     name = directory.name
     before = snapshot(name)
     groups = []
@@ -113,7 +113,7 @@ def enter(directory, program, arguments):
         try:
             status = process.wait()
         except BaseException:
-            process.kill()  # --kill-child: the first process of the pid namespace goes too, and with it all others
+            process.kill()  # --kill-child also kills the first process of the pid namespace, and thus all others
             process.wait()
             raise
     finally:
@@ -127,7 +127,7 @@ def mount(*arguments):
 
 
 def furnish(directory):
-    """Inside: a disk of our own, empty directories where engines write, the cgroup hierarchies from our directories."""
+    """Runs inside: mounts the disk, empty directories where engines write, and the private cgroup hierarchies."""
     disk = directory / "disk"
     with open(disk, "wb") as file:
         file.truncate(DISK_SIZE)
@@ -147,7 +147,7 @@ def furnish(directory):
         mount("-t", "cgroup2", "cgroup2", "/sys/fs/cgroup")
         delegate(pathlib.Path("/sys/fs/cgroup"))
     else:
-        # Without the version 2 mount of hybrid systems, which crun 1.8 refuses.
+        # Without the version 2 mount of hybrid systems, which crun 1.8 does not accept.
         mount("-t", "tmpfs", "-o", "mode=755", "tmpfs", "/sys/fs/cgroup")
         for name in first:
             path = pathlib.Path("/sys/fs/cgroup") / name.removeprefix("name=")
@@ -158,7 +158,7 @@ def furnish(directory):
 
 
 def delegate(root):
-    """Version 2: a cgroup with controllers holds no processes, so the test moves to a child."""
+    """In version 2 a cgroup with controllers cannot contain processes, so the test moves to a child."""
     child = root / "test"
     child.mkdir()
     for pid in (root / "cgroup.procs").read_text().split():

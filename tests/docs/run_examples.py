@@ -2,21 +2,21 @@
 """Runs every example of README.md and docs/*.md.
 
   ```sh        the blocks of one page run in order in one bash, in an empty directory, until one fails
-  ```console   `$ command` lines run there too; the lines below each are its output, where `...` stands for any text and
-               a line `...` for any lines; a page's console and sh blocks share the directory and the shell
+  ```console   `$ command` lines are run too; the lines below each are its output, where `...` matches any text and
+               a line `...` matches any lines; a page's console and sh blocks share the directory and the shell
   ```toml      must pass `caisson policy check`
   ```json      must be JSON, one value or one per line
 
-Comments in the page's source, on lines of their own, direct the test:
+Comments in the page's source, on separate lines, control the test:
 
   <!-- not run: REASON -->        before a block: it is not run
   <!-- no block is run: REASON -->   anywhere: no block of this page is run
-  <!-- setup: COMMANDS -->        before a block: commands that come first (files that the example supposes)
+  <!-- setup: COMMANDS -->        before a block: commands to run first (to create files that the example needs)
   <!-- owner configuration -->    before a toml block: it is a config.toml, not a policy
 
-A block without a language must not look like commands. At most MAX_MARKS blocks may be left out.
+A block without a language must not look like commands. At most MAX_MARKS blocks may be excluded.
 
-  run_examples.py [--gtest_output=xml:FILE] [PAGE...]     CAISSON_BIN is the program, CAISSON_SOURCE_DIR the source
+  run_examples.py [--gtest_output=xml:FILE] [PAGE...]     CAISSON_BIN: the program; CAISSON_SOURCE_DIR: the source
 """
 import json
 import os
@@ -29,8 +29,8 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-MAX_MARKS = 10      # more blocks that are not run, and the test shows too little
-MIN_REASON = 15     # letters of a reason
+MAX_MARKS = 10      # with more excluded blocks the test would prove too little
+MIN_REASON = 15     # minimum length of a reason
 TIMEOUT = 240       # seconds for all pages
 LEAST_EXAMPLES = 30
 RUN_LANGUAGES = ("sh", "console")
@@ -46,7 +46,7 @@ class Block:
 
 
 def blocks_of(page, text):
-    """The fenced blocks of a page with the comments that stand before each."""
+    """Returns the fenced blocks of a page with the comments before each."""
     found, setup, not_run, owner, fence, comment = [], "", None, False, None, None
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
@@ -75,12 +75,12 @@ def blocks_of(page, text):
         if stripped.startswith("```"):
             fence = (number, stripped[3:].strip(), [], len(line) - len(line.lstrip()))
         elif stripped and (setup or not_run or owner):
-            raise SystemExit(f"{page}:{number}: a comment for a block must stand directly before it")
+            raise SystemExit(f"{page}:{number}: a comment for a block must be directly before it")
     return found
 
 
 def table_commands(text):
-    """The commands that a table shows as code, as in the README: `./caisson run -- id`."""
+    """Returns the commands that a table shows as code, as in the README: `./caisson run -- id`."""
     commands = []
     for line in text.split("\n"):
         if line.startswith("|"):
@@ -94,7 +94,7 @@ def looks_like_commands(text):
 
 
 def console_commands(text):
-    """Pairs of a command and its expected output."""
+    """Returns pairs of a command and its expected output."""
     pairs = []
     for line in text.rstrip("\n").split("\n"):
         if line.startswith("$ "):
@@ -107,7 +107,7 @@ def console_commands(text):
 
 
 def matches(expected, output):
-    """Whether the lines of `output` are those of `expected`, in which `...` stands for anything."""
+    """Returns whether `output` matches `expected`, in which `...` matches anything."""
     pattern = ""
     for line in expected:
         if line.strip() == "...":
@@ -118,7 +118,7 @@ def matches(expected, output):
 
 
 class Page:
-    """One bash process that the blocks of a page are fed to, so that variables and the directory last."""
+    """One bash process that runs all blocks of a page, so that variables and the directory are kept."""
 
     def __init__(self, name, caisson, directory):
         self.name, self.directory = name, directory
@@ -145,7 +145,7 @@ class Page:
         end = "@@ends-here-" + os.urandom(8).hex()
         script = self.directory / "script"
         script.write_text(commands)
-        # In a file: a program that reads standard input must not read the commands that follow.
+        # In a file: a program that reads standard input must not read the next commands.
         if strict:  # the first failure ends the shell
             text = (f"trap '__status=$?; echo; echo {end} $__status' EXIT; set -eo pipefail; . {script} </dev/null; "
                     f"set +eo pipefail; trap - EXIT; echo; echo {end} 0\n")
@@ -165,7 +165,7 @@ class Page:
         subprocess.run([str(self.directory / "programs" / "caisson"), "clean", "--all"], env=self.environment,
                        capture_output=True, timeout=60)
         try:
-            os.killpg(self.shell.pid, signal.SIGKILL)  # the shell's own session, which we made
+            os.killpg(self.shell.pid, signal.SIGKILL)  # the shell's session, which this test created
         except ProcessLookupError:
             pass
         self.shell.wait()
@@ -200,7 +200,7 @@ def check_json(block):
 
 
 def run_block(block, page):
-    """The reason why a block fails, or ""."""
+    """Returns the reason why a block fails, or ""."""
     if block.setup:
         status, output = page.run(block.setup, strict=True)
         if status != 0:
@@ -224,7 +224,7 @@ def run_page(path, caisson, root):
     marks = [(name, silent.group(1).strip())] if silent else []
     failures, ran = [], 0
     directory = Path(tempfile.mkdtemp(prefix="caisson-docs-"))
-    directory.chmod(0o755)  # for programs that root starts, which have another user id
+    directory.chmod(0o755)  # for programs that root starts inside a sandbox, which have another user id
     page = Page(name, caisson, directory)
     try:
         for block in blocks:
@@ -246,7 +246,7 @@ def run_page(path, caisson, root):
             if problem:
                 failures.append(f"{block}: {problem}")
                 if block.language in RUN_LANGUAGES:
-                    break  # what follows supposes what failed
+                    break  # later blocks depend on the failed one
         else:
             if not silent:
                 for command in table_commands(text):
@@ -261,7 +261,7 @@ def run_page(path, caisson, root):
 
 
 def write_listing(path, failures_of):
-    """As GoogleTest does: one case per page."""
+    """Writes a report in GoogleTest's format: one case per page."""
     suite = ElementTree.Element("testsuite", name="Documentation")
     for page, failures in failures_of.items():
         case = ElementTree.SubElement(suite, "testcase", name=page, classname="Documentation", status="run")
@@ -285,7 +285,7 @@ def main():
     probe = subprocess.run([str(caisson), "run", "-q", "--workspace", ".:none", "--", "true"], capture_output=True,
                            text=True)
     if probe.returncode != 0:
-        print(f"no sandbox can be started here: {probe.stderr.strip()}")
+        print(f"no sandbox can be started: {probe.stderr.strip()}")
         return 77
     signal.signal(signal.SIGALRM, late)
     signal.alarm(TIMEOUT)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run_examples.py must notice every kind of example that does not work."""
+"""run_examples.py must report every kind of failing example."""
 import os
 import subprocess
 import sys

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""oci_layout.py OUT CONFIG LAYER...: writes an OCI image layout. CONFIG is the JSON object "config" of the image, each
-LAYER a directory; names that begin with .wh. in it are whiteouts."""
+"""oci_layout.py OUT CONFIG LAYER...: writes an OCI image layout. CONFIG is the JSON object "config" of the image. Each
+LAYER is a directory, in which names that begin with .wh. are whiteouts."""
 import hashlib
 import io
 import json

@@ -1,4 +1,4 @@
-"""image build and commit: Containerfiles, stages, the cache, sandboxes around RUN."""
+"""image build and commit: Containerfiles, stages, the cache, sandboxes of RUN."""
 import json
 import os
 import re
@@ -49,7 +49,7 @@ class BuildTest(ImageTest):
         return result
 
     def merged(self, name="app:1"):
-        """What the layers show together, by path: the content of files, the text of links."""
+        """Returns the merged view of the layers, by path: the content of files, the target of links."""
         shown = {}
         for root in self.roots(name):
             for base, directories, files in os.walk(root):
@@ -135,7 +135,7 @@ class Build(BuildTest):
         self.built(text, "--no-cache")
         self.assertEqual(self.inspect("app:1")["Digest"], first)
 
-    def test_mistakes_are_named(self):
+    def test_errors_are_reported_with_their_cause(self):
         for text, expected in (("RUN true\n", "first instruction must be FROM"), ("FROM busybox:1\nVOLUME /x\n", "unsupported instruction VOLUME"),
                                ("FROM busybox:1\nRUN exit 3\n", "exited with status 3"), ("FROM busybox:1\nCOPY ../x /x\n", "out of the build context"),
                                ("FROM busybox:1\nCOPY missing /x\n", "no such file"), ("FROM busybox:1\nADD https://example.org/x /x\n", "not supported"),
@@ -173,7 +173,7 @@ class Build(BuildTest):
 
 class Commit(BuildTest):
     def session(self):
-        """A session that is root of the image, and a function that runs a script in it."""
+        """Returns a session with the image as root, and a function that runs a script in it."""
         policy = self.scratch / "p.toml"
         policy.write_text('extends = "dev"\nfilesystem.root = "busybox:1"\nisolation.user = "root"\nfilesystem.workspace.mode = "none"\n')
         created = self.run_program(CAISSON, "session", "create", "--policy", policy)

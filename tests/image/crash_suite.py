@@ -1,7 +1,7 @@
 """kill -9 at every step of import, remove, pull and build leaves a store that verifies.
 
-strace kills the program at its N-th system call of a kind that changes files or directories; every N is tried until the
-program finishes by itself.
+strace kills the program at its N-th system call that changes files or directories; every N is tried until the program
+finishes.
 """
 import json
 import os
@@ -14,15 +14,15 @@ from registry_suite import RegistryTest
 from world import CAISSON, ImageTest, directory, entry, link, needs, oci_layout, tar_bytes
 
 CALLS = "openat,mkdirat,renameat2,renameat,rename,unlinkat,write,pwrite64,fchmod,fsync,syncfs,symlinkat,linkat,mknodat,flock,ftruncate,utimensat"
-STEP = int(os.environ.get("CAISSON_CRASH_STEP", "7"))  # 1: really every call
+STEP = int(os.environ.get("CAISSON_CRASH_STEP", "7"))  # 1: every call
 
 
 class Sweep:
-    """Runs a command again and again, and kills it a little later each time."""
+    """Runs a command repeatedly, and kills it a little later each time."""
 
     program = os.path.join(os.path.dirname(CAISSON), "caisson-image")
-    expected = {"docker.io/library/base:1"}  # always there
-    made = {"docker.io/library/app:1"}       # by the command
+    expected = {"docker.io/library/base:1"}  # always present
+    made = {"docker.io/library/app:1"}       # created by the command
 
     def killed_at(self, number, *words):
         """Runs caisson-image without following its children; returns whether it was killed."""
@@ -45,7 +45,7 @@ class Sweep:
         return killed
 
     def sweep_by_time(self, prepare, check, *words, times=24):
-        """For work in other threads. The longest run sets the pace."""
+        """For work in other threads: kills at different times. The longest run determines the interval."""
         prepare()
         began = time.monotonic()
         self.must(*words)
@@ -65,7 +65,7 @@ class Sweep:
         self.assertGreater(killed, 3)
 
     def forget(self):
-        """Removes what an earlier run made."""
+        """Removes the results of an earlier run."""
         made = [name for name in self.made if name in self.must("list", "--json").out]
         for name in made:
             self.must("remove", name)
@@ -121,7 +121,7 @@ class KilledPull(Sweep, RegistryTest):
     def test_pull_at_any_time(self):
         # CONFORMS("R-IMAGE-6")
         self.sweep_by_time(self.forget, self.check_store, "pull", "--quiet", self.reference)
-        self.must("pull", "--quiet", self.reference)  # also continues what is partly there
+        self.must("pull", "--quiet", self.reference)  # also continues a partial download
         self.check_store()
 
 

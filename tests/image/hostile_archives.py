@@ -1,6 +1,6 @@
-"""Hostile archives, one per attack. Each names what must happen: the import is refused, or the attack is neutralised.
+"""Hostile archives, one per attack, each with the expected result: the import is refused, or the attack is neutralised.
 
-Every archive that leads outside aims at a canary directory that the test made; none could harm the machine.
+Every archive that escapes the layer targets a canary directory of the test; none could harm the machine.
 """
 import gzip
 import io
@@ -25,7 +25,7 @@ class Case:
 
 
 def raw_header(name, size=0, kind=b"0", mode=b"0000644\0", linkname=b"", magic=b"ustar\00000", size_field=None):
-    """A tar header whose fields are not checked by tarfile."""
+    """Returns a tar header without the checks of tarfile."""
     header = bytearray(512)
     header[0:len(name)] = name
     header[100:108] = mode
@@ -157,12 +157,13 @@ DEEP = "/".join(["d" * 240] * 16)  # 3855 bytes
 
 
 def long_name(kind, text):
-    """A GNU header with the name (L) or link target (K) of the next entry."""
+    """Returns a GNU header with the name (L) or link target (K) of the next entry."""
     return raw_header(b"././@LongLink", len(text) + 1, kind) + padded(text + b"\0")
 
 
 def many(count, make):
-    """A compressed archive of `count` entries. make(number, noise): one entry; noise keeps it below the ratio of a bomb."""
+    """Returns a compressed archive of `count` entries. make(number, noise) returns one entry; noise keeps the compression
+    ratio below that of a bomb."""
     noise = random.Random(1)
     out = io.BytesIO()
     with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1) as packed:

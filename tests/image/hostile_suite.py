@@ -1,4 +1,4 @@
-"""Every hostile archive is refused or neutralised, says so, and changes nothing outside."""
+"""Every hostile archive is refused or neutralised with a message, and changes nothing outside."""
 import json
 import os
 import pathlib
@@ -29,7 +29,7 @@ class HostileArchives(ImageTest):
         self.before = snapshot(self.canary)
 
     def check_tree(self, root):
-        """Nothing in a layer may have an effect on the host."""
+        """Checks that nothing in a layer can affect the host."""
         for base, directories, files in os.walk(root):
             for name in directories + files:
                 path = os.path.join(base, name)
@@ -55,7 +55,7 @@ class HostileArchives(ImageTest):
         self.assertNotIn("\x1b", result.text)
         if case.refused is not None:
             self.assertEqual(result.status, 125, result.text)
-            self.assertNotEqual(case.refused, "", "each case names its own refusal")
+            self.assertNotEqual(case.refused, "", "each case expects one error")
             self.assertIn(case.refused, result.err)
             self.assertNotIn("doctor", result.err, "the sandbox failed, not the archive")
             self.assertEqual(self.stored(), before)
@@ -83,10 +83,10 @@ class HostileArchives(ImageTest):
         self.assert_store_clean()
 
     def check_memory(self, case, most):
-        """The import is refused, and no process of it had more than `most` MiB."""
+        """Checks that the import is refused, and that none of its processes used more than `most` MiB."""
         archive = self.scratch / "long.tar.gz"
         archive.write_bytes(case.data)
-        # Through a small process: the peak of a new process begins with that of the one that starts it.
+        # Started by a small process, because a new process inherits the peak of its parent.
         measure = "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); " \
                   "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)"
         result = self.run_program(sys.executable, "-c", measure, CAISSON, "image", "import", "-q", archive, "long:1")

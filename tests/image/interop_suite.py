@@ -1,4 +1,4 @@
-"""Images of other tools: podman, buildah, umoci and skopeo as producers and consumers. All state is below the scratch directory."""
+"""Images from and for other tools: podman, buildah, umoci and skopeo. All state is below the scratch directory."""
 import io
 import json
 import os
@@ -32,7 +32,7 @@ class Interop(ImageTest):
 
     def need_root(self):
         if os.geteuid() != 0:
-            self.skipTest("podman and buildah need subordinate ids or root here")
+            self.skipTest("podman and buildah need subordinate ids or root")
 
     @needs("podman")
     def test_podman_save_and_load_keep_config_and_diff_ids(self):
@@ -127,13 +127,13 @@ class Interop(ImageTest):
         self.assert_store_clean()
 
 
-@unittest.skipUnless(os.environ.get("CAISSON_MEASURE"), "measures only with CAISSON_MEASURE=1, on a quiet machine")
+@unittest.skipUnless(os.environ.get("CAISSON_MEASURE"), "a measurement, for an idle machine: set CAISSON_MEASURE=1")
 class Speed(ImageTest):
     @needs("podman")
     def test_large_image_is_imported_as_fast_as_podman_loads_it(self):
         # CONFORMS("R-IMAGE-7")
         if os.geteuid() != 0:
-            self.skipTest("podman needs subordinate ids or root here")
+            self.skipTest("podman needs subordinate ids or root")
         archive = self.large_archive()
         podman_time = self.timed(["podman", "--root", str(self.scratch / "pr"), "--runroot", str(self.scratch / "prr"), "load", "-q", "-i", str(archive)])[0]
         own_time, own_memory = self.timed([CAISSON, "image", "import", "-q", str(archive), "large:1"])
@@ -142,7 +142,7 @@ class Speed(ImageTest):
         self.assertLess(own_time, 1.3 * podman_time)
 
     def large_archive(self):
-        """1 GiB in 60,000 files, as a docker-archive."""
+        """Creates a docker-archive of 1 GiB in 60,000 files."""
         layer = self.scratch / "layer.tar"
         with tarfile.open(layer, "w") as out:
             for at in range(60000):

@@ -204,7 +204,7 @@ class Verify(ImageTest):
 
 class LargeRoot(ImageTest):
     def test_decoder_that_found_the_type_does_not_disturb_the_import(self):
-        # It reads on for a moment, and every import must have the whole archive.
+        # The decoder continues to read for a moment, but every import must get the whole archive.
         names = [entry(f"{number:090}") for number in range(4000)]  # more than the decoder sends at once
         archive = self.write_tar("r.tar", names + [entry(f"data{number}", os.urandom(1 << 20)) for number in range(96)])
         for number in range(6):

@@ -1,4 +1,4 @@
-"""A real registry on loopback (docker-registry), with TLS and passwords, and a stand-in in front of it that misbehaves."""
+"""A real registry on loopback (docker-registry), with TLS and passwords, and a misbehaving proxy in front of it."""
 import base64
 import http.client
 import http.server
@@ -21,7 +21,7 @@ def free_port():
 
 
 def make_certificates(folder):
-    """A CA and a certificate for 127.0.0.1 and localhost."""
+    """Creates a CA and a certificate for 127.0.0.1 and localhost."""
     def openssl(*words):
         subprocess.run(["openssl", *words], cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -71,7 +71,7 @@ def auth_entry():
 
 
 class Front:
-    """An HTTP server before a registry. `answer(handler, front)` may return True after it answered by itself."""
+    """An HTTP proxy of a registry. `answer(handler, front)` returns True if it sent the response itself."""
 
     def __init__(self, backend, answer):
         front = self
@@ -122,7 +122,7 @@ class Front:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
-        self.server.handle_error = lambda *_: None  # clients that are killed or refuse the rest
+        self.server.handle_error = lambda *_: None  # clients that are killed or do not read the rest
         self.port = self.server.server_address[1]
         self.host = f"127.0.0.1:{self.port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()

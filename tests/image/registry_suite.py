@@ -1,4 +1,4 @@
-"""pull and push against a real registry: TLS, passwords, tokens, resume, rate limits, mirrors, signatures, hostile servers."""
+"""pull and push with a real registry: TLS, passwords, tokens, resume, rate limits, mirrors, signatures, hostile servers."""
 import base64
 import json
 import os
@@ -227,7 +227,7 @@ class HostileRegistry(RegistryTest):
 
 class Tokens(RegistryTest):
     def token_front(self, accept):
-        """A registry that wants a token, and its token server."""
+        """A registry that requires a token, and its token server."""
         def answer(handler, front):
             url = urllib.parse.urlsplit(handler.path)
             if url.path == "/token":

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """run.py [--gtest_output=xml:FILE] SUITE...: runs image suites (local, hostile, build, registry, interop, crash).
 
-CAISSON_BIN is the program; caisson-image and caisson-unpack are beside it. Results are also written in GoogleTest's format.
+CAISSON_BIN is the program; caisson-image and caisson-unpack are in its directory. Results are also written in
+GoogleTest's format.
 """
 import os
 import pathlib
@@ -66,7 +67,7 @@ def write_results(path, cases):
 
 def main(words):
     output = [word.split(":", 1)[1] for word in words if word.startswith("--gtest_output=xml:")]
-    # Hostile archives are not for root: an ordinary user can harm less if a protection fails.
+    # Not as root: an ordinary user can do less harm if a protection fails.
     usual = ["local", "build"] if os.geteuid() == 0 else ["local", "hostile", "build"]
     suites = [word for word in words if not word.startswith("--")] or usual
     program = os.environ.get("CAISSON_BIN", "")

@@ -1,4 +1,4 @@
-"""What the image suites share: a scratch directory with its own CAISSON_HOME, the program, and archives."""
+"""Shared by the image suites: a scratch directory with a private CAISSON_HOME, the program, and archives."""
 import hashlib
 import io
 import json
@@ -15,7 +15,7 @@ TIMEOUT = 120
 
 
 def needs(*programs):
-    """Skips a test whose tools are not here, with the reason."""
+    """Skips a test whose tools are not installed, with the reason."""
     missing = [program for program in programs if shutil.which(program) is None]
     return unittest.skipIf(missing, f"not installed: {', '.join(missing)}")
 
@@ -29,7 +29,7 @@ class Result:
 
 
 def entry(name, data=b"", **fields):
-    """A tar entry and its data."""
+    """Returns a tar entry and its data."""
     info = tarfile.TarInfo(name)
     info.size = len(data)
     info.mode = 0o644
@@ -136,7 +136,7 @@ class ImageTest(unittest.TestCase):
         return json.loads(self.must("inspect", reference).out)[0]
 
     def roots(self, reference):
-        """The unpacked directories, bottom first."""
+        """Returns the unpacked directories, bottom first."""
         return [pathlib.Path(layer["Directory"]) for layer in self.inspect(reference)["Layers"]]
 
     def assert_store_clean(self):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""image_use.py CAISSON CACHE: package managers in sessions whose root is Debian minbase, as the user who runs it.
+"""image_use.py CAISSON CACHE: runs package managers in sessions whose root is Debian minbase, as the current user.
 
-CACHE is a directory that keeps the root's archive; mmdebstrap makes it once, from this machine's own apt sources. An
-ordinary user with subordinate ids runs them twice: with these ids, and with a single one. The last line says how many
-checks passed. A check whose tools or registry are missing is skipped.
+CACHE is a directory for the archive of the root, which mmdebstrap creates once from this machine's apt sources. For an
+ordinary user with subordinate ids the checks run twice: with these ids, and with a single id. The last line has the
+number of passed checks. A check whose tools or registry are missing is skipped.
 """
 import json
 import os
@@ -37,7 +37,7 @@ def expect(good, what, detail=""):
 
 
 def apt_files():
-    """The files that list this machine's apt sources."""
+    """Returns the files that list this machine's apt sources."""
     files = [pathlib.Path("/etc/apt/sources.list"), *sorted(pathlib.Path("/etc/apt/sources.list.d").glob("*"))]
     return [path for path in files if path.is_file() and re.search(r"^(deb |URIs:)", path.read_text(), re.M)]
 
@@ -49,7 +49,7 @@ def apt_hosts():
 
 
 def setting_of(*command):
-    """What a package client of this machine is configured to use; empty if it is not installed or not configured."""
+    """Returns the configured registry of a package manager; empty if it is not installed or not configured."""
     if shutil.which(command[0]) is None:
         return ""
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -65,7 +65,7 @@ def pip_index():
 
 
 def archive(cache):
-    """A tar of Debian minbase, made once."""
+    """Returns an archive of Debian minbase, created once."""
     path = cache / "debian-minbase.tar"
     if path.exists():
         return path
@@ -86,10 +86,10 @@ def archive(cache):
 
 
 class Session:
-    """A session that is root inside, with the Debian root."""
+    """A session with the Debian root, as root inside."""
 
     def __init__(self, caisson, home, root, single_id=False):
-        # newuidmap is a setuid program: without new privileges there are no subordinate ids.
+        # newuidmap is a setuid program: with no_new_privs there are no subordinate ids.
         self.caisson = ["setpriv", "--no-new-privs", caisson] if single_id else [caisson]
         self.state = home / "state"
         self.environment = dict(os.environ, CAISSON_HOME=str(home / "state"), XDG_CONFIG_HOME=str(home / "config"),
@@ -111,7 +111,7 @@ class Session:
 
     @staticmethod
     def trust(home, policy):
-        """Lets programs inside trust what this machine trusts: its registries may be mirrors."""
+        """Installs this machine's certificates inside, because its registries may be mirrors."""
         bundle = pathlib.Path("/etc/ssl/certs/ca-certificates.crt")
         if not bundle.exists():
             return
@@ -133,7 +133,7 @@ class Session:
         return self.call("session", "exec", self.id, "--", "sh", "-ec", script, check=check).stdout
 
     def layer(self, name):
-        """What `--json` says about a layer of a command's sandbox."""
+        """Returns the value of a layer of a command's sandbox in the output of `--json`."""
         result = self.call("session", "exec", "--json", self.id, "--", "true").stdout
         return json.loads(result)["layers"][name]
 
@@ -153,7 +153,7 @@ def resolves_to_blocked(name):
 
 
 def reachable(url):
-    """Whether a registry answers, directly."""
+    """Returns whether a registry responds to a direct request."""
     try:
         with urllib.request.urlopen(url, timeout=10):
             return True
@@ -191,7 +191,7 @@ def check_removal(session):
 def check_pip(session):
     index = pip_index()
     if not index or not reachable(index.rstrip("/") + "/six/"):
-        raise Skipped("pip is not configured for an index here, or the index is not reachable")
+        raise Skipped("pip has no configured index, or the index is not reachable")
     session.run(APT + f"python3-pip >/dev/null; pip install --index-url {index} --break-system-packages six >/dev/null 2>&1")
     expect(session.run("python3 -c 'import six; print(six.__name__)'") == "six\n", "six can be imported")
 
@@ -199,14 +199,14 @@ def check_pip(session):
 def check_npm(session):
     registry = npm_registry()
     if not registry or not reachable(registry.rstrip("/") + "/is-number"):
-        raise Skipped("npm is not installed here, or its registry is not reachable")
+        raise Skipped("npm is not installed, or its registry is not reachable")
     session.run(APT + "npm ca-certificates >/dev/null; "
                 f"npm install -g --registry {registry} --no-progress --loglevel=error semver >/dev/null")
     expect(session.run("semver 1.2.3").strip() == "1.2.3", "semver runs")
 
 
 def check_single_id(session):
-    """Owners and ids do not change, and programs are told that they do."""
+    """Calls that change owners and ids report success but have no effect."""
     expect(session.layer("user").startswith("root inside, a single id"), "the layer user", session.layer("user"))
     expect(session.layer("capabilities") == "none", "no capabilities")
     out = session.run("touch /single; chown 33:33 /single; stat -c %u:%g /single")
@@ -215,7 +215,7 @@ def check_single_id(session):
 
 
 def check_real_owners(session):
-    """Owners, ids and groups really change; nothing is gained by setuid bits."""
+    """Owners, ids and groups change; setuid bits have no effect."""
     expect("subordinate ids" in session.layer("user"), "the layer user", session.layer("user"))
     expect("_apt" in session.run("apt-config dump APT::Sandbox::User"), "apt downloads as _apt")
     out = session.run("stat -c %U:%G /var/spool/cron/crontabs /usr/bin/crontab")
@@ -232,7 +232,7 @@ def check_real_owners(session):
 
 
 def check_closed_directories(session):
-    """A checkpoint, a diff and a fork of a session whose workspace and root have closed directories of other ids."""
+    """A checkpoint, a diff and a fork of a session whose workspace and root have private directories of other ids."""
     session.run("cd /workspace; mkdir -p closed/deep; echo secret >closed/deep/file; chown -R www-data closed; chmod -R go= closed; "
                 "mkdir /closed; cp /etc/passwd /closed; chown -R 77:78 /closed; chmod 700 /closed")
     expect("closed/deep/file" in session.call("session", "diff", session.id).stdout, "diff lists them")
@@ -258,7 +258,7 @@ def has_more_ids():
 
 
 def foreign(directory):
-    """Files below a directory that belong to another user, or that cannot be looked at."""
+    """Returns files below a directory that belong to another user or cannot be accessed."""
     problems = []
     for top, directories, files in os.walk(directory, onerror=lambda error: problems.append(str(error))):
         problems += [name for name in (os.path.join(top, one) for one in directories + files)
@@ -267,13 +267,13 @@ def foreign(directory):
 
 
 def stores(state):
-    """What sessions and runs keep in CAISSON_HOME."""
+    """Returns the files of sessions and runs in CAISSON_HOME."""
     kept = ("names", ".lock", ".cleaned")
     return [path for name in ("stores", "runs", "sessions") for path in (state / name).glob("*") if path.name not in kept]
 
 
 def check_end(session):
-    """After destroy nothing is left, files of other ids included."""
+    """After destroy nothing is left, not even files of other ids."""
     session.destroy()
     session.call("clean")  # removes layers of the destroyed fork
     left = stores(session.state) + foreign(session.state)
@@ -296,7 +296,7 @@ def check_kill(session, root):
 
 
 def check_quota(session, root):
-    """What another id writes to a closed directory counts: the supervisor cannot enter it."""
+    """Files of another id in a private directory count towards the limit, though the supervisor cannot enter it."""
     policy = session.state.parent / "quota.toml"
     policy.write_text(f'extends = "dev"\nisolation.user = "root"\nfilesystem.root = "{root}"\n'
                       'filesystem.workspace.mode = "none"\n'

@@ -1,5 +1,5 @@
-// The official TypeScript clients (SDK v1 and v2, both eras, stdio and HTTP) use every tool, with the questions of the
-// server answered, and run commands as tasks; the Inspector's command line does the same for one sandbox.
+// The official TypeScript clients (SDK v1 and v2, both protocol versions, stdio and HTTP) use every tool, answer the
+// prompts of the server, and run commands as tasks. The Inspector's command line does the same for one sandbox.
 //   node clients.mjs CAISSON SCRATCH_DIRECTORY
 // Run from the directory in which the packages are installed.
 import assert from 'node:assert/strict';
@@ -19,7 +19,7 @@ const v1 = {
   ...(await load('@modelcontextprotocol/sdk/client/streamableHttp.js')),
   ...(await load('@modelcontextprotocol/sdk/types.js')),
 };
-// Only for `import`, so it cannot be resolved as the others are.
+// This package supports only `import`, so it cannot be resolved like the others.
 const tasks = await import(pathToFileURL(
   join(process.cwd(), 'node_modules/@modelcontextprotocol/ext-tasks/dist/client/index.js')));
 const v2 = { ...(await load('@modelcontextprotocol/client')), ...(await load('@modelcontextprotocol/client/stdio')) };
@@ -98,7 +98,7 @@ async function flow(client, where, answers) {
   assert.equal(readFileSync(join(where.project, 'b.txt'), 'utf8'), 'edited');
   answers.asked.length = 0;
 
-  // A directory beyond the workspace: the person is asked, and both answers count. What they denied is not asked again.
+  // A directory outside the workspace: the user is prompted and may allow or deny. After a denial there is no new prompt.
   answers.next = { action: 'decline' };
   for (let times = 0; times < 2; ++times) {
     const refused = await client.callTool({ name: 'sandbox_create', arguments: { workspace_path: '/usr' } });
@@ -109,7 +109,7 @@ async function flow(client, where, answers) {
   assert.equal(answers.asked.length, 2);
   assert.ok(answers.asked[0].includes('/usr') && answers.asked[1].includes(where.other));
 
-  // A host on the network: the same, and a yes is kept where the owner finds it.
+  // A network host: the same, and the approval is in the owner's list of approvals.
   answers.next = { action: 'accept', content: { decision: 'deny' } };
   const wish = { sandbox_id, host: 'example.org', stop_processes: true };
   const denied = { ...wish, host: 'example.net' };
@@ -129,7 +129,7 @@ async function flow(client, where, answers) {
   const prompt = await client.getPrompt({ name: 'diagnose-denial', arguments: { sandbox_id } });
   assert.ok(prompt.messages[0].content.text.includes(sandbox_id));
 
-  // A command that takes long is reported every five seconds.
+  // Progress of a long command is reported every five seconds.
   const progress = [];
   const slow = { name: 'sandbox_execute', arguments: { sandbox_id, command: 'echo working; sleep 6' } };
   const { structuredContent: waited } = await client.callTool(slow,
@@ -157,7 +157,7 @@ async function flow(client, where, answers) {
   assert.deepEqual(tools.map((tool) => tool.name).filter((name) => !used.has(name)), [], 'tools that were not used');
 }
 
-// The tasks of 2025-11-25, which only the v1 client has.
+// The tasks of 2025-11-25, which only the v1 client supports.
 async function legacyTask(client, sandbox_id, answers) {
   const run = async (args) => {
     const seen = [];
@@ -173,7 +173,7 @@ async function legacyTask(client, sandbox_id, answers) {
   const [result, seen] = await run({ command: 'echo begin; sleep 3; echo end; exit 3' });
   assert.deepEqual([result.exit_code, result.stdout], [3, 'begin\nend\n']);
   assert.ok(seen.some((message) => message.task?.statusMessage === 'begin'), JSON.stringify(seen));
-  // A command that reads: the person is asked while the client waits for the result.
+  // A command that needs input: the user is prompted while the client waits for the result.
   answers.asked.length = 0;
   answers.next = { action: 'accept', content: { text: 'typed', end: true } };
   const [read] = await run({ command: 'cat', keep_stdin: true });
@@ -188,9 +188,9 @@ async function legacyTask(client, sandbox_id, answers) {
   }
 }
 
-// The tasks extension of 2026-07-28. The v2 client rejects results of type `task`, so its transports are used directly:
-// what is sent, and with which headers, is still the SDK's.
-// `connect` makes a transport; `reconnects`: the server outlives it.
+// The tasks extension of 2026-07-28. The v2 client rejects results of type `task`, so its transports are used directly;
+// messages and headers still come from the SDK.
+// `connect` creates a transport; `reconnects`: the server outlives it.
 async function modernTasks(connect, where, reconnects) {
   const waiting = new Map();
   let number = 0;
@@ -271,7 +271,7 @@ async function overStdio(kind) {
   assert.equal(execFileSync(caisson, ['session', 'list'], { env: environment(where), encoding: 'utf8' }), '');
 }
 
-/// Calls `use` with the place and the transport options of a running HTTP server.
+/// Calls `use` with the directories and the transport options of a running HTTP server.
 async function withHttpServer(use) {
   const where = place();
   const server = spawn(caisson, ['mcp', '--http', '0'],
@@ -361,7 +361,7 @@ async function officialTasks(kind) {
     const { structuredContent } = tasks.resultFromTaskOutcome(outcome);
     assert.deepEqual([structuredContent.exit_code, structuredContent.stdout], [3, 'begin\nend\n']);
     assert.ok(views.includes('begin'), JSON.stringify(views));
-    if (modern) {  // with 2025-11-25 it does not find the task of a question; the test of SDK v1 has one
+    if (modern) {  // with 2025-11-25 it does not find the task of a prompt; the test of SDK v1 covers that
       const read = await (await begin({ command: 'cat', keep_stdin: true })).settle();
       assert.equal(tasks.resultFromTaskOutcome(read.outcome).structuredContent.stdout, 'typed\n');
       assert.deepEqual(asked, [['elicitation', 'task']]);
@@ -369,7 +369,7 @@ async function officialTasks(kind) {
     const endless = await begin({ command: 'sleep 300' });
     await endless.cancel();
     assert.equal((await endless.settle()).outcome.status, 'cancelled');
-    // A second client continues the task; it has only the task's reference.
+    // A second client continues the task with only the task's reference.
     const left = await begin({ command: 'sleep 2; echo resumed' });
     const other = await connect();
     const { outcome: resumed } = await (await open(other).resumeTask(left.serializeReference())).settle();
@@ -392,7 +392,7 @@ function inspector(era) {
   const tool = (name, args) => run('--method', 'tools/call', '--tool-name', name, '--tool-args-json', JSON.stringify(args))
     .structuredContent;
   assert.ok(run('--method', 'tools/list', '--strict').tools.length >= 13);
-  // Each call is a server of its own: the sandbox is made to stay, and its id is the only thing they share.
+  // Each call starts a separate server, so the sandbox is persistent, and the calls share only its id.
   const { sandbox_id } = tool('sandbox_create', { keep: true });
   assert.equal(tool('sandbox_execute', { sandbox_id, command: 'cat a.txt' }).stdout, 'from the host\n');
   tool('sandbox_write_file', { sandbox_id, path: 'c.txt', content: 'c' });

@@ -1,4 +1,4 @@
-"""Tasks of a server that is killed with SIGKILL, over stdio and HTTP: the next server reports their real state."""
+"""Tasks of a server that is killed with SIGKILL, over stdio and HTTP: the next server reports their actual state."""
 import http.client
 import json
 import os
@@ -13,13 +13,13 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CAISSON = os.environ.get("CAISSON_BIN", str(ROOT / "build" / "caisson"))
-TIMEOUT = 60  # seconds, for one answer or one change of state
+TIMEOUT = 60  # seconds, for one response or one change of state
 META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientCapabilities": {"extensions": {"io.modelcontextprotocol/tasks": {}}}}
 
 
 def eventually(what):
-    """The first true value of what(), or its last one after the time-out."""
+    """Returns the first true value of what(), or its last value after the timeout."""
     deadline = time.monotonic() + TIMEOUT
     while True:
         value = what()
@@ -29,7 +29,7 @@ def eventually(what):
 
 
 class Server:
-    """A `caisson mcp` with one client. begin() sends a request and returns how to get its answer."""
+    """A `caisson mcp` with one client. begin() sends a request and returns a function that returns the response."""
 
     def __init__(self, environment, *flags):
         self.ids = 0
@@ -81,7 +81,7 @@ class Stdio(Server):
         return lambda: self.answer(message["id"])
 
     def answer(self, number):
-        """The answer with this id; None if the server ended without it."""
+        """Returns the response with this id; None if the server exited without it."""
         deadline = time.monotonic() + TIMEOUT
         while number not in self.answers:
             if not select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))[0]:
@@ -132,7 +132,7 @@ class Http(Server):
 
 
 class KilledServer:
-    """The tests, for one transport."""
+    """The tests for one transport."""
     transport = None
 
     def setUp(self):
@@ -154,7 +154,7 @@ class KilledServer:
         return [one["id"] for one in json.loads(listed.stdout)["sessions"]]
 
     def commands(self, sandbox):
-        """The background commands of a sandbox, as the session has them."""
+        """Returns the background commands of a sandbox, as reported by the session."""
         listed = subprocess.run([CAISSON, "session", "ps", "--json", sandbox], env=self.environment, capture_output=True)
         return json.loads(listed.stdout)["commands"]
 
@@ -163,7 +163,7 @@ class KilledServer:
         return self.servers[-1]
 
     def processes(self, mark):
-        """How many processes of this machine have the mark in their command line."""
+        """Returns how many processes of this machine have the mark in their command line."""
         count = 0
         for line in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             try:
@@ -217,7 +217,7 @@ class KilledServer:
                 first.tool("sandbox_write_file", sandbox_id=sandbox, path="go", content="")
                 self.assertTrue(eventually(lambda: [one["exit_code"] for one in self.commands(sandbox)] == [5]))
                 first.kill()
-                for _ in range(2):  # the result is not lost by being read, or by another kill
+                for _ in range(2):  # the result is kept after it was read, and after another kill
                     server = self.serve()
                     state = server.task(task)
                     self.assertEqual(state.get("status"), "completed", state)
@@ -226,7 +226,7 @@ class KilledServer:
                     server.kill()
 
     def test_KilledAtAnyMomentOfTheStart(self):
-        """The answer may be lost with the server; what the next one reports of the command is true all the same."""
+        """The response may be lost with the server, but the next server must report the actual state of the command."""
         seen = set()
         for step in range(16):
             keep = step % 2 == 1
@@ -241,11 +241,11 @@ class KilledServer:
         answer = first.begin("tools/call", {"name": "sandbox_execute", "arguments": {
             "sandbox_id": sandbox, "wait_ms": 0,
             "command": f": {mark}; touch began; until [ -e go ]; do sleep 0.02; done; echo end"}})
-        time.sleep(delay)  # only varies the moment; every outcome is checked
+        time.sleep(delay)  # only varies the moment; all outcomes are checked
         first.kill()
         answered = (answer() or {}).get("result", {})
         second = self.serve()
-        # The sandbox serves requests in their order: after this one, the command has been started or never will be.
+        # The sandbox handles requests in order: after this one, the command either was started or never will be.
         self.assertEqual(second.tool("sandbox_execute", sandbox_id=sandbox, command="true").get("exit_code"), 0)
         started = [one["exec"] for one in self.commands(sandbox) if mark in " ".join(one["command"])]
         if not started:
@@ -278,6 +278,6 @@ class KilledServerOverHttp(KilledServer, unittest.TestCase):
 
 if __name__ == "__main__":
     if subprocess.run([CAISSON, "run", "--", "true"], capture_output=True).returncode != 0:
-        print("skipped: no sandbox can be started here")
+        print("skipped: no sandbox can be started")
         sys.exit(77)
     unittest.main()

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""stress.py CAISSON [CLIENTS [ROUNDS]]: a crowd of clients at one `caisson mcp --http`, doing everything at once.
+"""stress.py CAISSON [CLIENTS [ROUNDS]]: runs many clients against one `caisson mcp --http`, with all operations at once.
 
-Half of the clients speak 2026-07-28, half of these with the tasks extension in every call; the others speak 2025-11-25
-with a session each. Every client has separate sandboxes and checks that what it gets back is its own: outputs, files,
-states, refusals. Every client runs tasks: it polls them, reads their output so far, cancels one, and fetches the results
-on a new connection; none may be lost, or be another client's. Calls are cancelled in the middle, questions answered with
-no, streams of changes listened to. In the end the server is told to stop and must leave nothing. Built with
-ThreadSanitizer (make test-mcp-stress), the server must not report anything either.
+Half of the clients use 2026-07-28, half of these with the tasks extension in every call. The others use 2025-11-25 with
+one session each. Every client has separate sandboxes and checks that outputs, files, states and errors belong to it.
+Every client runs tasks: it polls them, reads their output so far, cancels one, and fetches the results on a new
+connection. No task may be lost or belong to another client. Clients also cancel running calls, decline prompts, and
+listen to streams of changes. At the end the server must stop on request and leave nothing. Built with ThreadSanitizer
+(make test-mcp-stress), the server must report no errors.
 """
 import http.client
 import json
@@ -24,7 +24,7 @@ MODERN = "2026-07-28"
 LEGACY = "2025-11-25"
 CAPABILITIES = {"elicitation": {"form": {}}}
 TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
-WAIT = 240  # seconds for one answer: instrumented, on two cores, behind sixty others
+WAIT = 240  # seconds for one response of an instrumented server, on two cores, with sixty other clients
 
 
 TASK_IDS = []  # of all clients
@@ -97,7 +97,7 @@ class Client:
         self.tool("sandbox_write_file", sandbox_id=box, path=path, content="")
 
     def ended(self, task):
-        """The task once it has ended."""
+        """Returns the task after its end."""
         deadline = time.monotonic() + WAIT
         while time.monotonic() < deadline:
             state = self.request("tasks/get", {"taskId": task})
@@ -116,7 +116,7 @@ class Client:
         return task
 
     def output_of(self, task):
-        """The standard output of a task, once it has ended."""
+        """Returns the standard output of a task after its end."""
         if self.modern:
             state = self.ended(task)
             result = state.get("result", {})
@@ -138,7 +138,7 @@ class Client:
         raise Failure(f"the output of a task does not appear: {state}")
 
     def heard_end(self, task):
-        """Listens to the task on another connection until a notification tells its end; returns that."""
+        """Listens to the task on another connection; returns the notification of its end."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
         self.post(connection, self.message("subscriptions/listen", {"notifications": {"taskIds": [task]}}))
         response = connection.getresponse()
@@ -152,8 +152,8 @@ class Client:
         raise Failure("the stream of notifications ended before the task")
 
     def begin_and_leave(self, box):
-        """Starts a call and cancels it: by hanging up since 2026-07-28, by a notification before. That one takes another
-        connection and could come before the call itself, so it is sent when the command is seen to run."""
+        """Starts a call and cancels it: since 2026-07-28 by closing the connection, before by a notification. The
+        notification uses another connection and could arrive before the call, so it is sent when the command runs."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
         message = self.message("tools/call", {"name": "sandbox_execute", "arguments": {"sandbox_id": box, "command": "sleep 1000"}})
         self.post(connection, message)
@@ -200,11 +200,11 @@ def one_round(client, round_number, outside):
         background = client.tool("sandbox_execute", sandbox_id=box, command="sleep 1000", background=True)
         client.tool("sandbox_process", sandbox_id=box, exec_id=background["exec_id"], action="kill")
         client.tool("sandbox_info", sandbox_id=box)
-    # Another directory for each call: a denial counts for the same request of every client.
+    # Another directory for each call, because a denial applies to the same request of every client.
     refused(client, {"name": "sandbox_create", "arguments": {"workspace_path": tempfile.mkdtemp(dir=outside)}})
     client.tool("sandbox_list")
     left = ""
-    for _ in range(100):  # what was cancelled is gone, with a moment's delay
+    for _ in range(100):  # the cancelled command disappears after a short delay
         left = client.tool("sandbox_execute", sandbox_id=box, command="pgrep sleep || echo none")["stdout"]
         if left == "none\n":
             break
@@ -228,12 +228,12 @@ def tasks_round(client, box, mark):
     client.request("tasks/cancel", {"taskId": endless})
     expect("cancelled task", client.ended(endless)["status"], "cancelled")
     client.end()
-    client = Client(client.port, client.number, tasks=True)  # a reconnected client has nothing but the ids
+    client = Client(client.port, client.number, tasks=True)  # a reconnected client has only the ids
     expect("task of another connection", client.request("tasks/get", {"taskId": long})["result"]["status"], "working")
     client.touch(box, "go")
     if client.modern:
         expect("notification", client.heard_end(long)["result"]["structuredContent"]["stdout"], f"{mark}-begin\n{mark}-long\n")
-    # Nothing is lost: each task once more, now that all have ended.
+    # No task is lost: check each again after all have ended.
     expect("long task", client.output_of(long), f"{mark}-begin\n{mark}-long\n")
     expect("quick task", client.output_of(quick), mark + "-quick\n")
     expect("cancelled task", client.ended(endless)["status"], "cancelled")
@@ -244,7 +244,7 @@ def tasks_round(client, box, mark):
 
 
 def refused(client, params):
-    """Somebody who can ask is asked and says no; the others are refused at once."""
+    """A client that supports prompts declines the prompt; for others the call is denied at once."""
     result = client.request("tools/call", params)["result"]
     if client.modern:
         expect("question", result.get("resultType"), "input_required")
@@ -254,7 +254,7 @@ def refused(client, params):
 
 
 def listen(port, stop):
-    """Reads what changes until the server ends the stream."""
+    """Reads notifications of changes until the server ends the stream."""
     client = Client(port, 0)
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=WAIT)
     client.post(connection, client.message("subscriptions/listen", {"notifications": {"resourcesListChanged": True}}))
@@ -329,7 +329,7 @@ def main():
     except subprocess.TimeoutExpired:
         server.kill()
         status = server.wait()
-        problems.append("the server did not end when it was told to")
+        problems.append("the server did not stop on request")
     for thread in ears:
         thread.join()
     if status != 0:
@@ -337,7 +337,7 @@ def main():
     if len(TASK_IDS) != len(set(TASK_IDS)):
         problems.append("two tasks have the same id")
     if min(changes) == 0:
-        problems.append(f"a listener heard of no change: {changes}")
+        problems.append(f"a listener received no change: {changes}")
     left = subprocess.run([caisson, "session", "list"], env=environment, capture_output=True, text=True).stdout
     if left:
         problems.append("sessions are left: " + left)
@@ -346,10 +346,10 @@ def main():
     for problem in problems[:20]:
         print(problem, file=sys.stderr)
     print(f"{clients} clients, {finished[0]} of them through {rounds} rounds in {took:.0f} s, {len(TASK_IDS)} tasks, "
-          f"{sum(changes)} changes heard by {len(changes)} listeners, {len(problems)} problems")
+          f"{sum(changes)} changes received by {len(changes)} listeners, {len(problems)} problems")
     if problems:
-        sys.exit(f"what the server left is in {scratch}")
-    shutil.rmtree(scratch)  # the sandboxes are gone; what is left was written by the server
+        sys.exit(f"the files of the server are in {scratch}")
+    shutil.rmtree(scratch)  # the sandboxes are removed; only the server wrote the remaining files
 
 
 if __name__ == "__main__":

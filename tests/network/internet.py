@@ -1,4 +1,4 @@
-"""internet.py STATE: the servers of world.sh. STATE/queries lists every question that reached the DNS server."""
+"""internet.py STATE: the servers of world.sh. STATE/queries lists every query that reached the DNS server."""
 import http.server
 import io
 import json
@@ -48,7 +48,7 @@ FLIP = {"count": 0}
 
 
 def wheel():
-    """A package for pip, without code."""
+    """Returns a package for pip, without code."""
     data, about = io.BytesIO(), "leaf-1.2.3.dist-info/"
     with zipfile.ZipFile(data, "w") as archive:
         archive.writestr("leaf.py", "print('from the index')\n")
@@ -58,7 +58,7 @@ def wheel():
     return data.getvalue()
 
 
-FILES = {  # what package managers ask for
+FILES = {  # requested by package managers
     "/npm/leaf": json.dumps({"name": "leaf", "dist-tags": {"latest": "1.2.3"}, "versions": {"1.2.3": {
         "name": "leaf", "version": "1.2.3", "dist": {"tarball": "http://example.org/npm/leaf.tgz"}}}}).encode(),
     "/simple/leaf/": b'<!DOCTYPE html><a href="/simple/leaf-1.2.3-py3-none-any.whl">leaf-1.2.3-py3-none-any.whl</a>',
@@ -87,12 +87,12 @@ def answer(query, stream):
     record(name, kind)
     if name == "garbage.example.org":
         return os.urandom(len(query) + 7)
-    if name == "lie.example.org":  # answers another question
+    if name == "lie.example.org":  # responds to another query
         return query[:2] + struct.pack(">HHHHH", 0x8180, 1, 0, 0, 0) + wire_name("evil.test") + question[-4:]
     if name == "silent.example.org":
         return None
     addresses = ZONE.get(name)
-    if name == "flip.example.org":  # public at first, then inside: DNS rebinding
+    if name == "flip.example.org":  # first a public address, then a private one: DNS rebinding
         FLIP["count"] += 1
         addresses = [V4] if FLIP["count"] <= 2 else ["127.0.0.1"]
     if name.endswith(".wild.example.org"):
@@ -131,7 +131,7 @@ def serve_dns():
         query, asker = server.recvfrom(4096)
         try:
             reply = answer(query, False)
-        except Exception:  # a malformed question is the asker's problem
+        except Exception:  # ignore malformed queries
             continue
         if reply is not None:
             server.sendto(reply, asker)
@@ -145,7 +145,7 @@ class DnsStream(socketserver.BaseRequestHandler):
 
 
 def note_credentials(request):
-    """STATE/seen: what requests brought that could be a credential, whatever host they name."""
+    """Writes to STATE/seen all parts of a request that could be a credential, for any host."""
     with open(STATE + "/seen", "a") as file:
         file.write(f"{request.server.server_address[1]} {request.headers['Host']} {request.path} "
                    f"{request.headers.get_all('Authorization')} {request.headers.get_all('X-Api-Key')}\n")
@@ -179,7 +179,7 @@ class Web(http.server.BaseHTTPRequestHandler):
             return self.reply(404, b"")
         if self.path == "/fields":
             return self.reply(200, str(self.headers).encode())
-        if self.path == "/cookie":  # a host that repeats what it was sent
+        if self.path == "/cookie":  # a host that echoes the request
             return self.reply(200, b"", [("Set-Cookie", "t=" + str(self.headers["Authorization"]))])
         if self.path == "/chunked":
             self.send_response(200)
@@ -211,7 +211,7 @@ class Web(http.server.BaseHTTPRequestHandler):
 
 
 class Proxy(socketserver.StreamRequestHandler):
-    """A proxy that knows CONNECT by address and nothing else; STATE/proxied lists what it was asked for."""
+    """A proxy that supports only CONNECT by address; STATE/proxied lists the requested addresses."""
 
     def handle(self):
         words = self.rfile.readline().decode().split()
@@ -240,7 +240,7 @@ class Proxy(socketserver.StreamRequestHandler):
 
 
 class Echo(socketserver.BaseRequestHandler):
-    """Speaks first, as databases and ssh do, then repeats what it is told."""
+    """Sends data first, as databases and ssh do, then echoes its input."""
 
     def handle(self):
         self.request.sendall(b"welcome\n")
@@ -252,7 +252,7 @@ class Echo(socketserver.BaseRequestHandler):
 
 
 class Endless(socketserver.StreamRequestHandler):
-    """Answers without end, as fast as it is read: /interim with interim answers, else with tiny chunks."""
+    """Sends an endless response, as fast as it is read: /interim with interim responses, otherwise with tiny chunks."""
 
     def handle(self):
         path = self.rfile.readline().split()[1]
@@ -293,7 +293,7 @@ def start(server):
 
 
 def make_repository():
-    """STATE/repo.git with one commit, for git's plain HTTP protocol."""
+    """Creates STATE/repo.git with one commit, for git's plain HTTP protocol."""
     tree = STATE + "/tree"
     git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-C", tree]
     try:
@@ -305,7 +305,7 @@ def make_repository():
             subprocess.run(git + words, check=True, capture_output=True)
         subprocess.run(["git", "-C", STATE + "/repo.git", "update-server-info"], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
-        pass  # the test of git says so
+        pass  # the test of git reports it
 
 
 def main():

@@ -1,9 +1,9 @@
 #!/bin/sh
-# world.sh PROGRAM ARG...: runs PROGRAM beside a small private internet.
+# world.sh PROGRAM ARG...: runs PROGRAM with a fake internet.
 #
-# Two network namespaces and a cable between them: "host", where PROGRAM and so caisson's egress runs, and "internet",
-# where internet.py serves DNS, HTTP, HTTPS and more on addresses that are public by their numbers only. No packet
-# leaves this machine; everything vanishes with this process.
+# Two connected network namespaces: "host", where PROGRAM and so caisson's egress runs, and "internet", where internet.py
+# serves DNS, HTTP, HTTPS and more on addresses from public ranges. No packet leaves this machine; everything disappears
+# when this process exits.
 set -eu
 here=$(dirname -- "$0")
 if [ "${CAISSON_TEST_WORLD:-}" = "" ]; then
@@ -18,7 +18,7 @@ leave() {
   status=$?
   if [ -n "$server" ]; then kill "$server" 2>/dev/null || :; fi
   if [ -n "$internet" ]; then kill "$internet" 2>/dev/null || :; fi
-  case $state in /tmp/caisson-world.*) rm -rf -- "$state" ;; esac # written by ourselves and internet.py only
+  case $state in /tmp/caisson-world.*) rm -rf -- "$state" ;; esac # only this script and internet.py write there
   exit $status
 }
 trap leave EXIT
@@ -46,7 +46,7 @@ for kind in ca server; do
     -out "$state/$kind.pem" -subj "/CN=example.org" \
     -addext "subjectAltName=DNS:example.org,DNS:*.example.org,DNS:evil.test,IP:93.184.0.4" 2>/dev/null
 done
-# One that is right but for its time, and one that is right but for its name.
+# An expired certificate, and one for another name.
 openssl req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout "$state/expired-key.pem" \
   -out "$state/expired.csr" -subj "/CN=example.org" -addext "subjectAltName=DNS:example.org" 2>/dev/null
 mkdir "$state/issued"
@@ -61,7 +61,7 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 
   -out "$state/wrong.pem" -subj "/CN=wrong.test" -addext "subjectAltName=DNS:wrong.test" 2>/dev/null
 chmod 0755 "$state"
 chmod 0644 "$state"/*.pem
-# Named in full: a function in the background would run in a subshell, whose end is not that of the servers.
+# The full command instead of a function: a function would run in a subshell, and killing that would not stop the servers.
 nsenter --target "$internet" --net python3 "$here/internet.py" "$state" >"$state/errors" 2>&1 &
 server=$!
 tries=0

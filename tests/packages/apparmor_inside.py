@@ -1,7 +1,7 @@
 """apparmor_inside.py [CHECK...]: runs as root in the machine that apparmor_test.sh starts.
 
-Debian's kernels lack Ubuntu's kernel.apparmor_restrict_unprivileged_userns. A profile on the user's shell stands for it:
-what the shell starts stays in the profile, unless a loaded profile names the program, as with Ubuntu's restriction.
+Debian's kernels lack Ubuntu's kernel.apparmor_restrict_unprivileged_userns. A profile for the user's shell replaces it:
+programs that the shell starts stay in the profile, unless they have a loaded profile, as with Ubuntu's restriction.
 """
 import ctypes
 import glob
@@ -68,7 +68,7 @@ def identity(shell):
 
 
 def user(shell, command, **options):
-    """A command of the ordinary user in this shell: (status, output and errors)."""
+    """Runs a command of the ordinary user in this shell; returns (status, output and errors)."""
     done = subprocess.run([*identity(shell), f"cd && {command}"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=SECONDS, check=False, **options)
     return done.returncode, done.stdout
@@ -90,7 +90,7 @@ def expect_runs(shell):
 
 
 def expect_refused(shell, *parts):
-    """Both a run and a session are refused with these words; returns the remedy in the message of the run."""
+    """Checks that a run and a session fail with these messages; returns the fix in the message of the run."""
     for command in ("run --workspace :none -- echo ran", "session create --workspace :none"):
         status, output = user(shell, f"caisson {command}")
         expect(status == 125, f"caisson {command}: status {status}", output)
@@ -101,7 +101,7 @@ def expect_refused(shell, *parts):
 
 
 def diagnose(shell):
-    """(status, the item user-namespaces) of `caisson doctor`."""
+    """Returns (status, the item user-namespaces) of `caisson doctor`."""
     done = subprocess.run([*identity(shell), "cd && caisson doctor --json"], capture_output=True, text=True, timeout=SECONDS,
                           check=False)
     report = json.loads(done.stdout)
@@ -124,7 +124,7 @@ def expect_healthy(shell):
 
 
 def carry_out(remedy, until=None):
-    """Runs the commands of a remedy, as a person would copy them; `until`: only those before this text."""
+    """Runs the commands of a fix, as a user would copy them; `until`: only those before this text."""
     remedy = remedy.split(until)[0] if until else remedy
     root("set -e\n" + "\n".join(line[2:] for line in remedy.splitlines() if line.startswith("$ ")))
 
@@ -139,7 +139,7 @@ def load_profile():
 
 
 def remove_profiles():
-    """As on a host that never had one."""
+    """Removes the profile, as on a host that never had one."""
     for name in ("caisson", "caisson-local"):
         if loaded(name):
             root(f"printf 'abi <abi/4.0>,\\nprofile {name} flags=(unconfined) {{ }}\\n' | apparmor_parser -R")
@@ -183,12 +183,12 @@ def remedy_without_any_profile_file():
     expect_refused(RESTRICTED, "refused by AppArmor", '"restricted (enforce)"', "try: ", "caisson doctor")
     carry_out(expect_diagnosis(RESTRICTED, "refused by AppArmor", "/etc/apparmor.d/caisson-local"))
     expect_healthy(RESTRICTED)
-    load_profile()  # AppArmor uses none of two profiles for one path
+    load_profile()  # with two profiles for one path, AppArmor applies neither
     expect_healthy(RESTRICTED)
 
 
 def remedy_for_a_program_elsewhere():
-    load_profile()  # it names only the installed programs
+    load_profile()  # it applies only to the installed programs
     home = pathlib.Path("/home/tester/tools")
     for directory in ("bin", "libexec"):
         shutil.copytree(f"/job/root/usr/{directory}", home / directory)
@@ -263,7 +263,7 @@ def mcp_works(program="caisson"):
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         def call(*messages):
-            """The response to the last of them."""
+            """Returns the response to the last request."""
             for message in messages:
                 server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
             server.stdin.flush()
@@ -271,7 +271,7 @@ def mcp_works(program="caisson"):
                 answer = json.loads(line)
                 if answer.get("id") == messages[-1]["id"]:
                     return answer["result"]
-            raise AssertionError("the server ended without an answer")
+            raise AssertionError("the server exited without a response")
 
         created = call(*requests)
         expect(not created.get("isError"), created)
@@ -300,7 +300,7 @@ def serve_works(program="caisson"):
     path = "/home/tester/api"
     server = subprocess.Popen([*identity(RESTRICTED), f"cd && exec {program} serve --listen none --socket {path}"],
                               stderr=subprocess.DEVNULL)
-    # The server accepts connections of the user that runs it only.
+    # The server accepts only connections of the user that runs it.
     client = os.fork()
     if client == 0:
         try:
@@ -411,7 +411,7 @@ def sysctl_remedies_work():
 
 
 def the_sysctl_of_ubuntu_is_diagnosed():
-    """Only the diagnosis: the sysctl is a file in a directory that hides the real one, which refuses."""
+    """Tests only the diagnosis: the sysctl is a file in a directory that hides the real one."""
     remove_profiles()
     shutil.copy(JOB / "profile", INSTALLED)
     expect(ctypes.CDLL(None, use_errno=True).unshare(0x20000) == 0, "unshare")

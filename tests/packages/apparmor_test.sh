@@ -1,7 +1,7 @@
 #!/bin/bash
-# apparmor_test.sh: caisson on hosts that restrict user namespaces, in an emulated machine with AppArmor 4 of Debian 13 and
-# the kernel of its backports. The packages of dist/ are installed there if they are built, else the programs of build/.
-# apparmor_inside.py has the checks.
+# apparmor_test.sh: tests caisson on hosts that restrict user namespaces, in an emulated machine with AppArmor 4 of Debian
+# 13 and the kernel of its backports. Installs the packages of dist/ if they are built, otherwise the programs of build/.
+# The checks are in apparmor_inside.py.
 # CONFORMS("R-LEVEL-15", "R-USE-4", "R-USE-5");
 set -euo pipefail
 source "$(dirname "$0")/../vm/lib.sh"
@@ -25,12 +25,12 @@ else
   install -D -s -t "$work/job/root/usr/libexec/caisson" "$source_root"/build/caisson-{mcp,server,image,unpack,broker}
 fi
 rm -rf "$work/job/root"/usr/share/doc
-# Libraries that the small machine lacks, for a caisson-image that is linked dynamically.
+# Libraries that the machine lacks, for the dynamically linked caisson-image.
 for program in "$work/job/root"/usr/libexec/caisson/*; do
   (ldd "$program" 2>/dev/null || :) | awk '$2 == "=>" && $3 ~ /^\// { print $3 }'
 done | sort -u | xargs -r cp -Lt "$work/job/libraries"
 
-# Debian 13's parser, with the C library of Debian 13: the machine has Debian 12.
+# Debian 13's parser with the C library of Debian 13, because the machine has Debian 12.
 fetch_closure trixie "$arch" "$CACHE/debs-apparmor-$arch" apparmor
 for package in "$CACHE/debs-apparmor-$arch"/{apparmor,libc6}_*.deb; do dpkg-deb -x "$package" "$work/tools"; done
 mkdir -p "$work/job/parser" "$work/job/root/etc" "$work/job/root/usr/share"

@@ -9,7 +9,7 @@ mount -t securityfs none /sys/kernel/security
 if [ -d /job/apparmor ]; then dpkg --install /job/apparmor/*.deb; fi
 dpkg --install /job/*.deb
 if [ -d /job/apparmor ]; then grep '^caisson (unconfined)' "$profiles"; fi
-# A delegated cgroup, as systemd gives to users.
+# A delegated cgroup, as systemd creates for users.
 group=/sys/fs/cgroup/user-1000
 mkdir -p "$group/session"
 for controller in $(cat "$group/cgroup.controllers"); do echo "+$controller" >"$group/cgroup.subtree_control"; done

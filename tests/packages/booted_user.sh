@@ -1,5 +1,5 @@
 #!/bin/sh
-# booted_user.sh: the README's first commands and `caisson verify`, as an ordinary user of the booted machine.
+# booted_user.sh: runs the README's first commands and `caisson verify` as an ordinary user of the booted machine.
 set -eu
 mkdir "$HOME/project"
 cd "$HOME/project"

@@ -1,7 +1,7 @@
-"""Fresh Debian roots to install packages in: no compiler, no network, an ordinary user.
+"""Fresh Debian roots for tests of packages: no compiler, no network, an ordinary user.
 
-Each is on a file system in a file, in namespaces for mounts, processes and network, and disappears with them. Needs root.
-The archives of mmdebstrap are kept in CAISSON_PACKAGES_CACHE (default: ~/.cache/caisson-packages).
+Each root is on a file system in a file, in mount, pid and network namespaces, and disappears with them. Needs root. The
+archives of mmdebstrap are cached in CAISSON_PACKAGES_CACHE (default: ~/.cache/caisson-packages).
 """
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SOURCE = HERE.parents[1]
 OUTPUT = pathlib.Path(os.environ.get("CAISSON_DIST_OUTPUT", SOURCE / "dist"))
 CACHE = pathlib.Path(os.environ.get("CAISSON_PACKAGES_CACHE")
                      or pathlib.Path(os.environ.get("XDG_CACHE_HOME", pathlib.Path.home() / ".cache")) / "caisson-packages")
-# Set for packages of another architecture than this machine's (tests/vm/toolchain.sh).
+# Set for packages of another architecture (tests/vm/toolchain.sh).
 CROSS = os.environ.get("CAISSON_CROSS")
 ARCHITECTURE = CROSS or {"aarch64": "arm64", "x86_64": "amd64"}[os.uname().machine]
 SUITES = ("bookworm", "trixie")
@@ -34,7 +34,8 @@ def sources(suite: str) -> str:
 
 
 def archive(suite: str, packages: str = PACKAGES, kind: str = "root") -> pathlib.Path:
-    """A minimal Debian with packages; by default the package managers of Node and Python. A kind has one list of packages."""
+    """Creates a minimal Debian with packages, by default the package managers of Node and Python. A kind has one list of
+    packages."""
     path = CACHE / f"{kind}-{suite}-{f'{CROSS}-' if CROSS else ''}1.tar"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -65,16 +66,16 @@ class Root:
         self.first = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()[0]
 
     def close(self) -> None:
-        self.process.kill()  # --kill-child: the first process goes too, and with it all others
+        self.process.kill()  # --kill-child also kills the first process, and thus all others
         self.process.wait()
         self.process.stdin.close()
         self.process.stdout.close()
-        (self.directory / "root").rmdir()  # it was only a mount point
+        (self.directory / "root").rmdir()  # only a mount point
         self.directory.rmdir()
 
     def run(self, *arguments: object, user: str = USER, cwd: str = HOME, environment: dict[str, str] | None = None,
             check: bool = True, stdin: bytes = b"") -> subprocess.CompletedProcess[str]:
-        """Runs a program as the ordinary user; its output is standard output and standard error together."""
+        """Runs a program as the ordinary user; the output contains standard output and standard error."""
         identity = ["--reuid", user, "--regid", user, "--init-groups", "--inh-caps=-all"] if user != "root" else ["--clear-groups"]
         variables = {"HOME": HOME if user == USER else "/root", "LC_ALL": "C.UTF-8", "NO_COLOR": "1",
                      "PATH": f"{HOME}/.local/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", **(environment or {})}
@@ -96,7 +97,7 @@ class Root:
                  stdin=data.encode() if isinstance(data, str) else data)
 
     def files(self) -> set[str]:
-        """Every file of the root with what a change of it would show in."""
+        """Returns every file of the root with the attributes that show a change."""
         listing = self.output("find", "/", "-xdev", "(", "-type", "d", "-printf", "%p %m\\n", ")", "-o", "-printf",
                               "%p %m %s %T@ %l\\n", user="root")
         return set(listing.splitlines())
@@ -116,7 +117,7 @@ class RootTest(unittest.TestCase):
         cls.addClassCleanup(cls.root.close)
 
     def check_readme(self, program: str) -> None:
-        """The examples of the README work with this program, as the ordinary user."""
+        """Checks that the examples of the README work with this program, as the ordinary user."""
         for path in ("README.md", "tests/docs/run_examples.py"):
             self.root.put(f"{HOME}/source/{path}", (SOURCE / path).read_bytes())
         done = self.root.output("python3", f"{HOME}/source/tests/docs/run_examples.py", f"{HOME}/source/README.md",
@@ -125,7 +126,7 @@ class RootTest(unittest.TestCase):
         self.assertIn("0 failed", done)
 
     def check_manifest(self, program: str, prefix: str) -> None:
-        """`caisson self verify` finds every file of the manifest below the prefix, and notices a changed one."""
+        """Checks that `caisson self verify` finds every file of the manifest below the prefix, and detects a change."""
         self.root.run(program, "self", "verify")
         changed = f"{prefix}/libexec/caisson/caisson-broker"
         self.root.run("sh", "-c", 'cp "$0" /tmp/copy && printf x >>"$0"', changed)
@@ -140,7 +141,7 @@ class RootTest(unittest.TestCase):
 
 
 def package(pattern: str) -> pathlib.Path:
-    """The one built package with such a name."""
+    """Returns the built package with this name pattern."""
     found = sorted(OUTPUT.glob(pattern))
     if len(found) != 1:
         raise RuntimeError(f"{len(found)} files are named {pattern} in {OUTPUT}: run `make dist` in an empty dist/")
@@ -155,7 +156,7 @@ def readme_example(language: str) -> str:
 def main(names: tuple[str, ...] | None = None) -> None:
     """Runs the tests of the calling file, or those named; the last line counts them."""
     if os.geteuid() != 0:
-        sys.exit("these tests make Debian roots and need root: sudo make test-packages")
+        sys.exit("these tests create Debian roots and need root: run sudo make test-packages")
     result = unittest.main(module="__main__", defaultTest=names, exit=False, verbosity=2, testRunner=unittest.TextTestRunner(
         stream=sys.stdout, verbosity=2)).result
     failed = len(result.failures) + len(result.errors)

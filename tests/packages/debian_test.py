@@ -23,7 +23,7 @@ KERNELS = {"bookworm": "6.1", "trixie": "6.12"}
 OLDER = "0.1.9"
 PROFILE = "/etc/apparmor.d/caisson"
 DISABLED = "/etc/apparmor.d/disable/caisson"
-# What the machine boots with, what the README's examples use, and the libraries that the packages depend on.
+# Packages to boot the machine, for the README's examples, and the libraries that the packages depend on.
 BASE = "busybox-static,iproute2,libarchive13,libcurl4,make,procps,python3"
 COMPILER = "cmake,g++,libarchive13,libcurl4,make,python3"
 STATE = re.compile(rf"{HOME}/\.local/share/caisson(/.*)? .*|{HOME}/\.local(/share)? 7[05][05]")
@@ -49,7 +49,7 @@ def field(path: pathlib.Path, name: str) -> str:
 
 
 def repacked(path: pathlib.Path, directory: pathlib.Path, version: str, profile: str | None = None) -> pathlib.Path:
-    """The same package with another version, and with another AppArmor profile if one is given."""
+    """Returns the package with another version, and with another AppArmor profile if one is given."""
     tree = directory / "tree"
     subprocess.run(["dpkg-deb", "--raw-extract", path, tree], check=True)
     control = tree / "DEBIAN" / "control"
@@ -99,7 +99,7 @@ class Archives(unittest.TestCase):
 
 
 class DebianTest(RootTest):
-    """Each test finds a root without our packages and leaves it so."""
+    """Each test starts with a root without the packages, and removes them at the end."""
 
     packages, kind = BASE, "debian"
 
@@ -137,7 +137,7 @@ class DebianTest(RootTest):
         self.root.run(program, "verify")
 
     def check_server(self, program: str) -> None:
-        """The server answers on its socket, and ends on SIGTERM."""
+        """Checks that the server responds on its socket, and exits on SIGTERM."""
         script = ('mkdir /tmp/server && cd /tmp/server && "$1" serve --listen none --socket /tmp/server/api >log 2>&1 & server=$!; '
                   'until [ -S /tmp/server/api ]; do kill -0 $server || { cat /tmp/server/log; exit 1; }; sleep 0.1; done; '
                   'python3 -c "$0" /tmp/server/api; kill $server; wait $server; rm -r /tmp/server')
@@ -248,7 +248,7 @@ class LibraryOnDebian13(LibraryOnDebian12):
 
 
 def disk(suite: str) -> pathlib.Path:
-    """The root as a disk that tests/vm boots."""
+    """Creates a disk from the root, which tests/vm boots."""
     tar = archive(suite, BASE, "debian")
     path = tar.with_suffix(".ext4")
     if not path.exists() or path.stat().st_mtime < tar.stat().st_mtime:
@@ -264,7 +264,7 @@ def disk(suite: str) -> pathlib.Path:
 
 
 class BootedDebian12(unittest.TestCase):
-    """AppArmor is in force in both kernels. Debian 13 has a parser that knows our profile."""
+    """AppArmor is active in both kernels. The parser of Debian 13 supports our profile."""
 
     suite = "bookworm"
     apparmor = False

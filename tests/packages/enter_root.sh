@@ -1,6 +1,6 @@
 #!/bin/sh
-# enter_root.sh DIRECTORY ROOT.tar: the first process of the namespaces that debian_root.py makes. Unpacks the root on a
-# file system in a file, makes it the root directory, and stays there until standard input ends.
+# enter_root.sh DIRECTORY ROOT.tar: the first process of the namespaces that debian_root.py creates. Unpacks the root on
+# a file system in a file, makes it the root directory, and runs until standard input ends.
 set -eu
 directory=$1
 archive=$2
@@ -9,7 +9,7 @@ mkfs.ext4 -q -O ^has_journal "$directory/disk"
 root=$directory/root
 mkdir "$root"
 mount -o loop "$directory/disk" "$root"
-rm "$directory/disk" # what is written in the root goes with the namespaces
+rm "$directory/disk" # the disk is deleted when the namespaces end
 tar -C "$root" -xf "$archive" --exclude='./dev/*'
 mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
@@ -28,6 +28,6 @@ cd "$root"
 pivot_root . machine
 exec chroot . /bin/sh -c 'umount -l /machine && rmdir /machine && exec python3 -c "
 import signal, sys
-signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # reaps
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # so that zombies are reaped
 print(\"ready\", flush=True)
 sys.stdin.read()"'

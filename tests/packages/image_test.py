@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The container image: what it says about itself, and caisson in it under Podman and Docker as docs/containers.md has it.
+"""The container image: its metadata, and caisson in it with Podman and Docker as described in docs/containers.md.
 
 Needs root and the built image. The engines run in the namespaces of tests/containers/world.py.
 """
@@ -26,7 +26,7 @@ import engines  # noqa: E402
 import world  # noqa: E402
 from debian_root import ARCHITECTURE, package  # noqa: E402
 
-INSIDE = "CAISSON_IMAGE_TEST_WORLD"  # set in the namespaces: the directory of the world
+INSIDE = "CAISSON_IMAGE_TEST_WORLD"  # the directory of the world; set in its namespaces
 USER = "caisson-tester"
 PROFILES = SOURCE / "packaging" / "seccomp"
 STATE = "caisson-state:/var/lib/caisson"
@@ -67,7 +67,7 @@ class Archive(unittest.TestCase):
             self.assertEqual(len(described["Layers"]), 2, transport)
 
     def test_LayersNameNothingOfTheBuildMachine(self) -> None:
-        """Neither its package mirror nor its name, resolver and machine id."""
+        """The package mirror, host name, resolver and machine id of the build machine must not be in the layers."""
         sources = "".join(path.read_text() for path in pathlib.Path("/etc/apt").rglob("*") if path.suffix in (".list", ".sources"))
         hosts = {host for host in re.findall(r"^(?:URIs:|deb\b).*?://([^/\s]+)", sources, re.M) if not host.endswith("debian.org")}
         for layer in layers():
@@ -88,7 +88,7 @@ class Archive(unittest.TestCase):
 
 
 class Engines(unittest.TestCase):
-    """Containers of the image, without a network."""
+    """Containers of the image, without network access."""
 
     @classmethod
     def setUpClass(cls) -> None:
@@ -139,7 +139,7 @@ class Engines(unittest.TestCase):
 
 
 def enter() -> int:
-    """Runs this file in a world and adds what it left on the machine to its failures."""
+    """Runs this file in a world and reports files left on the machine as failures."""
     if subprocess.run(["id", "-u", USER], capture_output=True, check=False).returncode != 0:
         engines.command("useradd", "-m", "-s", "/bin/sh", USER)
     directory = pathlib.Path(tempfile.mkdtemp(prefix="caisson-im-"))
@@ -148,11 +148,11 @@ def enter() -> int:
     try:
         status, left = world.enter(directory, __file__, sys.argv[1:])
     finally:
-        # Only files of ours: what containers wrote was on the disk in a file, which is gone.
+        # Only files of this test: files of containers were on the disk image, which is removed.
         for path in directory.iterdir():
             path.rmdir() if path.is_dir() else path.unlink()
         directory.rmdir()
-    # Others on this machine use loop devices too.
+    # Other programs of this machine use loop devices too.
     left = [line for line in left if not line.startswith("loop devices") or directory.name in line]
     if left:
         print("FAILED left on the machine: " + "; ".join(left) + "\n0 passed, 1 failed, 0 skipped")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The npm packages in Debian roots without a network: install, use, update, remove. Needs root and the built packages."""
+"""The npm packages in Debian roots without network access: install, use, update, remove. Needs root and the packages."""
 from __future__ import annotations
 
 import io
@@ -24,7 +24,7 @@ STATE = re.compile(rf"{HOME}/(\.npm|\.local/share/caisson)(/.*)? .*|{HOME}/\.loc
 
 
 def packages() -> dict[str, bytes]:
-    """Package name to archive."""
+    """Returns a map from package name to archive."""
     return {name: package(f"{name}-[0-9]*.tgz").read_bytes() for name in ("caisson", PLATFORM, "caisson-client")}
 
 
@@ -38,7 +38,7 @@ def description(archive: bytes) -> dict:
 
 
 def with_version(archive: bytes, version: str) -> bytes:
-    """The same package as a later release."""
+    """Returns the package as a later release."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         for name, (mode, data) in content(archive).items():
@@ -106,7 +106,7 @@ class Npm(RootTest):
         self.assertIn("Apache License", self.root.output(program, "version", "--licenses"))
         self.check_manifest(program, f"{PROJECT}/node_modules/{PLATFORM}")
         self.root.put(f"{PROJECT}/example.mjs", readme_example("ts"))
-        # caisson is not in PATH: the client finds the package beside it. The server that it starts ends with the root.
+        # caisson is not in PATH, so the client finds the package in node_modules. Its server exits with the root.
         self.assertEqual(self.root.output("node", "example.mjs", cwd=PROJECT), "42")
         self.npm("uninstall", *OFFLINE, "caisson", PLATFORM, "caisson-client")
         left = self.root.output("find", ".", "-path", "./node_modules/*", "!", "-name", ".package-lock.json", "!", "-type", "d",
@@ -124,8 +124,8 @@ class Npm(RootTest):
         left = [line for line in self.root.files() - self.before if not STATE.fullmatch(line)]
         self.assertEqual(left, [])
 
-    def test_LauncherBecomesTheProgram(self) -> None:
-        """No other process is between the caller and the program: signals and the process id are the program's."""
+    def test_LauncherExecsTheProgram(self) -> None:
+        """The launcher executes the program, so that the program has the launcher's process id and receives signals."""
         self.addCleanup(self.remove_project)
         self.install("caisson", PLATFORM)
         script = ('node_modules/.bin/caisson run -- sleep 60 & pid=$!; '

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""release_test.py [NAME...]: what all packages share: size, version, licences, bill of materials, signature, bytes.
+"""release_test.py [NAME...]: tests common to all packages: size, version, licences, bill of materials, signature,
+reproducibility.
 
-Reads dist/ and the build directory as `make dist` leaves them. `reproducible` builds everything a second time in another
-directory, without a compiler cache; CAISSON_QUICK=1 skips it.
+Reads dist/ and the build directory after `make dist`. `reproducible` builds everything again in another directory,
+without a compiler cache; CAISSON_QUICK=1 skips it.
 """
 import hashlib
 import json
@@ -17,7 +18,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DIST = pathlib.Path(os.environ.get("CAISSON_DIST_OUTPUT", ROOT / "dist"))
-# Below tests/vm/toolchain.sh the packages are of another architecture.
+# With tests/vm/toolchain.sh the packages are for another architecture.
 CROSS = os.environ.get("CAISSON_CROSS")
 BUILD = pathlib.Path(os.environ.get("CAISSON_DIST_BUILD", ROOT / (f"build-dist-{CROSS}" if CROSS else "build-dist")))
 DATABASE = os.environ.get("CAISSON_SYSROOT", "") + "/var/lib/dpkg"
@@ -46,7 +47,7 @@ def expect(condition, message):
 
 
 class Installation:
-    """The tarball, unpacked in a directory that disappears afterwards."""
+    """Unpacks the tarball in a temporary directory."""
 
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(prefix="caisson-release-")
@@ -66,7 +67,7 @@ class Installation:
         return run(self.prefix / "bin/caisson", *arguments, env=environment)
 
     def verify(self, *arguments):
-        """The exit status and the JSON of `caisson self verify`."""
+        """Returns the exit status and the JSON of `caisson self verify`."""
         done = self.caisson("self", "verify", "--json", *arguments)
         expect(done.stdout.startswith("{"), f"no JSON: {done.returncode} {done.stdout}{done.stderr}")
         return done.returncode, json.loads(done.stdout)
@@ -110,21 +111,21 @@ def version(install):
 
 
 def commit_without_git(_):
-    """A source tree from `git archive` knows its commit; a tree without both says so."""
+    """A source tree from `git archive` has its commit; without git and the archive's file the commit is unknown."""
     with tempfile.TemporaryDirectory() as folder:
         archive = run("git", "-C", ROOT, "archive", "--output", f"{folder}/a.tar", "HEAD", "packaging/dist")
         expect(archive.returncode == 0, archive.stderr)
         run("tar", "-xf", f"{folder}/a.tar", "-C", folder)
         script = f"{folder}/packaging/dist/commit.sh"
         head = run("git", "-C", ROOT, "rev-parse", "HEAD").stdout
-        expect(run("sh", script, "id").stdout == head, "the archive does not know its commit")
+        expect(run("sh", script, "id").stdout == head, "the archive has no commit")
         expect(run("sh", script, "time").stdout == run("git", "-C", ROOT, "log", "-1", "--format=%ct").stdout, "time")
         shutil.copy(ROOT / "packaging/dist/commit.txt", f"{folder}/packaging/dist/commit.txt")
-        expect(run("sh", script, "id").stdout == "unknown\n", "a commit was made up")
+        expect(run("sh", script, "id").stdout == "unknown\n", "a commit was reported for a tree without one")
 
 
 def linked_packages(program):
-    """The Debian packages whose archives the link map of a program names, straight from the map."""
+    """Returns the Debian packages whose archives are in the link map of a program, read directly from the map."""
     archives = set(re.findall(r"^(/\S+?\.a)\(", (BUILD / f"{program}.map").read_text(errors="replace"), re.MULTILINE))
     found = run("dpkg-query", f"--admindir={DATABASE}", "--search", *sorted({os.path.realpath(path) for path in archives})).stdout
     return {line.split(":")[0] for line in found.splitlines()}, archives
@@ -157,9 +158,9 @@ def bill_of_materials(install):
         packages, archives = linked_packages(name)
         for package in packages:
             expect(f"SPDXRef-Package-{re.sub(r'[^A-Za-z0-9.-]', '-', package)}" in static,
-                   f"{name} contains {package}, which the bill does not name")
+                   f"{name} contains {package}, which is missing in the bill of materials")
             expect(licences[package] != "NOASSERTION", f"{package} has no licence")
-        expect(archives or name in ("caisson-image", "caisson-unpack"), f"the map of {name} names no archive")
+        expect(archives or name in ("caisson-image", "caisson-unpack"), f"the link map of {name} contains no archive")
     for package in ("libtomlplusplus-dev", "nlohmann-json3-dev", "libre2-dev", "libyaml-dev", "libssl-dev"):
         expect(package in licences, f"{package} is not named")
 
@@ -257,7 +258,7 @@ def self_verify_finds_added_programs(install):
 
 
 def self_verify_finds_a_changed_manifest(install):
-    """An attacker who changes a program and its line in the manifest is found with a key, and only with one."""
+    """A change of a program and its line in the manifest is detected only with a key."""
     program, manifest = install.prefix / "libexec/caisson/caisson-broker", install.prefix / "share/caisson/MANIFEST"
     before = hashlib.sha256(program.read_bytes()).hexdigest()
     program.write_bytes(program.read_bytes() + b"\0")
@@ -328,7 +329,7 @@ def main(names):
         except Skip as reason:
             print(f"skipped {test.__name__}: {reason}")
             skipped += 1
-        except Exception as problem:  # a broken package must not hide what the other tests find
+        except Exception as problem:  # a broken package must not hide other failures
             print(f"FAILED {test.__name__}: {type(problem).__name__}: {problem}")
             failed += 1
         else:

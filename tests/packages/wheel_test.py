@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The wheels in Debian roots without a network: pip, pipx, use, update, remove. Needs root and the built packages."""
+"""The wheels in Debian roots without network access: pip, pipx, use, update, remove. Needs root and the built packages."""
 from __future__ import annotations
 
 import base64
@@ -21,10 +21,10 @@ from debian_root import HOME, RootTest, package, readme_example  # noqa: E402
 MACHINE = os.uname().machine
 FILES = f"{HOME}/files"
 PROGRAMS = {"caisson", "caisson-broker", "caisson-commands", "caisson-mcp", "caisson-server"}
-# pipx 1.7 installs a new pip first: Debian has the wheel.
+# pipx 1.7 first installs a new pip, from the wheel that Debian has.
 LOCAL = ("--no-index", "--find-links", FILES, "--find-links", "/usr/share/python-wheels")
 ENVIRONMENT = f"{HOME}/environment"
-# pipx keeps its own shared environment and logs, pip its cache.
+# pipx leaves a shared environment and logs, pip leaves its cache.
 STATE = re.compile(rf"{HOME}/(\.cache/pip(x|)|\.local/pipx|\.local/share/pipx|\.local/state/pipx|\.local/share/caisson)(/.*)? .*"
                    rf"|{HOME}/\.(cache|local|local/share|local/share/man|local/share/man/man1|local/bin|local/state) 7[05][05]")
 
@@ -34,7 +34,7 @@ def wheels() -> tuple[pathlib.Path, pathlib.Path]:
 
 
 def with_version(path: pathlib.Path, version: str) -> tuple[str, bytes]:
-    """The name and content of the same wheel as a later release."""
+    """Returns name and content of the wheel as a later release."""
     old = path.name.split("-")[1]
     buffer, record = io.BytesIO(), ""
     with zipfile.ZipFile(path) as source, zipfile.ZipFile(buffer, "w") as target:
@@ -78,7 +78,7 @@ class Archives(unittest.TestCase):
             self.assertTrue(any(name.endswith("/licenses/LICENSE") for name in wheel.namelist()))
 
     def test_ProgramsAreStatic(self) -> None:
-        """Which is why the wheel may be named musllinux."""
+        """Therefore the wheel may have the tag musllinux."""
         with zipfile.ZipFile(wheels()[0]) as wheel:
             programs = [name for name in wheel.namelist() if wheel.read(name)[:4] == b"\x7fELF"]
             self.assertEqual({name.rsplit("/", 1)[1] for name in programs}, PROGRAMS)
@@ -125,7 +125,7 @@ class Wheel(RootTest):
         self.assertEqual(done.returncode, 125)
         self.assertIn("caisson-image", done.stdout)
         self.root.put("/tmp/example.py", readme_example("python"))
-        # caisson is not in PATH: the client finds the program of its environment. Its server ends with the root.
+        # caisson is not in PATH, so the client finds the program in its environment. Its server exits with the root.
         self.assertEqual(self.root.output(f"{ENVIRONMENT}/bin/python", "/tmp/example.py"), "42")
         self.root.run("rm", "/tmp/example.py")
         self.root.run(f"{ENVIRONMENT}/bin/pip", "uninstall", "--yes", "caisson", "caisson-client")

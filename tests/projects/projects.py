@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""projects.py CAISSON [NAME...]: builds and tests real projects under the profile `dev` as shipped.
+"""projects.py CAISSON [NAME...]: builds and tests real projects under the unmodified profile `dev`.
 
-Each project is written to a new directory; a session of caisson with that directory as workspace runs the commands a
-developer would type. The last line says how many projects passed. A project whose tools are missing is skipped.
+Each project is written to a new directory. A session with that directory as workspace runs the commands that a developer
+would type. The last line has the number of passed projects. A project whose tools are missing is skipped.
 """
 import json
 import os
@@ -63,7 +63,7 @@ class Sandbox:
         return done
 
     def run(self, script):
-        """Runs a shell command; returns what it printed."""
+        """Runs a shell command; returns its output."""
         return self.call("session", "exec", self.id, "--", "sh", "-c", script).stdout
 
     def close(self):
@@ -71,20 +71,20 @@ class Sandbox:
 
 
 def registry():
-    """(URL, host) of the npm registry in use."""
+    """Returns (URL, host) of the configured npm registry."""
     need("node", "npm")
     url = subprocess.run(["npm", "config", "get", "registry"], capture_output=True, text=True).stdout.strip()
     return url, urllib.parse.urlparse(url).hostname
 
 
 def online(home):
-    """Flags for a sandbox that reaches the npm registry. Where that has an address of a blocked range, the owner's
-    configuration makes the exception."""
+    """Returns flags for a sandbox with access to the npm registry. If its address is in a blocked range, the owner's
+    configuration allows it."""
     url, host = registry()
     try:
         addresses = {entry[4][0] for entry in socket.getaddrinfo(host, 443, socket.AF_INET)}
     except OSError as error:
-        raise Skipped(f"the npm registry has no address here: {error}")
+        raise Skipped(f"the address of the npm registry cannot be resolved: {error}")
     if any(BLOCKED.match(address) for address in addresses):
         write(home, {"config/caisson/config.toml": f"[network]\nprivate_hosts = [\"{host}\"]\n"})
     flags = ["--net", "proxy", "--allow-host", host, "--env", f"npm_config_registry={url}"]
@@ -94,7 +94,7 @@ def online(home):
 
 
 def node_dependency():
-    """Vite and Next.js need Node 20.19; an older system gets one from npm."""
+    """Vite and Next.js need Node 20.19; with an older Node, a newer one is installed from npm."""
     version = subprocess.run(["node", "--version"], capture_output=True, text=True).stdout.strip().lstrip("v")
     major, minor = (int(part) for part in version.split(".")[:2])
     return {} if (major, minor) >= (20, 19) else {"node": "^20.19.0"}
@@ -274,7 +274,7 @@ def maven_project(directory, home):
     })
 
     def check(sandbox):
-        # A local repository of links to the system's.
+        # A local repository of links to the system's repository.
         sandbox.run("mkdir -p ~/.m2 && cp -rs /usr/share/maven-repo ~/.m2/repository")
         printed = sandbox.run("mvn -o -B -q package && ls target")
         assert "demo-1.jar" in printed
@@ -287,7 +287,7 @@ PROJECTS = {"vite": vite, "next": next_app, "python": python_extension, "rust": 
 
 
 def attempt(name, caisson):
-    """'passed', 'failed' or 'skipped', and why."""
+    """Returns 'passed', 'failed' or 'skipped', and the reason."""
     with tempfile.TemporaryDirectory(prefix=f"caisson-{name}-") as base:
         directory, home = pathlib.Path(base) / "project", pathlib.Path(base) / "home"
         directory.mkdir()

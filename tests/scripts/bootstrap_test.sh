@@ -1,6 +1,6 @@
 #!/bin/sh
-# ./caisson: hands over to the built binary from anywhere, and says plainly why it can't build.
-# Works in a copy of the scripts with a stand-in for the binary; installs and builds nothing.
+# ./caisson executes the built binary from any directory, and prints a clear error if it cannot build.
+# Uses a copy of the scripts and a fake binary; installs and builds nothing.
 set -eu
 source=$(CDPATH='' cd -- "$(dirname -- "$0")/../.." && pwd -P)
 place=$(mktemp -d "${TMPDIR:-/tmp}/caisson-bootstrap-XXXXXXXX")
@@ -25,7 +25,7 @@ exit 7
 STANDIN
 chmod 755 "$clone/build/caisson"
 
-# Arguments, standard input, working directory and exit status are the binary's own; links don't matter.
+# Arguments, standard input, working directory and exit status are passed through, also through links.
 ln -s ../clone/caisson "$place/bin/one"
 ln -s one "$place/bin/two"
 ln -s "$clone/caisson" "$place/bin/absolute"
@@ -39,11 +39,11 @@ done
 cd "$clone"
 equal "sh caisson" "$(sh caisson </dev/null || :)" "$clone|0|"
 
-# The usual way starts no process: it works with no program on PATH.
+# If the binary exists, no other process is started: it works with an empty PATH.
 printf '#!/bin/sh\necho reached\n' >"$clone/build/caisson"
 equal "empty PATH" "$(PATH=/nonexistent ./caisson x 2>&1)" reached
 
-# `mcp` needs a second program, which is built when it is not there; its help does not need it.
+# `mcp` needs a second program, which is built if it does not exist; its help does not need it.
 mv "$clone/scripts/bootstrap.sh" "$place/bootstrap.sh"
 cat >"$clone/scripts/bootstrap.sh" <<'STANDIN'
 echo "building $1"
@@ -65,7 +65,7 @@ equal "help of serve" "$(./caisson serve --help)" reached
 rm "$clone/build/caisson-mcp"
 mv "$place/bootstrap.sh" "$clone/scripts/bootstrap.sh"
 
-# A user who may not install gets the one line for an administrator, on standard error, and 125.
+# A user who may not install packages gets the command for an administrator on standard error, and status 125.
 rm -f "$clone/build/caisson"
 mkdir "$place/shims"
 for name in dpkg-query sudo; do
@@ -81,10 +81,10 @@ status=0
 # shellcheck disable=SC2086
 PATH="$place/shims:$PATH" $unprivileged "$clone/caisson" run -- true </dev/null >"$place/out" 2>"$place/err" || status=$?
 equal "status without packages" "$status" 125
-equal "standard output stays the payload's" "$(cat "$place/out")" ""
-grep -q 'apt-get update && apt-get install -y --no-install-recommends .*cmake' "$place/err" || fail "no line for an administrator: $(cat "$place/err")"
+equal "standard output" "$(cat "$place/out")" ""
+grep -q 'apt-get update && apt-get install -y --no-install-recommends .*cmake' "$place/err" || fail "no command for an administrator: $(cat "$place/err")"
 
-# A clone of another user that was never built: the message names the owner and the remedy.
+# A clone of another user that was never built: the message contains the owner and the fix.
 if [ "$(id -u)" = 0 ]; then
   chown -R 0:0 "$clone"
   rm -rf --one-file-system "$clone/build"

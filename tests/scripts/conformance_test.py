@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Requirements and marked tests match, and scripts/check_conformance.py finds every way in which they could not."""
+"""Requirements and marked tests match, and scripts/check_conformance.py finds every kind of mismatch."""
 import pathlib
 import sys
 
@@ -25,7 +25,7 @@ def main():
         (PAGE, "TEST_F(Suite, Case) {\n}\n"),  # a requirement without a test
         (PAGE, SOURCE.replace('"R-A-1"', '"R-A-1", "R-A-9"')),  # a mark without a requirement
         (PAGE, SOURCE.replace("R-A-1", "R-A-2")),  # a planned one with a test
-        (PAGE.replace("images", "later"), SOURCE),  # planned for nothing in particular
+        (PAGE.replace("images", "later"), SOURCE),  # planned for an unknown area
         (PAGE + "| R-A-1 | Again. |\n", SOURCE),
         (PAGE, SOURCE + "\n" + SOURCE.replace('"R-A-1"', "")),
         (PAGE, 'CONFORMS("R-A-1");\n'),  # outside a test

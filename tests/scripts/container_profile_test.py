@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""container_profile_test.py SYSCALL-TABLE: the seccomp profiles for containers allow what caisson needs and nothing dangerous."""
+"""container_profile_test.py SYSCALL-TABLE: the seccomp profiles for containers allow only safe calls and those that
+caisson needs."""
 import importlib.util
 import json
 import pathlib
@@ -22,7 +23,7 @@ _specification.loader.exec_module(make_profile)
 
 
 def known_calls():
-    """Every system call of the two architectures that this repository knows."""
+    """Returns every known system call of the two architectures."""
     names = set(re.findall(r"CAISSON_SYSCALL\((\w+)\)", pathlib.Path(TABLE).read_text()))
     return names | set(re.findall(r'"(\w+)"', (ROOT / "src" / "base" / "syscall_table.h").read_text()))
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# installed_package_test.sh BUILD SOURCE COMPILER: installs to a fresh prefix, builds the example against the
-# installed package as a stranger would, runs it, and looks that every promised file arrived.
+# installed_package_test.sh BUILD SOURCE COMPILER: installs to a new prefix, builds the example with the installed
+# package, runs it, and checks that every documented file is installed.
 set -eu
 build=$1
 source=$2
@@ -10,7 +10,7 @@ trap 'rm -rf --one-file-system "$place"' EXIT
 chmod 755 "$place"
 prefix=$place/prefix
 
-# Quiet when all is well, everything when not.
+# Prints the output of a command only if it fails.
 step() {
   if ! "$@" >"$place/log" 2>&1; then
     cat "$place/log"
@@ -35,8 +35,8 @@ said=$("$place/example/run_python" 'import os; print("uid", os.getuid())') || {
   echo "the example failed: $said"
   exit 1
 }
-test "$said" = 'uid 1000' || { echo "the example said: $said"; exit 1; }
+test "$said" = 'uid 1000' || { echo "unexpected output of the example: $said"; exit 1; }
 said=$("$prefix/bin/caisson" run -- sh -c 'id -u; hostname') || { echo "the installed caisson failed: $said"; exit 1; }
 test "$said" = "1000
-sandbox" || { echo "the installed caisson said: $said"; exit 1; }
+sandbox" || { echo "unexpected output of the installed caisson: $said"; exit 1; }
 said=$("$prefix/bin/caisson" mcp </dev/null 2>&1) || { echo "the installed caisson does not serve MCP: $said"; exit 1; }

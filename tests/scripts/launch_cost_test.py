@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""launch_cost_test.py CAISSON: how many system calls a launch makes, against what it made when that was last looked at.
+"""launch_cost_test.py CAISSON: compares the number of system calls of a launch with the recorded maximum.
 
-Time on a shared machine proves nothing; a count does. A launch that needs more calls than written here has become
-dearer: find out why, or raise the figure in the same commit that says what the calls are for.
+Times on a shared machine are not reliable, counts are. If a launch makes more calls than recorded here, find the reason,
+or raise the maximum in the commit that adds the calls and explain them there.
 """
 import json
 import os
@@ -11,17 +11,17 @@ import subprocess
 import sys
 import tempfile
 
-# Where the host decides (which of /etc is there, how many directories PATH has), this is for a host with everything.
+# The numbers also depend on the host (files of /etc, directories of PATH); these are for a host that has all of them.
 MOST = {
-    "supervisor, before the clone": 150,  # five of them only for root: both id maps to their ends
-    "pid 1, before it starts the payload": 395,  # one mount for each entry of /proc that is masked
-    "its second thread": 18,  # with the bounds of TCP buffers
+    "supervisor, before the clone": 150,  # five of them only for root: reading both id maps to the end
+    "pid 1, before it starts the payload": 395,  # one mount for each masked entry of /proc
+    "its second thread": 18,  # including the limits of TCP buffers
     "payload, before its program": 200,
 }
-# Of profile `dev`: the run's store on disk with the overlay's layers and two directories, the cache of the workspace with
-# its lock, whose owners and modes are checked, and a look at the toolchains that PATH names.
+# Additional calls of the profile `dev`: the run's store on disk with the overlay's layers and two directories, the cache
+# of the workspace with its lock (including checks of owners and modes), and the search for toolchains in PATH.
 DEV = 48
-CGROUP = 75  # more for the supervisor, where a cgroup is made before the clone (v2)
+CGROUP = 75  # additional calls of the supervisor if it creates a cgroup before the clone (v2)
 
 LINE = re.compile(r"^(\d+)\s+(?:<\.\.\. )?(\w+)(.*)$")
 
@@ -31,7 +31,7 @@ def environment(directory):
 
 
 def trace(caisson, directory, profile):
-    """The calls of one launch in the order in which they ended: thread, name, rest of the line."""
+    """Returns the calls of one launch in the order of their end: thread, name, rest of the line."""
     out = os.path.join(directory, "trace")
     command = ["strace", "-f", "-qq", "-e", "signal=none", "-o", out, caisson, "run", "--profile", profile,
                "--", "true"]
@@ -52,7 +52,8 @@ def trace(caisson, directory, profile):
 
 
 def threads(calls):
-    """Who is who. Ids in the trace are the tracer's, results of a clone those of the namespace: the order tells."""
+    """Identifies the threads by their calls, because the trace has the tracer's ids, but clone returns those of the
+    namespace."""
     order = list(dict.fromkeys(thread for thread, _, _ in calls))
     main = order[0]
     init = next(thread for thread in order if any(t == thread and n == "pivot_root" for t, n, _ in calls))
@@ -62,7 +63,7 @@ def threads(calls):
 
 
 def waits(what, rest):
-    """How often a process polls for another one depends on the machine's load."""
+    """Returns whether a call polls for another process; the number of these depends on the machine's load."""
     return what in ("nanosleep", "clock_nanosleep", "sched_yield", "futex") or (
         what == "newfstatat" and rest.startswith(('(AT_FDCWD, "/",', '(AT_FDCWD, "/..",')))
 
@@ -85,7 +86,7 @@ def count(caisson, directory, profile):
         "supervisor, before the clone": until(calls, main, "clone3"),
         "pid 1, before it starts the payload": until(calls, init, "signalfd4"),
         "its second thread": sum(1 for who, _, _ in calls if who == helper),
-        # Its first execve is the one that strace shows it with; before it, everything is ours.
+        # The first execve of the payload starts its program; all calls before it are made by caisson.
         "payload, before its program": until(calls, payload, "execve"),
     }
 

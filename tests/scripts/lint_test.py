@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The lints find what they promise to find, and stay silent about what is fine."""
+"""The lints report the errors that they document, and nothing else."""
 import pathlib
 import subprocess
 import sys
@@ -10,7 +10,7 @@ SCRIPTS = pathlib.Path(__file__).resolve().parents[2] / "scripts"
 
 
 def lint(script, files):
-    """Runs a lint over a tree of the given files; returns (status, messages)."""
+    """Runs a lint on a tree of the given files; returns (status, messages)."""
     with tempfile.TemporaryDirectory() as directory:
         root = pathlib.Path(directory)
         tree = {"src/CMakeLists.txt": "foreach(layer base sys policy cli)\nendforeach()\n", "include/caisson/a.h": "",
@@ -72,7 +72,7 @@ class Paths(unittest.TestCase):
         text += '  ::open("/dev/null", 0);\n}\n'
         self.assertEqual(lint("check_paths.py", {"src/policy/a.cc": text, "src/sys/b.cc": "int x = open(p, 0);\n"}), (0, ""))
 
-    def test_a_function_of_ours_with_the_same_name_is_no_system_call(self):
+    def test_function_with_the_name_of_a_system_call_is_allowed(self):
         self.assertEqual(lint("check_paths.py", {"src/cli/b.h": "struct S {\n  bool open() const { return is_open; }\n};\n"}),
                          (0, ""))
         header = "class Writer {\n  Writer& open(char begin, char end);\n};\n"

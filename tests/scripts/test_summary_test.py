@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The closing line of `make test` tells the truth, also about tests that crashed or never ran."""
+"""The last line of `make test` is correct, also for tests that crashed or did not run."""
 import os
 import pathlib
 import subprocess

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""commit_model.py SEED: random work on a session and on the real workspace, committed, and compared with an independent
-implementation of what a commit does.
+"""commit_model.py SEED: makes random changes in a session and in the real workspace, commits, and compares the result
+with an independent implementation of a commit.
 
-The model knows three trees: the workspace when the session began, the session's tree, and the real workspace. A path that
-the session changed arrives unless the real workspace changed there as well, its name is on the model's own list of
-protected names, or it is a link that leads out. A directory that is gone stays if anything in it has such a name. The
-caisson program under test is CAISSON_BIN.
+The model has three trees: the workspace at the start of the session, the session's tree, and the real workspace. A path
+that the session changed is committed unless the path also changed in the real workspace, its name is in the model's list
+of protected names, or it is a link out of the workspace. A directory that the session removed stays if it contains a
+protected name. The tested program is CAISSON_BIN.
 """
 import hashlib
 import json
@@ -31,7 +31,7 @@ def caisson(*arguments, check=True):
 
 
 def read_tree(top):
-    """Path to what is there: ("d", mode), ("f", mode, hash) or ("l", target)."""
+    """Returns a map from path to ("d", mode), ("f", mode, hash) or ("l", target)."""
     tree = {}
     for directory, names, files in os.walk(top):
         for name in names + files:
@@ -69,7 +69,7 @@ def is_protected(path):
 
 
 def leads_out(tree, path, target, depth=0):
-    """Resolves a link in `tree` by hand; true also when its way is missing in part."""
+    """Returns whether a link leads out of `tree`, without the file system; also true if a part of its path is missing."""
     if target.startswith("/") or depth > 40:
         return True
     at = path.split("/")[:-1]
@@ -105,14 +105,14 @@ def climbs_after_name(target):
 
 
 def changed_paths(base, session):
-    """As a session reports them: a directory that is gone is one change."""
+    """Returns the changes as a session reports them: a removed directory is one change."""
     changed = []
     for path in sorted(set(base) | set(session)):
         old, new = base.get(path), session.get(path)
         if old == new:
             continue
         if new is None and any(p in base and session.get(p, ("x",))[0] != "d" for p in parents(path)):
-            continue  # with its directory
+            continue  # removed with its directory
         changed.append(path)
     return changed
 
@@ -122,7 +122,7 @@ def below(tree, top):
 
 
 def commit(base, session, host, touched):
-    """The tree that a commit leaves. `touched`: paths that the host changed since the session began."""
+    """Returns the tree after a commit. `touched`: paths that the host changed since the session began."""
     result = dict(host)
     links = []
     for path in changed_paths(base, session):

@@ -1,7 +1,7 @@
 #!/bin/bash
-# build.sh ARCHITECTURE KERNEL...: images of small machines. ARCHITECTURE: amd64 | arm64; KERNEL: 5.10 | 6.1 | 6.12 | bpo,
-# the newest of Debian's backports.
-# Each step is left out when its product is there. Needs apt-get, dpkg-deb, tar, mke2fs, python3; installs nothing.
+# build.sh ARCHITECTURE KERNEL...: builds images of small machines. ARCHITECTURE: amd64 | arm64. KERNEL: 5.10 | 6.1 | 6.12 |
+# bpo (the newest of Debian's backports).
+# A step is skipped if its result exists. Needs apt-get, dpkg-deb, tar, mke2fs, python3; installs nothing.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 arch=$1
@@ -11,7 +11,7 @@ host_arch=$(dpkg --print-architecture)
 mkdir -p "$VM_HOME"
 cd "$VM_HOME"
 
-# Tools of this machine's architecture: qemu of Debian 13, started with its own loader, and what makes an initramfs.
+# Tools of this machine's architecture: qemu of Debian 13, started with its own loader, and tools for an initramfs.
 if [ ! -e tools/ok ]; then
   log "tools: qemu"
   rm -rf tools
@@ -25,7 +25,7 @@ if [ ! -e tools/ok ]; then
   touch tools/ok
 fi
 tools=$VM_HOME/tools/host
-ln -sf "$tools/bin/kmod" "$tools/depmod" # kmod picks its applet from the name it is called by
+ln -sf "$tools/bin/kmod" "$tools/depmod" # kmod selects its command by argv[0]
 ln -sf "$tools/bin/kmod" "$tools/modprobe"
 kernel_tool() {
   local name=$1
@@ -74,7 +74,7 @@ fi
 modules="virtio_pci virtio_mmio virtio_blk virtio_console virtio_rng ext4 overlay loop fuse veth tun nf_tables
   nft_chain_nat nft_redir nft_nat nft_ct nft_reject nf_conntrack nf_nat unix_diag inet_diag"
 
-# The newest package of a series, or the one before (the third argument counts back), with what it is split into.
+# The newest package of a series, or an older one (the third argument counts back), with its parts.
 kernel_packages() {
   local label=$1 suite expression package
   case $label in
@@ -118,7 +118,7 @@ for kernel in "${kernels[@]}"; do
   mkdir -p "$debs" "$unpacked" "$into"
   merged_usr "$unpacked" lib
   got=
-  for back in 1 2 3; do # a mirror may list a package whose file it lacks
+  for back in 1 2 3; do # a mirror may list a package without having its file
     # shellcheck disable=SC2046
     set -- $(kernel_packages "$kernel" $back)
     suite=$1
@@ -137,7 +137,7 @@ for kernel in "${kernels[@]}"; do
   done
   kernel_tool depmod -b "$unpacked" "$version" 2>/dev/null
   mkdir -p "$initramfs"/{bin,proc,sys,dev,root,"lib/modules/$version"}
-  # Everything the listed modules need, unpacked: doing that in the emulated machine takes longer.
+  # The listed modules with all dependencies, decompressed, because the emulated machine is slower.
   for module in $modules; do
     kernel_tool modprobe -d "$unpacked" -S "$version" --show-depends "$module" 2>/dev/null || :
   done | awk '$1=="insmod"{print $2}' | sort -u | while read -r file; do

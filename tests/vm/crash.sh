@@ -1,6 +1,6 @@
 #!/bin/bash
-# crash.sh [ROUNDS]: the audit log survives the sudden end of its machine. Per round: a machine in which clients write to
-# the log is killed at a random moment, and the log is checked in a second machine on the same disk.
+# crash.sh [ROUNDS]: tests that the audit log survives a crash of its machine. In each round, a machine in which clients
+# write to the log is killed at a random moment, and the log is checked in a second machine with the same disk.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 source_root=$(cd "$VM_SOURCE/../.." && pwd)
@@ -24,7 +24,7 @@ fi
 mkdir -p "$work/job/bin"
 cp "$programs"/{caisson,payload} "$work/job/bin/"
 cp "$VM_SOURCE"/crash_{write,read}.sh "$work/job/"
-case $arch in arm64) echo 280 ;; amd64) echo 321 ;; esac >"$work/job/bpf" # the number of the call bpf
+case $arch in arm64) echo 280 ;; amd64) echo 321 ;; esac >"$work/job/bpf" # the number of the system call bpf
 status=0
 for ((round = 1; round <= rounds; ++round)); do
   disk=$work/disk.img acknowledged=$work/acknowledged

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""crash_check.py ACKNOWLEDGED DIRECTORY: holds what clients had printed against the audit log after the crash.
+"""crash_check.py ACKNOWLEDGED DIRECTORY: compares the output of clients with the audit log after the crash.
 
-docs/audit.md promises: a CRITICAL event is on the disk when it is acknowledged, any other within a second after it. Two
-more seconds are granted to an emulated machine. Lines of that time may be missing at the end: then `audit verify` reports
-the cut tail and nothing else, and the next writer records log_tail_lost.
+docs/audit.md guarantees that a CRITICAL event is on disk when it is acknowledged, and any other event within a second
+after that. An emulated machine gets two more seconds. Lines of that time may be missing at the end: then `audit verify`
+reports only the truncated tail, and the next writer records log_tail_lost.
 """
 import json
 import pathlib
@@ -14,7 +14,8 @@ GRACE_MS = 3000
 
 
 def recorded_names(events: list) -> set:
-    """Commands whose start and end are recorded, and hosts whose refusal is. Commands of one sandbox do not overlap."""
+    """Returns the commands whose start and end are recorded, and the hosts whose denial is recorded. Commands of one
+    sandbox do not overlap."""
     names, running = set(), {}
     for event in events:
         data = event.get("data", {})
@@ -28,7 +29,8 @@ def recorded_names(events: list) -> set:
 
 
 def verify_problems(left: pathlib.Path) -> list:
-    """What `audit verify` found before and after the next run, apart from a cut tail that the next run recorded."""
+    """Returns the findings of `audit verify` before and after the next run, without a truncated tail that the next run
+    recorded."""
     found = {name: (left / name).read_text().strip() for name in ("verify", "verify.after")}
     failed = {name for name in found if (left / (name + ".status")).read_text().strip() != "0"}
     after = [json.loads(line)["event"] for line in (left / "events.after").read_text().splitlines()]
@@ -66,11 +68,11 @@ def main() -> int:
     missing = [name for _, _, name in durable if name not in recorded]
     lost = [name for time, kind, name in acknowledged if kind != "escape" and time > last - GRACE_MS and name not in recorded]
     if missing:
-        problems.append("acknowledged, and not recorded: " + ", ".join(missing))
+        problems.append("acknowledged, but not recorded: " + ", ".join(missing))
     if not durable:
         problems.append("no command was acknowledged long enough before the kill")
     print(f"{len(acknowledged)} acknowledged, {len(events)} recorded, {escapes} of them escape attempts; "
-          f"lost of the last {GRACE_MS // 1000} s: {len(lost)}")
+          f"lost events of the last {GRACE_MS // 1000} s: {len(lost)}")
     for problem in problems:
         print("FAILED: " + problem)
     return 1 if problems else 0

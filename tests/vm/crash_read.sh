@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs in the next machine on the same disk: what is left of the log, and whether it accepts new events.
+# Runs in the next machine with the same disk: reads the log, and checks whether it accepts new events.
 mount -t ext4 /dev/vdc /mnt || exit 125
 exec setpriv --reuid 1000 --regid 1000 --init-groups --inh-caps=-all env CAISSON_HOME=/mnt/home HOME=/home/tester bash -c '
   /job/bin/caisson audit verify >/job/out/verify 2>&1

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs in the machine, as root, until the machine is killed: an ordinary user's commands, each printed once its client
-# has returned, as "ACK <milliseconds since boot> <kind> <name>".
+# Runs in the machine, as root, until the machine is killed. Runs commands of an ordinary user and prints each after its
+# client has returned, as "ACK <milliseconds since boot> <kind> <name>".
 if [ "$(id -u)" = 0 ]; then
   mount -t ext4 /dev/vdc /mnt || exit 125
   mkdir -p /mnt/home /mnt/work
@@ -14,13 +14,13 @@ now() { read -r up _ </proc/uptime; echo "${up/./}0"; }
 printf 'extends = "bash"\n[network]\nmode = "proxy"\nallowed_hosts = ["example.org"]\n' >/mnt/work/policy.toml
 online=$($caisson session create --workspace /mnt/work --policy policy.toml) || exit 125
 online=${online%%$'\n'*}
-# A request that the egress refuses: it is recorded without a network.
+# A request that the egress denies; it is recorded also without a network.
 request='proxy=${https_proxy#*//} proxy=${proxy%/}
 exec 3<>"/dev/tcp/${proxy%:*}/${proxy##*:}" || exit 1
 printf "CONNECT %s:443 HTTP/1.1\r\nHost: %s:443\r\n\r\n" "$0" "$0" >&3
 read -r answer <&3
 case $answer in *" 403"*) ;; *) exit 1 ;; esac'
-# Two writers at once, so that the kill meets the log in any state.
+# Two concurrent writers, so that the kill can happen in any state of the log.
 for writer in 1 2; do
   for ((i = 1; ; ++i)); do
     if [ $writer = 1 ]; then

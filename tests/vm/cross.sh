@@ -11,7 +11,7 @@ launcher=()
 if command -v ccache >/dev/null; then
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 fi
-# From nothing most of the time, where compiling several files at a time takes half as long even with a cache.
+# Most builds are complete ones, for which compiling several files together takes half the time, even with a cache.
 cmake -S "$source_root" -B "$source_root/build-$arch" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   -DCAISSON_UNITY=ON -DCAISSON_PRECOMPILE=ON "${launcher[@]}" >/dev/null
 if [ $# = 0 ]; then exit; fi

@@ -1,19 +1,19 @@
-# Shared by the scripts of this folder: where things are kept, and a private apt (own lists, own dpkg status, own
-# architecture), so that nothing of this machine's own package state is changed.
+# Shared by the scripts of this folder: directories, and a private apt (separate lists, dpkg status and architecture) that
+# does not change the package state of this machine.
 VM_SOURCE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VM_HOME=${CAISSON_VM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/caisson-vm} # images, tools and downloads: outside the tree
 CACHE=$VM_HOME/cache
 
 log() { printf '[vm %s] %s\n' "$(date +%H:%M:%S)" "$*" >&2; }
 
-# The addresses of the machine's own package sources, in both of apt's formats. None is ever written down here.
+# Prints the addresses of the machine's package sources, in both of apt's formats. They are never written to the tree.
 package_sources() {
   {
     grep -hE '^URIs:' /etc/apt/sources.list.d/*.sources | awk '{print $2}'
     grep -hE '^deb ' /etc/apt/sources.list /etc/apt/sources.list.d/*.list | sed -E 's/\[[^]]*\]//' | awk '{print $2}'
   } 2>/dev/null
 }
-# Nothing found is an empty answer, not a failure.
+# If nothing is found, the output is empty; this is not an error.
 mirror_main() { package_sources | awk '!/security/ { print; exit }' || :; }
 mirror_security() { package_sources | awk '/security/ { print; exit }' || :; }
 
@@ -64,7 +64,7 @@ CONF
   APT_CONFIG=$d/apt.conf "$tool" "$@"
 }
 
-# fetch_closure SUITE ARCHITECTURE DIRECTORY PACKAGE...: packages with everything they depend on, as files.
+# fetch_closure SUITE ARCHITECTURE DIRECTORY PACKAGE...: downloads packages with all dependencies.
 fetch_closure() {
   local suite=$1 arch=$2 out=$3
   shift 3
@@ -72,7 +72,8 @@ fetch_closure() {
   papt "$suite" "$arch" -y -qq -o Dir::Cache::archives="$out" --download-only install "$@" >&2
 }
 
-# unpack ROOT FILE...: without maintainer scripts, so any architecture will do; keeps the links of a merged /usr.
+# unpack ROOT FILE...: unpacks without maintainer scripts, so it works for any architecture; keeps the links of a merged
+# /usr.
 unpack() {
   local root=$1 file
   shift

@@ -1,4 +1,4 @@
-"""refusal.py STATUS: whether caisson refused this kernel as it should, as a JUnit report."""
+"""refusal.py STATUS: writes a JUnit report of whether caisson rejected this kernel correctly."""
 
 import sys
 

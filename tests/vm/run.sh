@@ -1,9 +1,10 @@
 #!/bin/bash
 # run.sh [OPTION]... COMMAND: runs a shell command in a fresh machine and exits with its status.
 #   -a amd64|arm64  -k KERNEL  -u root|tester  -l LAYOUT of the cgroups ("login": in a session's scope)
-#   -r FILE: another disk as its root    -A ARGUMENTS added to the kernel's command line
-#   -d DIRECTORY copied to /job    -D FILE that is its third disk, kept    -o DIRECTORY for what the command leaves in /job/out    -t SECONDS
-# 124: the time is over; 125: the machine did not come up or did not report.
+#   -r FILE: another root disk    -A ARGUMENTS: added to the kernel's command line
+#   -d DIRECTORY: copied to /job    -D FILE: a third, persistent disk    -o DIRECTORY: receives the files of /job/out
+#   -t SECONDS
+# Exit status 124: timeout; 125: the machine did not boot or did not report.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 arch=amd64 kernel=6.12 user=root layout= limit=300 out= directory= disk= arguments= root=
@@ -35,7 +36,7 @@ esac
 qemu=$VM_HOME/tools/qemu
 libraries=$qemu/usr/lib/$(uname -m)-linux-gnu
 drives=()
-# Its cache is the host's: what the machine has written outlives the machine.
+# Uses the host's page cache, so that data that the machine has written survives the machine.
 if [ -n "$disk" ]; then drives=(-drive "file=$disk,format=raw,if=none,id=d,cache=writeback" -device virtio-blk-pci,drive=d); fi
 : >"$work/out" >"$work/ctl" >"$work/res"
 "$libraries"/ld-linux-*.so.[12] --library-path "$libraries" "$qemu/usr/bin/$program" \

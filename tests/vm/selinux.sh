@@ -1,6 +1,6 @@
 #!/bin/bash
-# selinux.sh: isolation.selinux_label on a kernel with SELinux, in an emulated machine of this architecture: the payload of
-# a run and of a session's command has the label, and a label that the loaded policy does not know is refused.
+# selinux.sh: tests isolation.selinux_label on a kernel with SELinux, in an emulated machine of this architecture. The
+# payload of a run and of a session's command has the label, and a label that is not in the loaded policy is an error.
 # CONFORMS("R-LEVEL-16");
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
@@ -13,7 +13,7 @@ trap 'rm -rf "$work"' EXIT
 fetch_closure bookworm "$arch" "$work/packages" secilc
 for package in "$work"/packages/*.deb; do dpkg -x "$package" "$work/tools"; done
 
-# A policy of two types. It is permissive: what a type may do is not the question here.
+# A policy of two types. It is permissive, because the permissions of a type are not tested here.
 sids="kernel security unlabeled fs file file_labels init any_socket port netif netmsg node igmp_packet icmp_socket tcp_socket
   sysctl_modprobe sysctl sysctl_fs sysctl_kernel sysctl_net sysctl_net_unix sysctl_vm sysctl_dev kmod policy scmp_packet devnull"
 {
@@ -72,7 +72,7 @@ for user in root tester; do
   expect "its output" "$(cat /tmp/out)" ""
   grep -q 'SELinux does not accept the label "u:r:other_t"' /tmp/err
 done
-echo "selinux: the label is applied, and refused where it is not known"
+echo "selinux: the label is applied, and an unknown label is an error"
 INSIDE
 bash "$VM_SOURCE/run.sh" -a "$arch" -k 6.12 -u root -A "lsm=landlock,lockdown,yama,selinux selinux=1 enforcing=0" \
   -d "$work/job" -t 280 "sh /job/check.sh"

@@ -1,11 +1,11 @@
 #!/bin/bash
-# One short row for every change: an ordinary user on cgroup v2 and an older kernel. Only where the images are there
-# already (make test-vm makes them): a check of a change should not begin with a download.
+# One short row for every change: an ordinary user on cgroup v2 and an older kernel. Runs only if the images exist
+# (make test-vm creates them), so that checking a change does not start a download.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 arch=$(dpkg --print-architecture)
 if [ ! -e "$VM_HOME/images/$arch/6.1/initrd" ]; then
-  echo "skipped: no images in $VM_HOME; make test-vm makes them"
+  echo "skipped: no images in $VM_HOME; make test-vm creates them"
   exit 0
 fi
 export CAISSON_VM_SECONDS=120

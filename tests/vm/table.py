@@ -1,6 +1,7 @@
-"""table.py RESULTS: prints what each machine's suites said, from RESULTS/ROW/*.xml; fails if a test or a machine did.
+"""table.py RESULTS: prints the results of each machine's suites from RESULTS/ROW/*.xml; fails if a test or a machine
+failed.
 
-A row's directory is named kernel,architecture,user,layout.
+The directory of a row is named kernel,architecture,user,layout.
 """
 
 import collections
@@ -37,7 +38,7 @@ def main():
         counts, failed, reasons = read(row)
         remark = ""
         if not counts:
-            remark = "no report: the machine did not come up, or its time was over"
+            remark = "no report: the machine did not boot, or timed out"
             bad = True
         bad = bad or counts["failed"] > 0
         print(

@@ -1,12 +1,12 @@
 #!/bin/bash
-# test.sh SUITE [ROW]...: a suite on other kernels, with pure cgroup v2, in emulated machines. Prints one table.
+# test.sh SUITE [ROW]...: runs a suite on other kernels, with pure cgroup v2, in emulated machines. Prints a table.
 #   SUITE: limits | security | sessions | rungs
-#   ROW: KERNEL,ARCHITECTURE,USER,LAYOUT. Without any: all of them for the limits; else Linux 6.12 on the architecture
-#   that this machine is not, as root and as an ordinary user. For the rungs: the newest kernel, as an ordinary user.
+#   ROW: KERNEL,ARCHITECTURE,USER,LAYOUT. Default: all rows for the limits; for the rungs the newest kernel, as an
+#   ordinary user; otherwise Linux 6.12 on the other architecture, as root and as an ordinary user.
 #   rungs: the security suite with the rung proc_subset, which needs Linux 7.2; compared with
 #   tests/security/rungs/expected.toml.
-# Images and tools are made once (about 20 s per kernel) and kept in CAISSON_VM_CACHE (~/.cache/caisson-vm).
-# CAISSON_VM_FILTER picks tests, as GTEST_FILTER does; CAISSON_VM_SECONDS is the time that each row has.
+# Images and tools are built once (about 20 s per kernel) and cached in CAISSON_VM_CACHE (~/.cache/caisson-vm).
+# CAISSON_VM_FILTER selects tests, as GTEST_FILTER does; CAISSON_VM_SECONDS is the timeout of each row.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
 source_root=$(cd "$VM_SOURCE/../.." && pwd)
@@ -38,7 +38,7 @@ results=${CAISSON_VM_RESULTS:-$source_root/build/test-results-vm-$suite}
 rm -rf "$results"
 mkdir -p "$results"
 
-# stage ARCHITECTURE: the programs under test, built for it.
+# stage ARCHITECTURE: builds the tested programs for it.
 stage() {
   local arch=$1 build=$source_root/build into=$results/.stage-$arch targets=(caisson payload "${programs[@]}") target
   if [ -d "$into" ]; then return; fi

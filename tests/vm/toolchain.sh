@@ -1,7 +1,7 @@
 #!/bin/bash
-# toolchain.sh ARCHITECTURE COMMAND...: runs a command that builds for another architecture (amd64 | arm64): cmake, pkg-config
-# and the package tools find a cross compiler and Debian 12's libraries of that architecture. They are unpacked below
-# CAISSON_VM_CACHE; nothing is installed and no foreign architecture is added to this machine's dpkg.
+# toolchain.sh ARCHITECTURE COMMAND...: runs a command that builds for another architecture (amd64 | arm64): cmake,
+# pkg-config and the package tools find a cross compiler and Debian 12's libraries of that architecture. They are unpacked
+# below CAISSON_VM_CACHE; nothing is installed, and no foreign architecture is added to this machine's dpkg.
 # Exports CAISSON_CROSS (the architecture), CAISSON_SYSROOT, CAISSON_EMULATOR and CMAKE_TOOLCHAIN_FILE.
 set -euo pipefail
 source "$(dirname "$0")/lib.sh"
@@ -29,12 +29,12 @@ if [ ! -e "$tools/ok-2" ]; then
   merged_usr "$tools" bin sbin lib lib64
   fetch_closure bookworm "$host_arch" "$CACHE/debs-cross-$arch" $package qemu-user-static
   unpack "$tools" "$CACHE/debs-cross-$arch"/*.deb
-  # The libraries that the compiler depends on get no security updates: those of the sysroot take their place.
+  # The libraries that the compiler depends on get no security updates, so the libraries of the sysroot replace them.
   rm -rf "$tools/usr/$triplet"/{include,lib,lib64} "$tools/usr/lib/gcc-cross/$triplet/12"/{include,*.a,*.o}
   touch "$tools/ok-2"
 fi
 
-# register FILE...: enters packages into the sysroot's own dpkg database, which names files by their paths on this machine.
+# register FILE...: adds packages to the sysroot's dpkg database, which contains the paths of files on this machine.
 register() {
   local database=$sysroot/var/lib/dpkg control file kind name
   control=$database/control
@@ -54,7 +54,7 @@ register() {
   done
 }
 
-# The libraries of these sections of the one list of dependencies, for the other architecture.
+# The libraries of these sections of scripts/dependencies.txt, for the other architecture.
 packages="libc6-dev libstdc++-12-dev linux-libc-dev $(awk '/^\[/ { use = $1 ~ /^\[(build|image|test)\]$/; next }
   use && $1 ~ /^lib.*-dev$|^nlohmann|^zlib/ { print $1 }' "$source_root/scripts/dependencies.txt" | tr '\n' ' ')"
 if [ "$(cat "$sysroot/.packages" 2>/dev/null)" != "$packages" ]; then
@@ -66,9 +66,9 @@ if [ "$(cat "$sysroot/.packages" 2>/dev/null)" != "$packages" ]; then
   fetch_closure bookworm "$arch" "$CACHE/debs-sysroot-$arch" $packages
   unpack "$sysroot" "$CACHE/debs-sysroot-$arch"/*.deb
   register "$CACHE/debs-sysroot-$arch"/*.deb
-  # Absolute links would lead to this machine's own files.
+  # Absolute links would point to files of this machine.
   find "$sysroot" -type l -lname '/*' | while read -r link; do ln -sfn "$sysroot$(readlink "$link")" "$link"; done
-  # Linker scripts name their libraries by absolute paths that are not there (libm.a of x86_64 is one).
+  # Linker scripts contain absolute paths that do not exist (libm.a of x86_64 is one).
   grep -lIE 'GNU ld script' "$sysroot/usr/lib/$triplet"/*.{so,a} 2>/dev/null | xargs -r sed -i -E '/^GROUP/s,/[^ ]*/,,g'
   echo "$packages" >"$sysroot/.packages"
 fi
@@ -94,7 +94,7 @@ set(CMAKE_FIND_ROOT_PATH_MODE_INCLUDE ONLY)
 set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(CMAKE_CROSSCOMPILING_EMULATOR $emulator;-L;$sysroot)
 CMAKE
-# A new file would make every build configure again.
+# Keep an unchanged file: a new one would make every build configure again.
 if cmp -s "$CMAKE_TOOLCHAIN_FILE.$$" "$CMAKE_TOOLCHAIN_FILE"; then
   rm "$CMAKE_TOOLCHAIN_FILE.$$"
 else

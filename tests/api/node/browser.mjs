@@ -1,4 +1,4 @@
-// browser.mjs: a headless Chromium that opens what standard input names, and prints what happened as JSON.
+// browser.mjs: opens the pages named in standard input with a headless Chromium, and prints the results as JSON.
 //   {"chromium": PATH, "page": URL, "raw": URL, "headers": {}, "cookies": []}
 import { chromium } from "playwright-core";
 
@@ -12,7 +12,7 @@ try {
   const page = await context.newPage();
   await page.goto(task.page, { waitUntil: "load", timeout: 60_000 });
   const results = await page.evaluate(() => window.results);
-  // The raw view of a page that the sandbox wrote: downloaded, never shown.
+  // The raw view of a page that the sandbox wrote is downloaded, never displayed.
   const raw = await context.newPage();
   const download = raw.waitForEvent("download", { timeout: 20_000 }).then((one) => one.suggestedFilename(), () => "");
   const status = await raw.goto(task.raw, { timeout: 20_000 }).then((one) => one?.status() ?? 0, () => 0);

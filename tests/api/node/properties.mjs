@@ -1,5 +1,6 @@
-// properties.mjs URL TOKEN SANDBOX SECONDS [SEED]: requests made from the OpenAPI document, valid and broken, for every
-// route. None may end in a 5xx other than the documented 501, 503 and 507, and a success must have the documented members.
+// properties.mjs URL TOKEN SANDBOX SECONDS [SEED]: sends requests generated from the OpenAPI document, valid and invalid,
+// to every route. None may cause a 5xx other than the documented 501, 503 and 507. A success must have the documented
+// members.
 import http from "node:http";
 
 import fc from "fast-check";
@@ -49,13 +50,13 @@ const texts = fc.oneof(
 const anything = fc.oneof(texts, fc.integer(), fc.double(), fc.boolean(), fc.constant(null), fc.array(texts, { maxLength: 4 }),
                           fc.dictionary(texts, fc.oneof(texts, fc.integer()), { maxKeys: 4 }), fc.jsonValue({ maxDepth: 3 }));
 
-/** Values that fit a schema of a request. */
+/** Generates values that match a schema of a request. */
 function valid(schema, name) {
   if (schema.enum) return fc.constantFrom(...schema.enum);
-  // The sandbox must not expire meanwhile.
+  // The sandbox must not expire during the test.
   const least = name === "sandbox_timeout" ? 600 : schema.minimum ?? 0;
   const most = schema.maximum ?? 1e6;
-  // Bounded, so that a run is short: a command that waits, or a response that does.
+  // Bounded, so that commands and responses do not wait long.
   const short = { command_timeout: 2, request_timeout: 1 }[name];
   switch (schema.type) {
     case "integer": return fc.integer({ min: Math.ceil(least), max: Math.floor(Math.min(most, short ?? most)) });
@@ -91,7 +92,7 @@ function bodyOf(operation) {
 
 const ids = { id: [sandbox], command: ["c1", "c2", "c99"], port: ["8000", "1", "0", "65536"], profile: ["dev", "bash"] };
 
-/** One request for an operation. */
+/** Generates one request for an operation. */
 function requestOf(operation) {
   const parameters = operation.parameters ?? [];
   const path = Object.fromEntries(parameters.filter((one) => one.in === "path").map((one) => [one.name, fc.oneof(
@@ -121,7 +122,7 @@ function textOf(value) {
 
 async function check(made) {
   const operation = byId.get(made.operation);
-  // The sandbox that all requests use stays: destroying it would make the others 404.
+  // Do not destroy the sandbox that all requests use: the others would get 404.
   if (made.operation === "destroySandbox" && made.path.id === sandbox) return;
   const route = operation.path.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(String(made.path[name]).toWellFormed()));
   const query = new URLSearchParams(Object.entries(made.query).map(([name, value]) => [name, textOf(value)])).toString();
@@ -135,7 +136,7 @@ async function check(made) {
                                              "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==" });
   const streams = Object.values(operation.responses).some((one) => one.content?.["text/event-stream"]) ||
                   String(made.body?.data ?? "").includes('"stream"');
-  // An archive whose time limit ends tar breaks off, so that it does not look whole.
+  // An archive whose time limit kills tar is aborted, so that it does not look complete.
   const may_break_off = made.operation === "readArchive" && Number(textOf(made.query.command_timeout)) < 60;
   const reply = await send(made.method, route + (query ? `?${query}` : ""), { headers, body, streams }).catch((error) => {
     if (!may_break_off || error.message !== "aborted") throw error;

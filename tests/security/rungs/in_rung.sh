@@ -1,6 +1,6 @@
 #!/bin/sh
-# in_rung.sh RUNG WITHOUT CAISSON ARGUMENT...: runs `CAISSON ARGUMENT...` where the host refuses what the rung replaces,
-# and lets it take the rung. WITHOUT: the program of tests/degraded that takes features away.
+# in_rung.sh RUNG WITHOUT CAISSON ARGUMENT...: runs `CAISSON ARGUMENT...` without the kernel feature that the rung
+# replaces, and allows the rung. WITHOUT: the program of tests/degraded that removes features.
 set -u
 rung=$1 without=$2 caisson=$3
 shift 3
@@ -26,7 +26,7 @@ case ${1-} in
     fi
     ;;
 esac
-# The tier has no mounts: the workspace is at its own path. Attacks on /workspace would fail for lack of a target.
+# The tier has no mounts, so the workspace is at its host path. Attacks on /workspace would fail because it does not exist.
 if [ "$rung" = landlock ]; then
   directory='' previous=''
   for word; do

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the security suite in weaker rungs, and compares what fails with expected.toml.
+"""Runs the security suite in weaker rungs, and compares the failed tests with expected.toml.
 
     run.py [--build DIR] [RUNG]...          runs the suite in these rungs (default: hostname, proc_bound, landlock)
-    run.py --results RUNG=FILE.xml          compares a report of the suite that was made elsewhere
+    run.py --results RUNG=FILE.xml          compares an existing report of the suite
     run.py --print RUNG=FILE.xml            prints the failed tests of a report, for expected.toml
 
-A test that fails without being listed is an undocumented loss; a listed one that passes is a wrong document. Both
-fail. The suite runs as an ordinary user: root's payload has another user id, which hides losses.
+A failed test that is not listed is an undocumented loss; a listed test that passes is an error in the list. Both are
+failures. The suite runs as an ordinary user: root's payload has another user id, which hides losses.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SUITE_SECONDS = 1500
 
 
 def expected():
-    """rung -> {test: reason}"""
+    """Returns {rung: {test: reason}}."""
     losses = {}
     for rung, groups in tomllib.loads((HERE / "expected.toml").read_text()).items():
         losses[rung] = {}
@@ -40,9 +40,9 @@ def expected():
 
 
 def outcomes(report):
-    """The tests of a report that ran, those that were skipped, and those that failed, each with its message."""
+    """Returns the tests of a report that ran, those that were skipped, and those that failed with their messages."""
     ran, skipped, failed = set(), set(), {}
-    # Messages quote what a payload printed, which need not be text.
+    # Messages contain output of payloads, which may not be text.
     text = Path(report).read_bytes().decode("utf-8", "replace")
     text = re.sub("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]", "?", text)
     for case in xml.fromstring(text.encode()).iter("testcase"):
@@ -58,7 +58,7 @@ def outcomes(report):
 
 
 class Stage:
-    """The programs in a directory that an ordinary user can enter."""
+    """Copies the programs to a directory that an ordinary user can access."""
 
     def __init__(self, build, rung):
         self.path = Path(tempfile.mkdtemp(prefix="caisson-rungs-"))
@@ -73,7 +73,7 @@ class Stage:
         }.items():
             shutil.copy2(source, self.path / name)
             (self.path / name).chmod(0o755)
-        # As CAISSON_BIN: tests give it arguments, and some of them an empty environment.
+        # Used as CAISSON_BIN: tests pass arguments, and some of them an empty environment.
         wrapper = self.path / "caisson-in-rung"
         wrapper.write_text(
             f'#!/bin/sh\nexec sh {self.path}/in_rung.sh {rung} {self.path}/without {self.path}/caisson "$@"\n'
@@ -85,7 +85,7 @@ class Stage:
             os.environ,
             CAISSON_BIN=str(self.path / "caisson-in-rung"),
             CAISSON_PAYLOAD=str(self.path / "payload"),
-            CAISSON_WEAKENED=str(self.path / "caisson-weakened"),  # not in the rung
+            CAISSON_WEAKENED=str(self.path / "caisson-weakened"),  # runs without the rung
             CAISSON_SOURCE_DIR=str(SOURCE),
             GTEST_FILTER=tests,
         )
@@ -98,7 +98,7 @@ class Stage:
             command, env=environment, timeout=SUITE_SECONDS, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         if not report.exists():
-            sys.exit(f"the suite left no report (status {done.returncode}):\n{done.stdout.decode(errors='replace')[-4000:]}")
+            sys.exit(f"the suite wrote no report (status {done.returncode}):\n{done.stdout.decode(errors='replace')[-4000:]}")
         return outcomes(report)
 
     def remove(self):
@@ -108,7 +108,7 @@ class Stage:
 
 
 def run_rung(build, rung, results, losses):
-    """The suite's outcome; what differs from the document is run a second time, alone, where the machine is less busy."""
+    """Returns the result of the suite. Tests with unexpected results run again, alone, when the machine is less busy."""
     stage = Stage(build, rung)
     try:
         ran, skipped, failed = stage.run(results / f"{rung}.xml")
@@ -127,13 +127,13 @@ def compare(rung, ran, skipped, failed, losses):
     """Prints the differences; returns whether there are none."""
     undocumented = sorted(set(failed) - set(losses))
     passed = sorted((set(losses) & ran) - set(failed))
-    unknown = sorted(set(losses) - ran - skipped)  # skipped: the host lacks what the test needs
+    unknown = sorted(set(losses) - ran - skipped)  # skipped: the host lacks a feature that the test needs
     for test in undocumented:
         print(f"{rung}: undocumented loss: {test}\n    " + failed[test].replace("\n", "\n    ")[:1200])
     for test in passed:
-        print(f"{rung}: {test} passes, but is listed as lost: {losses[test]}")
+        print(f"{rung}: {test} passes, but is listed as failing: {losses[test]}")
     for test in unknown:
-        print(f"{rung}: {test} is listed, and there is no such test")
+        print(f"{rung}: {test} is listed, but does not exist")
     print(f"{rung}: {len(ran)} tests, {len(failed)} lost, {len(losses)} documented")
     return not undocumented and not passed and not unknown
 
