@@ -10,11 +10,11 @@ namespace bench {
 
 struct Options {
   std::string caisson = "build/caisson";
-  std::vector<std::string> without_cgroup;  ///< `caisson run` arguments that switch cgroups off; empty: no such row
-  std::string tools;                        ///< directory of floor, repeat and syscall_loop; default: beside the driver
+  std::vector<std::string> without_cgroup;   ///< `caisson run` arguments that switch cgroups off; empty: no such row
+  std::string tools;                         ///< directory of floor, repeat and syscall_loop; default: the driver's
   std::map<std::string, std::string> peers;  ///< name -> path
   unsigned launches = 1500;                  ///< of each row
-  double budget_seconds = 45;                ///< the launch table stops here, whatever `launches` says
+  double budget_seconds = 45;                ///< the launch table stops here, even before `launches`
   double throughput_seconds = 0.5;           ///< one stretch; three for each row and number in flight
   unsigned files = 50000;                    ///< in the tree for git
   unsigned batches = 8;                      ///< alternations between native and inside

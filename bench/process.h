@@ -32,7 +32,7 @@ struct Captured {
 };
 Captured capture(const Command& command);
 
-/// An absolute path to the program: `name` itself when it holds a slash, else looked up in the system's directories.
+/// Returns an absolute path: `name` itself if it contains a slash, else the program in the system's directories.
 std::optional<std::string> findProgram(const std::string& name);
 
 /// The share of all processors that other programs use, observed while this one sleeps for a quarter of a second.

@@ -126,7 +126,7 @@ Row auditRow(const Options& options, const Scratch& scratch, Row row, bool audit
   return row;
 }
 
-/// The same with a directory as root, which holds `true` and its libraries.
+/// The same with a directory as root, which contains `true` and its libraries.
 Row imageRow(const Options& options, const Scratch& scratch) {
   Row row{Contender::caisson_image, "caisson full, image", {}, "as caisson full", ""};
   const std::string root = scratch.path("root");

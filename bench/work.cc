@@ -19,7 +19,7 @@ struct Job {
   std::string unit = "ms";
   std::string directory;  ///< host directory that is the workspace
   unsigned repetitions;   ///< in one batch
-  Arguments program;      ///< "{out}" stands for a writable directory
+  Arguments program;      ///< "{out}" is replaced by a writable directory
   std::string absent;
 };
 

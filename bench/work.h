@@ -28,7 +28,7 @@ struct WorkResult {
 };
 
 /// Native and inside in alternating batches on the same two CPUs at most (the policy limits a sandbox to two). A helper
-/// beside the program measures its time, so launches are not included.
+/// inside measures the time of the program, so launches are not included.
 std::vector<WorkResult> measureWork(const Options& options, const Scratch& scratch);
 
 }  // namespace bench

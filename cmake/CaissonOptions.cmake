@@ -18,7 +18,7 @@ else()
   set(CMAKE_CXX_FLAGS_RELEASE "-Og -DNDEBUG")
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # By default, garbage collection takes a tenth of the compiler's time. Less of it needs about 100 MB more per job.
+  # By default, garbage collection takes a tenth of the compiler's time. These settings use about 100 MB more per job.
   string(APPEND CMAKE_CXX_FLAGS_RELEASE " --param ggc-min-heapsize=1048576 --param ggc-min-expand=300")
 endif()
 set(CMAKE_C_FLAGS_RELEASE "-O2 -DNDEBUG")

@@ -18,7 +18,7 @@ if ! cmp -s "$root/tests/agents/package.json" "$packages/.installed.json"; then
   (cd "$packages" && timeout 500 npm install --no-save --no-audit --no-fund --loglevel=error --fetch-retries=1 \
     --fetch-timeout=60000 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000 >install.log 2>&1) || {
     tail -n 20 "$packages/install.log" >&2
-    die "npm could not install the agents; is its registry reachable from here?"
+    die "npm could not install the agents; is its registry reachable?"
   }
   # npm may not run install scripts without consent; this one only installs the binary.
   (cd "$packages/node_modules/@anthropic-ai/claude-code" && node install.cjs >>"$packages/install.log" 2>&1)

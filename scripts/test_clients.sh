@@ -23,7 +23,7 @@ install() {
   (cd "$package" && timeout 300 npm install --no-save --no-audit --no-fund --loglevel=error --fetch-retries=1 \
     --fetch-timeout=30000 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000 >"$package/install.log" 2>&1) || {
     tail -n 20 "$package/install.log" >&2
-    die "npm could not install the packages of $1; is its registry reachable from here?"
+    die "npm could not install the packages of $1; is its registry reachable?"
   }
   cp "$package/package-lock.json" "$package/.installed.json"
 }

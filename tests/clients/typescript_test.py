@@ -73,7 +73,7 @@ await Promise.all([...Array(40)].map(() => terminal.write("x".repeat(999) + "\\n
 console.log("open");
 await once(process.stdin, "data");
 const name = (write) => write.then(() => "written", (error) => error.name);
-// A process that the server just forked may hold the connection for a moment longer.
+// A process that the server just forked may keep the connection open a little longer.
 let outcome = "written";
 while (outcome === "written") outcome = await name(terminal.write("x".repeat(200000)));
 console.log(outcome);

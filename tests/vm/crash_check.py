@@ -56,7 +56,7 @@ def main() -> int:
         problems.append(f"only {len(acknowledged)} commands were acknowledged before the kill")
     problems += verify_problems(left)
     if (left / "afterwards").read_text().strip() != "afterwards":
-        problems.append("no run is possible afterwards: " + (left / "afterwards").read_text().strip())
+        problems.append("the next run failed: " + (left / "afterwards").read_text().strip())
     events = [json.loads(line) for line in (left / "events").read_text().splitlines()]
     recorded = recorded_names(events)
     escapes = sum(event.get("event") == "escape_attempt" for event in events)
