@@ -322,7 +322,7 @@ class HeldLock(ApiTest):
             for one in watches:
                 one.connection.close()
 
-    def test_expired_sandbox_in_use_does_not_delay_lists(self):
+    def test_an_expired_sandbox_in_use_does_not_delay_lists(self):
         box = self.alice.create(sandbox_timeout=1)
         with open(os.path.join(self.server.home, "sessions", box, "lock")) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -331,13 +331,13 @@ class Workspaces(ApiTest):
         self.assertEqual([name for name in ("ap-large.json", "ap-broken.json", "ap-new.json") if os.path.exists(os.path.join(inbox, name))],
                          ["ap-new.json"])
 
-    def test_workspace_that_contains_the_servers_state_is_refused(self):
+    def test_a_workspace_that_contains_the_servers_state_is_refused(self):
         for directory in (os.path.dirname(self.server.home), self.server.home, os.path.join(self.server.home, "audit")):
             reply = self.owner.call("POST", "/v1/sandboxes", {"workspace": directory})
             self.assertStatus(reply, 400, "invalid")
             self.assertIn("own state", reply.json["reason"])
 
-    def test_workspace_outside_allowed_directories_is_refused(self):
+    def test_directories_that_are_not_allowed_are_refused(self):
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"workspace": "/etc"}), 403)
         self.assertStatus(self.alice.call("POST", "/v1/sandboxes", {"workspace": self.directory + "/../"}), 403)
 
