@@ -43,17 +43,18 @@ Error noIoLimit(const CgroupFacts& found, const HostFacts& host) {
 }
 
 /// The kernel counts descriptors in flight per user, and refuses to send one if there are more than the sender may have
-/// open. So a payload with the caller's user id gets less than the caller's hard limit: other sandboxes of the user send
-/// descriptors when they start.
+/// open. So a payload with the caller's user id gets less than the caller's hard limit: other sandboxes of the user
+/// send descriptors when they start.
 std::uint64_t openFiles(const Policy& policy, const HostFacts& host, Plan& plan) {
   constexpr std::uint64_t kReserve = 1024;  // four messages with as many descriptors as one can hold
   const std::uint64_t wanted = policy.resources.open_files;
   if (plan.identity.outside_uid != host.uid) return wanted;
   const std::uint64_t most = std::max(host.open_files / 2, host.open_files - std::min(host.open_files, kReserve));
   if (wanted <= most) return wanted;
-  plan.warnings.push_back(format("resources.open_files: {} instead of {}: the hard limit here is {} (`ulimit -Hn`), and "
-                                 "other programs of this user need a part of it",
-                                 most, wanted, host.open_files));
+  plan.warnings.push_back(
+      format("resources.open_files: {} instead of {}: the hard limit here is {} (`ulimit -Hn`), and "
+             "other programs of this user need a part of it",
+             most, wanted, host.open_files));
   return most;
 }
 
