@@ -23,7 +23,6 @@ struct IoctlClass {
   std::span<const IoctlRequest> requests;
 };
 
-/// The filter tests them in order: the most used come first.
 inline constexpr IoctlRequest kDescriptorRequests[] = {
     {"FIONREAD", 0x541b}, {"FIONBIO", 0x5421},  {"FIOCLEX", 0x5451},
     {"FIONCLEX", 0x5450}, {"FIOASYNC", 0x5452}, {"FIOQSIZE", 0x5460},
