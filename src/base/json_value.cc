@@ -1,5 +1,6 @@
 #include "base/json_value.h"
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
@@ -7,6 +8,37 @@ namespace caisson {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMaxDepth = 128;    // the library writes and copies recursively
+constexpr std::size_t kMaxKeys = 10'000;  // it compares each key of an object with all before it
+
+/// Whether a tree of the text would be too deep, or slow to build. Counts brackets and commas outside strings.
+bool exceedsLimits(std::string_view text) {
+  struct Open {
+    bool object = false;
+    std::size_t commas = 0;
+  };
+  std::array<Open, kMaxDepth> open;
+  std::size_t depth = 0;
+  bool in_string = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char letter = text[at];
+    if (in_string) {
+      if (letter == '\\') ++at;
+      if (letter == '"') in_string = false;
+    } else if (letter == '"') {
+      in_string = true;
+    } else if (letter == '{' || letter == '[') {
+      if (depth == kMaxDepth) return true;
+      open[depth++] = {.object = letter == '{'};
+    } else if ((letter == '}' || letter == ']') && depth > 0) {
+      --depth;
+    } else if (letter == ',' && depth > 0 && open[depth - 1].object && ++open[depth - 1].commas >= kMaxKeys) {
+      return true;
+    }
+  }
+  return false;
+}
 
 const Json& jsonAt(const void* value) { return *static_cast<const Json*>(value); }
 
@@ -21,6 +53,7 @@ struct JsonValue::Tree {
 };
 
 std::optional<JsonValue> JsonValue::parse(std::string_view text) {
+  if (exceedsLimits(text)) return std::nullopt;
   auto tree = std::make_shared<const Tree>(Json::parse(text, nullptr, false));
   if (tree->root.is_discarded()) return std::nullopt;
   const void* root = &tree->root;

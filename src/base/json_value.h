@@ -18,7 +18,8 @@ namespace caisson {
 /// One value of a parsed text; keeps the whole text's tree alive. Cheap to copy.
 class JsonValue {
  public:
-  /// Nothing if `text` is not JSON. The last of several equal keys counts.
+  /// Nothing if `text` is not JSON, is nested deeper than 128 levels, or has an object of more than 10,000 keys. The
+  /// last of several equal keys counts.
   static std::optional<JsonValue> parse(std::string_view text);
 
   [[nodiscard]] bool isObject() const;

@@ -44,6 +44,32 @@ TEST(JsonValue, ValueOutlivesTheOneItCameFrom) {
   EXPECT_EQ(inner->textAt("b"), "kept");
 }
 
+TEST(JsonValue, DeepTextIsNothing) {
+  const auto nested = [](std::size_t levels) { return std::string(levels, '[') + std::string(levels, ']'); };
+  const auto deepest = JsonValue::parse(nested(128));
+  ASSERT_TRUE(deepest);
+  EXPECT_EQ(deepest->written(), nested(128));
+  EXPECT_FALSE(JsonValue::parse(nested(129)));
+  EXPECT_FALSE(JsonValue::parse(nested(1'000'000))) << "writing it would overflow the stack";
+  EXPECT_TRUE(JsonValue::parse("[\"" + std::string(1000, '[') + "\\\"{\"]")) << "brackets in a string";
+  std::string side_by_side = "[0";
+  for (int i = 0; i < 1000; ++i) side_by_side += ",[{}]";
+  EXPECT_TRUE(JsonValue::parse(side_by_side + "]"));
+}
+
+TEST(JsonValue, ObjectOfTooManyKeysIsNothing) {
+  const auto object = [](int keys) {
+    std::string text = "{\"first\":[1,2]";
+    for (int i = 1; i < keys; ++i) text += ",\"" + std::to_string(i) + "\":0";
+    return text + "}";
+  };
+  EXPECT_TRUE(JsonValue::parse(object(10'000)));
+  EXPECT_FALSE(JsonValue::parse(object(10'001))) << "the time to read it grows with the square of its keys";
+  std::string list = "[0";
+  for (int i = 0; i < 20'000; ++i) list += ",{}";
+  EXPECT_TRUE(JsonValue::parse(list + "]"));
+}
+
 TEST(JsonValue, WrittenTextIsTheSameValue) {
   const auto value = JsonValue::parse("{ \"b\" : [ 1, 2.5 ],\n\"a\" : \"\\u00e4\" }");
   ASSERT_TRUE(value);

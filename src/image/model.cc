@@ -18,7 +18,7 @@ Error modelError(std::string_view document, std::string_view reason) {
 Result<JsonValue> parseDocument(std::string_view what, std::string_view json) {
   if (json.size() > kMaxDocument) return fail(modelError(what, "larger than 4 MiB"));
   auto value = JsonValue::parse(json);
-  if (!value || !value->isObject()) return fail(modelError(what, "not a JSON object"));
+  if (!value || !value->isObject()) return fail(modelError(what, "not a JSON object, or too deep or wide"));
   return *value;
 }
 
