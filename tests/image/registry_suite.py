@@ -3,6 +3,7 @@ import base64
 import json
 import os
 import shutil
+import socket
 import stat
 import subprocess
 import threading
@@ -223,6 +224,65 @@ class HostileRegistry(RegistryTest):
         self.assertTrue(any("Authorization" in headers for _, _, headers in front.requests))
         self.assertTrue(elsewhere.requests)
         self.assertFalse(any("Authorization" in headers for _, _, headers in elsewhere.requests))
+
+    def test_challenge_of_another_host_gets_no_credentials(self):
+        # CONFORMS("R-IMAGE-4")
+        self.push()
+        collector = self.front(lambda handler, front: handler.reply(200, {}, b'{"token": "t"}'))
+        for challenge in (f'Bearer realm="http://{collector.host}/token",service="x"', 'Basic realm="x"'):
+            elsewhere = self.front(lambda handler, front, text=challenge: handler.reply(401, {"WWW-Authenticate": text}))
+
+            def redirect(handler, front, to=elsewhere):
+                if "/blobs/" in handler.path:
+                    return handler.reply(307, {"Location": f"http://{to.host}{handler.path}"})
+                return False
+
+            front = self.front(redirect)
+            (self.scratch / ".docker").mkdir(exist_ok=True)
+            (self.scratch / ".docker/config.json").write_text(json.dumps({"auths": {front.host: {"auth": auth_entry()}}}))
+            self.other_home(f"home{front.port}")
+            result = self.image("pull", "-q", f"{front.host}/team/app:1")
+            self.assertEqual(result.status, 125, result.text)
+            self.assertIn("answered 401", result.err)
+            self.assertTrue(elsewhere.requests)
+            self.assertEqual(collector.requests, [])
+            self.assertFalse(any("Authorization" in headers for _, _, headers in front.requests + elsewhere.requests))
+
+    def test_challenge_of_the_host_of_an_upload_gets_no_credentials(self):
+        collector = self.front(lambda handler, front: handler.reply(200, {}, b'{"token": "t"}'))
+        challenge = f'Bearer realm="http://{collector.host}/token",service="x"'
+        elsewhere = self.front(lambda handler, front: handler.reply(401, {"WWW-Authenticate": challenge}))
+        front = self.front(lambda handler, front: handler.command == "POST" and handler.reply(202, {"Location": f"http://{elsewhere.host}/upload"}))
+        (self.scratch / ".docker").mkdir()
+        (self.scratch / ".docker/config.json").write_text(json.dumps({"auths": {front.host: {"auth": auth_entry()}}}))
+        self.assertIn("answered 401", self.image("push", "-q", "app:1", f"{front.host}/team/app:1").err)
+        self.assertEqual(collector.requests, [])
+
+    def test_name_that_begins_like_a_loopback_address_needs_tls(self):
+        # CONFORMS("R-IMAGE-4")
+        lines = []
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+
+        def proxy():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                with connection:
+                    line = connection.makefile("rb").readline().decode()
+                    lines.append(line)
+                    # A tunnel in which nothing speaks TLS.
+                    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nno TLS here\n" if line.startswith("CONNECT") else b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+
+        threading.Thread(target=proxy, daemon=True).start()
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        self.environment.update(http_proxy=address, https_proxy=address, no_proxy="")
+        for name in ("127.example.org", "127.0.0.1.example.org", "127.0.0.1x"):
+            self.assertEqual(self.image("pull", "-q", f"{name}:5000/team/app:1").status, 125)
+            self.assertIn(f"CONNECT {name}:5000 HTTP/1.1\r\n", lines)
+        self.assertEqual([line for line in lines if not line.startswith("CONNECT")], [])
 
 
 class Tokens(RegistryTest):

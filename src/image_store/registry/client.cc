@@ -1,5 +1,6 @@
 #include "image_store/registry/client.h"
 
+#include <arpa/inet.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -15,9 +16,10 @@ constexpr int kMaxChallenges = 2;
 constexpr auto kMaxWait = std::chrono::seconds(60);
 
 bool isLoopback(std::string_view host) {
-  const std::string_view name =
-      host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':'));
-  return name == "localhost" || name == "[::1]" || name.starts_with("127.");
+  const std::string name(host.starts_with('[') ? host.substr(0, host.find(']') + 1) : host.substr(0, host.find(':')));
+  if (name == "localhost" || name == "[::1]") return true;
+  in_addr address{};  // 127.example.org is a name of anyone
+  return ::inet_pton(AF_INET, name.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24U == 127;
 }
 
 /// Sleeps; the user can interrupt the process meanwhile.
@@ -64,7 +66,10 @@ Result<HttpResponse> RegistryClient::send(HttpRequest request) {
         originOf(request.url) == originOf(session_.endpoint.url) ? session_.authorizer.current() : "";
     auto response = http_.perform(request);
     if (!response) return response;
-    if (response->status == 401 && ++challenges <= kMaxChallenges) {
+    // A challenge names the server that gets the password. One of a host that a redirect or an upload led to does not
+    // speak for the registry.
+    const bool of_registry = originOf(response->url) == originOf(session_.endpoint.url);
+    if (response->status == 401 && of_registry && ++challenges <= kMaxChallenges) {
       if (auto answered = session_.authorizer.answer(http_, *response, request.authorization); !answered)
         return fail(answered.error());
       continue;
