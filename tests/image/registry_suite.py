@@ -284,6 +284,45 @@ class HostileRegistry(RegistryTest):
             self.assertIn(f"CONNECT {name}:5000 HTTP/1.1\r\n", lines)
         self.assertEqual([line for line in lines if not line.startswith("CONNECT")], [])
 
+    def test_blob_of_a_running_pull_is_not_changed_by_another(self):
+        # CONFORMS("R-IMAGE-2")
+        self.push()
+        first, big = sha256(LAYERS[0]), sha256(LAYERS[1])
+        begun, release = threading.Event(), threading.Event()
+
+        def stall(handler, front):
+            if handler.path.endswith(big):
+                begun.set()
+                release.wait(60)
+            return False
+
+        machine = {"aarch64": "arm64", "x86_64": "amd64"}.get(os.uname().machine, os.uname().machine)
+        config = json.dumps({"os": "linux", "architecture": machine, "rootfs": {"type": "layers", "diff_ids": [first]}}).encode()
+        manifest = json.dumps({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
+                               "config": {"mediaType": "application/vnd.oci.image.config.v1+json", "digest": sha256(config), "size": len(config)},
+                               "layers": [{"mediaType": "application/vnd.oci.image.layer.v1.tar", "digest": first, "size": 1}]}).encode()
+
+        def other(handler, front):
+            return handler.reply(200, {}, manifest if "/manifests/" in handler.path else config if handler.path.endswith(sha256(config)) else b"x")
+
+        front, hostile = self.front(stall), self.front(other)
+        self.other_home()
+        pulling = subprocess.Popen([os.environ["CAISSON_BIN"], "image", "pull", "-q", f"{front.host}/team/app:1"], env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            self.assertTrue(begun.wait(20))
+            partial = self.store / "partial" / first[7:]
+            deadline = time.monotonic() + 20
+            while (not partial.exists() or partial.stat().st_size != len(LAYERS[0])) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            time.sleep(0.5)  # the file is complete; its digest is checked right after
+            refused = self.image("pull", "-q", f"{hostile.host}/team/other:1")
+            self.assertEqual(refused.status, 125, refused.text)
+        finally:
+            release.set()
+            error = pulling.communicate(timeout=60)[1]
+        self.assertEqual(pulling.returncode, 0, error)
+        self.assert_store_clean()
+
 
 class Tokens(RegistryTest):
     def token_front(self, accept):

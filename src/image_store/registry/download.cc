@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "sys/remove_tree.h"
@@ -16,7 +18,15 @@ namespace {
 
 constexpr int kResumeAttempts = 5;
 
-/// A blob that is being downloaded: its file, and the hash of what is in it.
+/// Whether the file still has this name: another process may have adopted it since it was opened.
+bool hasName(const sys::Fd& file, const sys::RootDir& root, const std::string& path) {
+  struct stat status{};
+  const auto named = root.stat(path);
+  return named && ::fstat(file.get(), &status) == 0 && named->inode == status.st_ino;
+}
+
+/// A blob that is being downloaded: its file, and the hash of what is in it. The file is locked until this object is
+/// gone: no other process may change it between the check of its digest and Transaction::adopt().
 class PartialBlob {
  public:
   /// Takes partial/HEX, or a file with a random name if another process is downloading the same blob.
@@ -24,7 +34,7 @@ class PartialBlob {
     std::string path = "partial/" + wanted.digest.hex();
     auto file = store.root().openFile(path, {.flags = O_RDWR | O_CREAT});
     if (!file) return fail(file.error());
-    if (::flock(file->get(), LOCK_EX | LOCK_NB) != 0) {
+    if (::flock(file->get(), LOCK_EX | LOCK_NB) != 0 || !hasName(*file, store.root(), path)) {
       const auto random = sys::unpredictableName();
       path = "partial/" + random.value_or(".caisson-download");
       file = store.root().openFile(path, {.flags = O_RDWR | O_CREAT | O_EXCL});
@@ -82,12 +92,8 @@ class PartialBlob {
   std::uint64_t size_ = 0;
 };
 
-struct Download {
-  const Descriptor* wanted;
-  std::string path;  ///< of the complete file
-};
-
-Result<std::string> downloadOne(const Store& store, RegistryClient& client, const Descriptor& wanted,
+/// Returns the complete file, its digest checked.
+Result<PartialBlob> downloadOne(const Store& store, RegistryClient& client, const Descriptor& wanted,
                                 Progress& progress, const std::function<bool()>& cancelled) {
   auto partial = PartialBlob::open(store, wanted);
   if (!partial) return fail(partial.error());
@@ -119,7 +125,7 @@ Result<std::string> downloadOne(const Store& store, RegistryClient& client, cons
                            "the registry or a proxy changed it"));
   }
   progress.end(step, "downloaded");
-  return partial->path();
+  return partial;
 }
 
 }  // namespace
@@ -137,16 +143,16 @@ Result<void> downloadBlobs(Transaction& transaction, RegistrySession& session, c
   std::atomic<bool> stopped = false;
   std::mutex mutex;
   std::optional<Error> error;
-  std::vector<std::string> paths(wanted.size());
+  std::vector<std::optional<PartialBlob>> complete(wanted.size());
   const std::function<bool()> cancelled = [&] { return stopped.load(); };
   const auto work = [&] {
     RegistryClient client(session);
     for (std::size_t at = next++; at < wanted.size() && !stopped; at = next++) {
-      auto path = downloadOne(transaction.store(), client, wanted[at], progress, cancelled);
+      auto blob = downloadOne(transaction.store(), client, wanted[at], progress, cancelled);
       const std::lock_guard guard(mutex);
-      if (path) paths[at] = std::move(*path);
-      if (!path && !error) error = path.error();
-      if (!path) stopped = true;
+      if (blob) complete[at].emplace(std::move(*blob));
+      if (!blob && !error) error = blob.error();
+      if (!blob) stopped = true;
     }
   };
   {
@@ -157,7 +163,8 @@ Result<void> downloadBlobs(Transaction& transaction, RegistrySession& session, c
   }
   if (error) return fail(*error);
   for (std::size_t at = 0; at < wanted.size(); ++at)
-    if (auto adopted = transaction.adopt(paths[at], wanted[at].digest, wanted[at].size); !adopted) return adopted;
+    if (auto adopted = transaction.adopt(complete[at]->path(), wanted[at].digest, wanted[at].size); !adopted)
+      return adopted;
   return {};
 }
 
