@@ -12,7 +12,6 @@ namespace caisson::image {
 namespace {
 
 constexpr std::size_t kMinIdDigits = 6;
-constexpr std::uint64_t kMaxIndex = 16U << 20;
 
 Error noSuchImage(std::string_view reference, std::string_view hint) {
   return plainError(Stage::state, "image", printable(reference), "no such image in the store", hint);
@@ -57,7 +56,7 @@ Result<StoredName> findById(const sys::RootDir& store, const std::vector<StoredN
 
 Result<std::vector<StoredName>> readIndex(const sys::RootDir& store) {
   std::vector<StoredName> names;
-  auto text = store.readFile(kIndexFile, kMaxIndex);
+  auto text = store.readFile(kIndexFile, kMaxDocument);
   if (!text && text.error().sys_errno == ENOENT) return names;
   if (!text) return fail(text.error());
   auto index = parseIndex(*text);
@@ -72,7 +71,15 @@ Result<std::vector<StoredName>> readIndex(const sys::RootDir& store) {
   return names;
 }
 
+Result<void> checkIndexEntries(std::size_t entries) {
+  if (entries <= kMaxIndexEntries) return {};
+  return fail(plainError(Stage::state, "image", "store",
+                         "more than " + std::to_string(kMaxIndexEntries) + " names and images",
+                         "caisson image prune, or remove some"));
+}
+
 Result<void> writeIndex(const sys::RootDir& store, const std::vector<StoredName>& names) {
+  if (auto checked = checkIndexEntries(names.size()); !checked) return checked;
   JsonWriter json(JsonWriter::Layout::indented);
   json.beginObject().key("schemaVersion").number(2).key("mediaType").string(kOciIndex).key("manifests").beginArray();
   for (const StoredName& entry : names) {
@@ -83,6 +90,7 @@ Result<void> writeIndex(const sys::RootDir& store, const std::vector<StoredName>
     json.end().end();
   }
   json.end().end();
+  if (json.text().size() >= kMaxDocument) return checkIndexEntries(kMaxIndexEntries + 1);
   return store.writeFileAtomic(kIndexFile, json.text() + "\n", 0600);
 }
 

@@ -22,6 +22,9 @@ struct StoredName {
 
 /// Empty if there is no index.json yet.
 Result<std::vector<StoredName>> readIndex(const sys::RootDir& store);
+/// An error if an index of so many entries could not be read again.
+Result<void> checkIndexEntries(std::size_t entries);
+/// Changes nothing if the index could not be read again.
 Result<void> writeIndex(const sys::RootDir& store, const std::vector<StoredName>& names);
 
 /// Reads a blob and checks its digest. For documents: at most kMaxDocument bytes.

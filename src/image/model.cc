@@ -8,7 +8,6 @@
 namespace caisson::image {
 namespace {
 
-constexpr std::size_t kMaxIndexEntries = 4096;
 constexpr std::size_t kMaxStrings = 4096;
 
 Error modelError(std::string_view document, std::string_view reason) {

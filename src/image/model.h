@@ -18,6 +18,7 @@ namespace caisson::image {
 /// Larger manifests, indexes and configurations are refused, as registries do.
 inline constexpr std::uint64_t kMaxDocument = 4U << 20;
 inline constexpr std::size_t kMaxLayers = 256;
+inline constexpr std::size_t kMaxIndexEntries = 4096;
 
 inline constexpr std::string_view kOciManifest = "application/vnd.oci.image.manifest.v1+json";
 inline constexpr std::string_view kOciIndex = "application/vnd.oci.image.index.v1+json";

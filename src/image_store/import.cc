@@ -115,10 +115,14 @@ Result<ImportResult> importImage(const Store& store, const ImportOptions& option
       const auto reference = Reference::parse(one);
       if (!reference) return fail(reference.error());
       if (auto allowed = refuseUnsigned(*reference, options.settings); !allowed) return fail(allowed.error());
+      if (auto allowed = name.empty() ? refuseReserved(*reference) : Result<void>{}; !allowed)
+        return fail(allowed.error());
       image->stored.name = one;
       added.push_back(image->stored);
     }
     if (imported.names.empty()) added.push_back(image->stored);
+    if (added.size() > kMaxOfferedNames)
+      return fail(plainError(Stage::usage, "import", options.path, "the archive has too many images and names"));
     result.images.push_back(std::move(imported));
   }
   if (auto committed = transaction->commit(added); !committed) return fail(committed.error());

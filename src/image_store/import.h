@@ -13,7 +13,7 @@ namespace caisson::image {
 
 struct ImportOptions {
   std::string path;
-  std::string name;  ///< empty: the names in the archive, if any
+  std::string name;  ///< empty: the names in the archive, if any; those of the build cache are refused
   Platform platform = hostPlatform();
   std::uint64_t quota = 0;
   approval::ImageSettings settings;

@@ -15,6 +15,7 @@ namespace caisson::image {
 namespace {
 
 constexpr std::size_t kMaxArchiveFiles = 20'000;
+constexpr std::size_t kMaxArchiveText = 16U << 20;  // names and link targets, which are kept in memory
 constexpr int kMaxAliases = 8;
 
 /// The name without `./`; "" for one that leads elsewhere.
@@ -73,7 +74,7 @@ Result<ArchiveFiles> stageFiles(Transaction& transaction, int file, Progress& pr
   std::optional<StagedBlob> blob;
   std::string name;
   std::uint64_t total = 0, size = 0;
-  std::size_t count = 0;
+  std::size_t count = 0, text = 0;
   const std::size_t step = progress.begin("reading", 0);
   while (true) {
     auto frame = decoder->next();
@@ -83,6 +84,9 @@ Result<ArchiveFiles> stageFiles(Transaction& transaction, int file, Progress& pr
       const auto entry = ArchiveEntry::decode((*frame)->body);
       if (!entry) return fail(entry.error());
       if (++count > kMaxArchiveFiles) return fail(plainError(Stage::state, "import", "archive", "too many files"));
+      text += entry->name.size() + entry->target.size();
+      if (text > kMaxArchiveText)
+        return fail(plainError(Stage::state, "import", "archive", "the names of its files take more than 16 MiB"));
       name = plainName(entry->name);
       if (entry->kind == EntryKind::link || entry->kind == EntryKind::hard_link)
         files.aliases[name] = aliasTarget(*entry, name);
@@ -151,6 +155,8 @@ Result<OfferedImage> offerDockerImage(Transaction& transaction, const ArchiveFil
   for (const JsonValue& tag : tags ? tags->items() : std::vector<JsonValue>{}) {
     const auto reference = Reference::parse(tag.text().value_or(""));
     if (!reference) return fail(reference.error());
+    if (offer.names.size() == kMaxOfferedNames)
+      return fail(plainError(Stage::state, "import", "manifest.json", "too many names of an image"));
     offer.names.push_back(reference->tagged());
   }
   return offer;

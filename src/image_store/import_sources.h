@@ -12,6 +12,9 @@
 
 namespace caisson::image {
 
+/// Names that one import may add: each is an entry of the index and a record of the audit log.
+inline constexpr std::size_t kMaxOfferedNames = 1000;
+
 /// A manifest or index that a source offers, with its names as the source states them.
 struct OfferedImage {
   ContentDigest digest;

@@ -32,6 +32,12 @@ Result<void> recordChange(std::string_view action, const StoredName& entry) {
 
 }  // namespace
 
+Result<void> refuseReserved(const Reference& reference) {
+  if (reference.name() + ":" != kBuildCache) return {};
+  return fail(plainError(Stage::usage, "image", reference.familiar(), "the name is reserved for the cache of builds",
+                         "use another name"));
+}
+
 Result<StoreLock> StoreLock::take(const sys::RootDir& store, std::string_view file, Kind kind,
                                   std::chrono::milliseconds timeout) {
   auto lock = store.openFile(file, {.flags = O_RDWR | O_CREAT});
@@ -132,8 +138,6 @@ Result<void> Store::addNames(const std::vector<StoredName>& added) const {
       if (!entry.name.empty() && old.name == entry.name) old.name.clear();
     list->push_back(entry);
   }
-  for (const StoredName& entry : added)
-    if (auto recorded = recordChange("add", entry); !recorded) return recorded;
   // An entry without a name is needed only if no other entry has its manifest.
   std::vector<StoredName> kept;
   for (const StoredName& entry : *list) {
@@ -142,6 +146,9 @@ Result<void> Store::addNames(const std::vector<StoredName>& added) const {
     };
     if (!entry.name.empty() || std::ranges::none_of(*list, other)) kept.push_back(entry);
   }
+  if (auto checked = checkIndexEntries(kept.size()); !checked) return checked;
+  for (const StoredName& entry : added)
+    if (auto recorded = recordChange("add", entry); !recorded) return recorded;
   return writeIndex(root_, kept);
 }
 

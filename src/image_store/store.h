@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "image/index_file.h"
 #include "image/layout.h"
+#include "image/reference.h"
 #include "sys/fd.h"
 #include "sys/root_dir.h"
 
@@ -38,6 +39,10 @@ inline constexpr auto kLockTimeout = std::chrono::seconds(10);
 
 /// Names of intermediate images of builds; hidden from lists, removed by prune.
 inline constexpr std::string_view kBuildCache = "localhost/caisson-build-cache:";
+
+/// An error for such a name: what it refers to is used as the result of a command, so no archive, registry or user may
+/// give it.
+Result<void> refuseReserved(const Reference& reference);
 
 struct Removed {
   std::uint64_t blobs = 0, layers = 0, bytes = 0;

@@ -154,6 +154,10 @@ std::optional<ContentDigest> Transaction::unpacked(const ContentDigest& layer) c
 }
 
 Result<void> Transaction::commit(const std::vector<StoredName>& names) {
+  // Before anything is visible; addNames() checks again under the lock.
+  const auto known = store_->names();
+  if (!known) return fail(known.error());
+  if (auto checked = checkIndexEntries(known->size() + names.size()); !checked) return checked;
   if (::syncfs(directory_.get()) != 0) return fail(sysError(Stage::state, "syncfs", "image store", errno));
   const auto publish = [&](const std::string& from, const std::string& to) -> Result<void> {
     auto renamed = store_->root().rename(from, to, false);

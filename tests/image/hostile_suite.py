@@ -5,7 +5,7 @@ import pathlib
 import stat
 import sys
 
-from hostile_archives import all_cases, long_name, long_paths, long_texts, many, raw_header
+from hostile_archives import Case, all_cases, long_name, long_paths, long_texts, many, padded, raw_header
 from world import CAISSON, ImageTest, oci_layout, sha256, tar_bytes, entry
 
 
@@ -108,6 +108,13 @@ class HostileArchives(ImageTest):
         # CONFORMS("R-IMAGE-3")
         self.check_memory(long_paths(), most=200)
 
+    def test_names_of_an_image_archive_are_refused_with_bounded_memory(self):
+        # CONFORMS("R-IMAGE-3")
+        text = b"x" * 60_000
+        self.check_memory(Case("long links", many(6000, lambda number, noise: padded(raw_header(b"oci-layout")) if number == 0 else
+                                                  long_name(b"L", noise + text) + raw_header(b"l", kind=b"2", linkname=b"l")),
+                               refused="the names of its files take more than 16 MiB"), most=200)
+
     def test_names_and_record_count_against_the_quota(self):
         config = self.scratch / "config/caisson"
         config.mkdir(parents=True)
@@ -161,3 +168,54 @@ class HostileDocuments(ImageTest):
             manifest = json.dumps([{"Config": name, "Layers": [], "RepoTags": ["x:1"]}]).encode()
             path = self.write_tar("d.tar", [entry("0" * 64 + ".json", b"{}"), entry("manifest.json", manifest)])
             self.assertEqual(self.image("import", "-q", path).status, 125)
+
+    def docker_archive(self, names):
+        """The path of an archive of `docker save` with one image."""
+        layer = tar_bytes([entry("f", b"x")])
+        machine = {"aarch64": "arm64", "x86_64": "amd64"}.get(os.uname().machine, os.uname().machine)
+        config = json.dumps({"os": "linux", "architecture": machine, "rootfs": {"type": "layers", "diff_ids": [sha256(layer)]}}).encode()
+        manifest = json.dumps([{"Config": "config.json", "Layers": ["0" * 64 + "/layer.tar"], "RepoTags": names}]).encode()
+        return self.write_tar("docker.tar", [entry("0" * 64 + "/layer.tar", layer), entry("config.json", config), entry("manifest.json", manifest)])
+
+    def test_archive_of_too_many_names_is_refused(self):
+        self.must("import", "-q", self.docker_archive(["first:1", "second:1"]))
+        before = (self.store / "index.json").read_text()
+        result = self.image("import", "-q", self.docker_archive([f"n{number}:1" for number in range(5000)]))
+        self.assertEqual(result.status, 125, result.text)
+        self.assertIn("too many names", result.err)
+        self.assertEqual((self.store / "index.json").read_text(), before)
+        self.assert_store_clean()
+
+    def test_full_index_is_refused_before_it_cannot_be_read(self):
+        self.must("import", "-q", self.docker_archive(["first:1"]))
+        path = self.store / "index.json"
+        index = json.loads(path.read_text())
+        (known,) = index["manifests"]
+        name = "org.opencontainers.image.ref.name"
+        index["manifests"] += [dict(known, annotations={name: f"docker.io/library/n{number}:1"}) for number in range(4095)]
+        path.write_text(json.dumps(index))
+        before = path.read_text()
+        archive = self.write_tar("r.tar", [entry("g", b"y")])
+        for words in (("tag", "first:1", "one:more"), ("import", "-q", archive, "one:more")):
+            result = self.image(*words)
+            self.assertEqual(result.status, 125, result.text)
+            self.assertIn("more than 4096 names", result.err)
+            self.assertEqual(path.read_text(), before)
+        self.assertEqual(len(list((self.store / "layers").iterdir())), 1, "a refused import changes nothing")
+        self.must("remove", "n1:1")
+        self.must("import", "-q", archive, "one:more")
+        self.must("list")
+
+    def test_name_of_the_build_cache_is_reserved(self):
+        reserved = "localhost/caisson-build-cache:" + "0" * 64
+        for names in ([reserved], ["first:1", reserved]):
+            result = self.image("import", "-q", self.docker_archive(names))
+            self.assertEqual(result.status, 125, result.text)
+            self.assertIn("reserved for the cache of builds", result.err)
+        self.assertEqual(json.loads((self.store / "index.json").read_text())["manifests"], [])
+        path = self.scratch / "reserved"
+        oci_layout(path, [tar_bytes([entry("f", b"x")])], name=reserved)
+        self.assertIn("reserved", self.image("import", "-q", path).err)
+        self.must("import", "-q", self.docker_archive(["first:1"]))
+        self.assertIn("reserved", self.image("tag", "first:1", reserved).err)
+        self.assertIn("reserved", self.image("pull", "-q", reserved).err)
