@@ -44,7 +44,7 @@ Result<Source> openDirectory(Transaction& transaction, sys::Fd directory, const 
                     return {};
                   }};
   }
-  const auto layer = addDirectory(transaction, options.path, progress);
+  const auto layer = addDirectory(transaction, *root, progress);
   if (!layer) return fail(layer.error());
   const auto manifest = wrapLayer(transaction, *layer, options.platform, origin, report, progress);
   if (!manifest) return fail(manifest.error());

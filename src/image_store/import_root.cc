@@ -1,16 +1,20 @@
 // Blobs from files and directories, and the documents of an image that is only a root file system.
 #include <archive.h>
 #include <archive_entry.h>
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
 #include <memory>
 
 #include "base/json_writer.h"
 #include "image_store/build/draft.h"
 #include "image_store/import_sources.h"
+#include "image_store/layer_writer.h"
 #include "image_store/unpack_layer.h"
 
 namespace caisson::image {
@@ -54,16 +58,19 @@ struct FreeArchive {
 struct FreeEntry {
   void operator()(archive_entry* one) const { archive_entry_free(one); }
 };
+struct FreeLinks {
+  void operator()(archive_entry_linkresolver* one) const { archive_entry_linkresolver_free(one); }
+};
 using ArchivePtr = std::unique_ptr<archive, FreeArchive>;
 
 /// Where libarchive writes to.
 struct TarTarget {
-  StagedBlob* blob;
+  std::function<Result<void>(std::string_view)> sink;
   std::optional<Error> error;
 
   static la_ssize_t write(archive*, void* self, const void* data, std::size_t size) {
     auto* target = static_cast<TarTarget*>(self);
-    auto written = target->blob->write({static_cast<const char*>(data), size});
+    auto written = target->sink({static_cast<const char*>(data), size});
     if (written) return static_cast<la_ssize_t>(size);
     target->error = written.error();
     return -1;
@@ -75,52 +82,107 @@ Error tarError(archive* from, std::string_view object) {
   return plainError(Stage::state, "import", object, text == nullptr ? "cannot be archived" : text);
 }
 
-/// Adds one file to the archive; sockets have no form in it.
-Result<void> archiveFile(archive* tar, archive_entry* entry, const std::string& relative) {
-  if (archive_entry_filetype(entry) == AE_IFSOCK) return {};
-  archive_entry_set_pathname(entry, relative.c_str());
-  archive_entry_set_uid(entry, 0);
-  archive_entry_set_gid(entry, 0);
-  archive_entry_set_uname(entry, nullptr);
-  archive_entry_set_gname(entry, nullptr);
-  archive_entry_unset_atime(entry);
-  archive_entry_unset_ctime(entry);
-  archive_entry_unset_birthtime(entry);
-  archive_entry_set_mtime(entry, archive_entry_mtime(entry), 0);
-  archive_entry_set_fflags(entry, 0, 0);
-  if (archive_write_header(tar, entry) != ARCHIVE_OK) return fail(tarError(tar, relative));
-  if (archive_entry_filetype(entry) != AE_IFREG || archive_entry_size(entry) == 0) return {};
-  const sys::Fd file(::open(archive_entry_sourcepath(entry), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  if (!file) return fail(sysError(Stage::state, "open", relative, errno));
-  std::vector<char> buffer(256U << 10);
-  while (true) {
-    const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return fail(sysError(Stage::state, "read", relative, errno));
-    if (got == 0) return {};
-    if (archive_write_data(tar, buffer.data(), static_cast<std::size_t>(got)) < 0) return fail(tarError(tar, relative));
+/// Writes the files below a directory into a tar archive, sorted, so that equal trees give equal archives. By
+/// descriptors, never by path: a payload that can write there may exchange a directory for a link meanwhile.
+class TreeArchiver {
+ public:
+  explicit TreeArchiver(archive* tar) : tar_(tar), links_(archive_entry_linkresolver_new()) {
+    archive_entry_linkresolver_set_strategy(links_.get(), ARCHIVE_FORMAT_TAR_PAX_RESTRICTED);
   }
-}
 
-/// All paths below the directory, sorted, so that equal trees give equal archives.
-Result<std::vector<std::string>> listTree(const std::string& path) {
-  std::vector<std::string> paths;
-  const ArchivePtr disk(archive_read_disk_new());
-  archive_read_disk_set_symlink_physical(disk.get());
-  archive_read_disk_set_behavior(disk.get(), ARCHIVE_READDISK_NO_TRAVERSE_MOUNTS | ARCHIVE_READDISK_NO_XATTR |
-                                                 ARCHIVE_READDISK_NO_ACL | ARCHIVE_READDISK_NO_FFLAGS);
-  if (archive_read_disk_open(disk.get(), path.c_str()) != ARCHIVE_OK) return fail(tarError(disk.get(), path));
-  const std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
-  while (true) {
-    const int status = archive_read_next_header2(disk.get(), entry.get());
-    if (status == ARCHIVE_EOF) break;
-    if (status != ARCHIVE_OK) return fail(tarError(disk.get(), path));
-    archive_read_disk_descend(disk.get());
-    paths.emplace_back(archive_entry_sourcepath(entry.get()));
+  /// `above`: the path of the directory with a slash, or empty.
+  Result<void> contents(int parent, const std::string& name, const std::string& above, std::size_t depth) {
+    const LayerLimits limits;
+    const sys::Fd here(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status{};
+    if (!here || ::fstat(here.get(), &status) != 0) return fail(sysError(Stage::state, "open", above, errno));
+    if (depth == 0) device_ = status.st_dev;
+    if (status.st_dev != device_) return {};  // another mount
+    if (depth > limits.depth) return fail(plainError(Stage::state, "import", above, "nested too deeply"));
+    const auto names = list(here.get(), above);
+    if (!names) return fail(names.error());
+    count_ += names->size();
+    if (count_ > limits.entries) return fail(plainError(Stage::state, "import", above, "too many files"));
+    for (const std::string& child : *names)
+      if (auto added = add(here.get(), child, above + child, depth); !added) return added;
+    return {};
   }
-  std::ranges::sort(paths);
-  return paths;
-}
+
+ private:
+  static Result<std::vector<std::string>> list(int directory, const std::string& path) {
+    std::vector<std::string> names;
+    const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(::fcntl(directory, F_DUPFD_CLOEXEC, 3)), ::closedir);
+    if (!listing) return fail(sysError(Stage::state, "read", path, errno));
+    while (const dirent* item = ::readdir(listing.get())) {
+      const std::string_view name = item->d_name;
+      if (name != "." && name != "..") names.emplace_back(name);
+      if (names.size() > LayerLimits{}.entries) return fail(plainError(Stage::state, "import", path, "too many files"));
+    }
+    std::ranges::sort(names);
+    return names;
+  }
+
+  Result<void> add(int parent, const std::string& name, const std::string& path, std::size_t depth) {
+    struct stat status{};
+    if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+      return fail(sysError(Stage::state, "stat", path, errno));
+    if (S_ISSOCK(status.st_mode)) return {};  // has no form in an archive
+    sys::Fd file;
+    if (S_ISREG(status.st_mode)) {
+      file = sys::Fd(::openat(parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+      if (!file || ::fstat(file.get(), &status) != 0) return fail(sysError(Stage::state, "open", path, errno));
+      if (!S_ISREG(status.st_mode)) return {};  // replaced meanwhile
+    }
+    std::string target;
+    if (S_ISLNK(status.st_mode)) {
+      target.resize(4096);
+      const ssize_t length = ::readlinkat(parent, name.c_str(), target.data(), target.size());
+      if (length < 0) return fail(sysError(Stage::state, "readlink", path, errno));
+      target.resize(static_cast<std::size_t>(length));
+    }
+    if (auto written = header(path, status, target); !written) return fail(written.error());
+    if (S_ISDIR(status.st_mode)) return contents(parent, name, path + "/", depth + 1);
+    return file && with_data_ ? data(path, file.get(), static_cast<std::uint64_t>(status.st_size)) : Result<void>{};
+  }
+
+  Result<void> header(const std::string& path, const struct stat& status, const std::string& target) {
+    archive_entry* entry = archive_entry_new();
+    archive_entry_copy_stat(entry, &status);
+    archive_entry_set_pathname(entry, path.c_str());
+    if (!target.empty()) archive_entry_set_symlink(entry, target.c_str());
+    archive_entry* spare = nullptr;
+    archive_entry_linkify(links_.get(), &entry, &spare);
+    const std::unique_ptr<archive_entry, FreeEntry> owner(entry);
+    archive_entry_set_uid(entry, 0);
+    archive_entry_set_gid(entry, 0);
+    archive_entry_unset_atime(entry);
+    archive_entry_unset_ctime(entry);
+    archive_entry_unset_birthtime(entry);
+    archive_entry_set_mtime(entry, archive_entry_mtime(entry), 0);
+    with_data_ = archive_entry_size(entry) > 0;  // not for a second name of a file
+    return archive_write_header(tar_, entry) == ARCHIVE_OK ? Result<void>{} : fail(tarError(tar_, path));
+  }
+
+  /// At most `size` bytes: the file may grow.
+  Result<void> data(const std::string& path, int file, std::uint64_t size) {
+    std::vector<char> buffer(256U << 10);
+    while (size > 0) {
+      const ssize_t got = ::read(file, buffer.data(), std::min<std::uint64_t>(buffer.size(), size));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return fail(sysError(Stage::state, "read", path, errno));
+      if (got == 0) return fail(plainError(Stage::state, "import", path, "the file changed while it was read"));
+      if (archive_write_data(tar_, buffer.data(), static_cast<std::size_t>(got)) < 0) return fail(tarError(tar_, path));
+      size -= static_cast<std::uint64_t>(got);
+    }
+    return {};
+  }
+
+  archive* tar_;
+  const std::unique_ptr<archive_entry_linkresolver, FreeLinks> links_;
+  dev_t device_ = 0;
+  std::uint64_t count_ = 0;
+  bool with_data_ = false;  ///< of the last header
+};
 
 }  // namespace
 
@@ -162,40 +224,24 @@ Result<void> addLayoutBlob(Transaction& transaction, const sys::RootDir& layout,
   return added ? Result<void>{} : fail(added.error());
 }
 
-Result<ContentDigest> addDirectory(Transaction& transaction, const std::string& path, Progress& progress) {
-  const auto paths = listTree(path);
-  if (!paths) return fail(paths.error());
+Result<ContentDigest> addDirectory(Transaction& transaction, const sys::RootDir& directory, Progress& progress) {
   auto blob = transaction.newBlob();
   if (!blob) return fail(blob.error());
-  TarTarget target{&*blob, std::nullopt};
+  const std::size_t step = progress.begin("reading " + directory.knownAs(), 0);
+  TarTarget target{[&](std::string_view bytes) {
+                     auto written = blob->write(bytes);
+                     progress.advance(step, blob->size());
+                     return written;
+                   },
+                   std::nullopt};
   const ArchivePtr tar(archive_write_new());
   archive_write_set_format_pax_restricted(tar.get());
   archive_write_set_options(tar.get(), "hdrcharset=BINARY");
   if (archive_write_open(tar.get(), &target, nullptr, TarTarget::write, nullptr) != ARCHIVE_OK)
-    return fail(tarError(tar.get(), path));
-  const ArchivePtr disk(archive_read_disk_new());
-  archive_read_disk_set_symlink_physical(disk.get());
-  archive_read_disk_set_behavior(disk.get(),
-                                 ARCHIVE_READDISK_NO_XATTR | ARCHIVE_READDISK_NO_ACL | ARCHIVE_READDISK_NO_FFLAGS);
-  const std::unique_ptr<archive_entry_linkresolver, decltype(&archive_entry_linkresolver_free)> links(
-      archive_entry_linkresolver_new(), archive_entry_linkresolver_free);
-  archive_entry_linkresolver_set_strategy(links.get(), ARCHIVE_FORMAT_TAR_PAX_RESTRICTED);
-  const std::size_t step = progress.begin("reading " + path, 0);
-  for (const std::string& one : *paths) {
-    if (one.size() <= path.size()) continue;  // the directory itself
-    archive_entry* entry = archive_entry_new();
-    archive_entry_copy_sourcepath(entry, one.c_str());
-    const std::string relative = one.substr(one.find_first_not_of('/', path.size()));
-    archive_entry_copy_pathname(entry, relative.c_str());
-    const int status = archive_read_disk_entry_from_file(disk.get(), entry, -1, nullptr);
-    archive_entry* spare = nullptr;
-    if (status == ARCHIVE_OK) archive_entry_linkify(links.get(), &entry, &spare);
-    const std::unique_ptr<archive_entry, FreeEntry> owner(entry);
-    if (status != ARCHIVE_OK) return fail(tarError(disk.get(), relative));
-    if (auto done = archiveFile(tar.get(), entry, relative); !done) return fail(target.error.value_or(done.error()));
-    progress.advance(step, blob->size());
-  }
-  if (archive_write_close(tar.get()) != ARCHIVE_OK) return fail(target.error.value_or(tarError(tar.get(), path)));
+    return fail(tarError(tar.get(), directory.knownAs()));
+  auto done = TreeArchiver(tar.get()).contents(directory.descriptor(), ".", "", 0);
+  if (done && archive_write_close(tar.get()) != ARCHIVE_OK) done = fail(tarError(tar.get(), directory.knownAs()));
+  if (!done) return fail(target.error.value_or(done.error()));
   progress.end(step, readableSize(blob->size()));
   return transaction.add(std::move(*blob));
 }

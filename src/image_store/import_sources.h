@@ -39,8 +39,9 @@ Result<void> addLayoutBlob(Transaction& transaction, const sys::RootDir& layout,
 /// Copies the file into the transaction as a blob.
 Result<ContentDigest> addFile(Transaction& transaction, int file, const std::optional<ContentDigest>& expected,
                               const std::string& title, Progress& progress);
-/// Writes the directory as a tar archive into the transaction: sorted names, owner 0:0, times as they are.
-Result<ContentDigest> addDirectory(Transaction& transaction, const std::string& path, Progress& progress);
+/// Writes the directory as a tar archive into the transaction: sorted names, owner 0:0, times as they are. Follows no
+/// link and enters no other mount, also if another process changes the directory meanwhile.
+Result<ContentDigest> addDirectory(Transaction& transaction, const sys::RootDir& directory, Progress& progress);
 
 /// Adds configuration and manifest of an image with one layer, which gets unpacked.
 Result<ContentDigest> wrapLayer(Transaction& transaction, const ContentDigest& layer, const Platform& platform,

@@ -1,9 +1,11 @@
 """Every hostile archive is refused or neutralised with a message, and changes nothing outside."""
+import ctypes
 import json
 import os
 import pathlib
 import stat
 import sys
+import threading
 
 from hostile_archives import Case, all_cases, long_name, long_paths, long_texts, many, padded, raw_header
 from world import CAISSON, ImageTest, oci_layout, sha256, tar_bytes, entry
@@ -114,6 +116,35 @@ class HostileArchives(ImageTest):
         self.check_memory(Case("long links", many(6000, lambda number, noise: padded(raw_header(b"oci-layout")) if number == 0 else
                                                   long_name(b"L", noise + text) + raw_header(b"l", kind=b"2", linkname=b"l")),
                                refused="the names of its files take more than 16 MiB"), most=200)
+
+    def test_directory_that_becomes_a_link_during_the_import_leads_nowhere(self):
+        # CONFORMS("R-IMAGE-3")
+        tree = self.scratch / "tree"
+        for number in range(300):
+            (tree / f"d/{number}").mkdir(parents=True)
+            (tree / f"d/{number}/victim").write_text("own")
+        (self.canary / "0").mkdir()
+        for number in range(1, 300):
+            (self.canary / str(number)).symlink_to("0")
+        (self.canary / "0/victim").write_text("canary")
+        (tree / "e").symlink_to(self.canary)
+        exchange, libc, ended = 2, ctypes.CDLL(None, use_errno=True), threading.Event()
+
+        def race():
+            while not ended.is_set():
+                libc.renameat2(-100, str(tree / "d").encode(), -100, str(tree / "e").encode(), exchange)
+
+        racer = threading.Thread(target=race)
+        racer.start()
+        try:
+            for number in range(12):
+                result = self.image("import", "-q", tree, f"raced:{number}")
+                self.assertIn(result.status, (0, 125), result.text)
+                for blob in (self.store / "blobs/sha256").iterdir():
+                    self.assertNotIn(b"canary\0", blob.read_bytes().replace(str(self.canary).encode(), b""), "a file of the link's target is in the image")
+        finally:
+            ended.set()
+            racer.join()
 
     def test_names_and_record_count_against_the_quota(self):
         config = self.scratch / "config/caisson"
