@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 
 from world import CAISSON, ImageTest, needs
 
@@ -154,6 +155,38 @@ class Build(BuildTest):
         self.built("FROM busybox:1\nCOPY link /copied\n")
         self.assertTrue(self.merged()["copied"].startswith("-> "))
         self.assertEqual(self.build("FROM busybox:1\nCOPY folder/private /copied\n").status, 125)
+
+    def test_variables_that_double_are_refused(self):
+        # CONFORMS("R-IMAGE-8")
+        for line in ("ENV A=$A$A", "ARG A=$A$A", "LABEL A=$B$B\nENV B=$B$B", "ENV A=${A:-x}${A:+$A}"):
+            text = "FROM scratch\nENV B=12345678\nENV A=12345678\n" if line.startswith(("ENV", "LABEL")) else "FROM scratch\nARG A=12345678\n"
+            result = self.build(text + (line + "\n") * 22)
+            self.assertEqual(result.status, 125, line)
+            self.assertIn("expand to more than 4 MiB", result.err)
+        self.built("FROM scratch\nARG V=1\nENV A=${V}2 B=\\$A C=${N:-d}${V:+$V}$\nLABEL l=$A-$B\n")
+        config = self.inspect("app:1")["Config"]
+        self.assertEqual((config["Env"], config["Labels"]), (["A=12", "B=$A", "C=d1$"], {"l": "12-$A"}))
+
+    def test_list_of_packages_is_bounded(self):
+        database = self.scratch / "busybox/lib/apk/db"
+        database.mkdir(parents=True)
+        (database / "installed").write_text("P:a\nV:1\n\n" * 150_000)
+        self.must("import", "-q", self.scratch / "busybox", "apk:1")
+        self.built("FROM apk:1\n")
+        self.assertEqual(len(json.loads(self.merged()["usr/share/sbom/image.spdx.json"])["packages"]), 100_000)
+
+    def test_deep_directories_of_a_command_take_little_memory(self):
+        # CONFORMS("R-IMAGE-8")
+        self.write("Containerfile", "FROM busybox:1\nRUN n=$(echo " + "x" * 250 + "); d=.; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do d=$d/$n; done; "
+                   "for i in 1 2 3 4 5 6 7 8; do mkdir -p $d && cd -P $d; done; "
+                   "N=''; for a in 0 1 2 3 4 5 6 7 8 9; do for b in 0 1 2 3 4 5 6 7 8 9; do N=\"$N $a$b\"; done; done; "
+                   "for p in $N; do mkdir $(for q in $N; do echo $p$q; done); done\n")
+        measure = "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); " \
+                  "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)"
+        result = self.run_program(sys.executable, "-c", measure, CAISSON, "image", "build", "-q", self.context)
+        self.assertEqual(result.status, 125, result.text)
+        self.assertLess(int(result.out.split("peak ")[1]) // 1024, 200, "MiB of memory")
+        self.assertIn("path is too long", result.err)
 
     def test_run_sees_neither_host_nor_network(self):
         # CONFORMS("R-IMAGE-8")

@@ -97,15 +97,20 @@ class Builder {
     ImageDraft& draft = stages_.back().draft;
     if (instruction.name == "CMD") draft.setList("Cmd", commandOf(instruction));
     if (instruction.name == "ENTRYPOINT") draft.setList("Entrypoint", commandOf(instruction));
-    if (instruction.name == "USER") draft.setText("User", substitute(instruction.text, variables()));
+    if (instruction.name == "USER") {
+      const auto user = expand(instruction, instruction.text);
+      if (!user) return fail(user.error());
+      draft.setText("User", *user);
+    }
     if (instruction.name == "EXPOSE") {
       for (const std::string& word : instruction.words) {
-        const std::string port = substitute(word, variables());
-        draft.exposePort(port.find('/') == std::string::npos ? port + "/tcp" : port);
+        const auto port = expand(instruction, word);
+        if (!port) return fail(port.error());
+        draft.exposePort(port->find('/') == std::string::npos ? *port + "/tcp" : *port);
       }
     }
     if (instruction.name != "ENV" && instruction.name != "LABEL") return {};
-    const auto pairs = keyValues(instruction, variables());
+    const auto pairs = keyValues(instruction, variables(), room_);
     if (!pairs) return fail(pairs.error());
     for (const auto& [key, value] : *pairs)
       instruction.name == "ENV" ? draft.setEnv(key, value) : draft.setLabel(key, value);
@@ -145,6 +150,15 @@ class Builder {
     return all;
   }
 
+  /// The text with its variables replaced: those of the file before the first FROM, or all of the stage.
+  Result<std::string> expand(const Instruction& instruction, std::string_view text) {
+    return expand(instruction, text, variables());
+  }
+  Result<std::string> expand(const Instruction& instruction, std::string_view text, const Variables& variables) {
+    auto value = substitute(text, variables, room_);
+    return value ? Result<std::string>(std::move(*value)) : fail(buildError(instruction, kTooMuchText));
+  }
+
   static std::vector<std::string> commandOf(const Instruction& instruction) {
     return instruction.json ? instruction.words : std::vector<std::string>{"/bin/sh", "-c", instruction.text};
   }
@@ -164,7 +178,9 @@ class Builder {
     if (const auto given = options_.arguments.find(name); given != options_.arguments.end()) {
       place[name] = given->second;
     } else if (instruction.words.front().find('=') != std::string::npos) {
-      place[name] = substitute(instruction.words.front().substr(name.size() + 1), variables());
+      auto value = expand(instruction, instruction.words.front().substr(name.size() + 1));
+      if (!value) return fail(value.error());
+      place[name] = std::move(*value);
     } else if (const auto global = globals_.find(name); global != globals_.end()) {
       place[name] = global->second;
     }
@@ -194,7 +210,8 @@ class Builder {
     const auto& words = instruction.words;
     const bool named = words.size() == 3 && lowered(words[1]) == "as";
     if (words.size() != 1 && !named) return fail(buildError(instruction, "expected FROM IMAGE [AS NAME]"));
-    auto draft = base(substitute(words[0], globals_));
+    const auto name = expand(instruction, words[0], globals_);
+    auto draft = name ? base(*name) : fail(name.error());
     if (!draft) return fail(draft.error());
     arguments_.clear();
     stages_.push_back({named ? lowered(words[2]) : std::to_string(stages_.size()), std::move(*draft)});
@@ -245,9 +262,13 @@ class Builder {
     });
   }
 
-  Result<CopyRequest> copyRequest(const Instruction& instruction) const {
+  Result<CopyRequest> copyRequest(const Instruction& instruction) {
     CopyRequest request;
-    for (const std::string& word : instruction.words) request.sources.push_back(substitute(word, variables()));
+    for (const std::string& word : instruction.words) {
+      auto path = expand(instruction, word);
+      if (!path) return fail(path.error());
+      request.sources.push_back(std::move(*path));
+    }
     if (request.sources.size() < 2) return fail(buildError(instruction, "expected a source and a target"));
     request.target = request.sources.back();
     request.sources.pop_back();
@@ -283,7 +304,8 @@ class Builder {
     const auto origin = instruction.flags.find("from");
     std::optional<MergedView> other;
     if (origin != instruction.flags.end()) {
-      const auto from_draft = base(lowered(substitute(origin->second, globals_)));
+      const auto name = expand(instruction, origin->second, globals_);
+      const auto from_draft = name ? base(lowered(*name)) : fail(name.error());
       if (!from_draft) return fail(from_draft.error());
       auto view = viewOf(store_, *from_draft);
       if (!view) return fail(view.error());
@@ -309,9 +331,10 @@ class Builder {
 
   Result<void> directory(const Instruction& instruction) {
     ImageDraft& draft = stages_.back().draft;
-    const std::string wanted = substitute(instruction.text, variables());
+    const auto wanted = expand(instruction, instruction.text);
+    if (!wanted) return fail(wanted.error());
     const std::string path =
-        std::filesystem::path(wanted.starts_with('/') ? wanted : draft.text("WorkingDir") + "/" + wanted)
+        std::filesystem::path(wanted->starts_with('/') ? *wanted : draft.text("WorkingDir") + "/" + *wanted)
             .lexically_normal()
             .string();
     draft.setText("WorkingDir", path.starts_with('/') ? path : "/" + path);
@@ -319,7 +342,7 @@ class Builder {
     if (!view) return fail(view.error());
     const auto real = view->resolve(path);
     if (!real || real->empty() || view->find(*real)) return {};
-    const auto stored = addLayer(store_, draft, options_.quota, "WORKDIR " + wanted, std::nullopt, progress_,
+    const auto stored = addLayer(store_, draft, options_.quota, "WORKDIR " + *wanted, std::nullopt, progress_,
                                  [&](LayerArchive& archive) { return makeParents(archive, *view, *real + "/"); });
     return stored ? Result<void>{} : fail(stored.error());
   }
@@ -330,6 +353,7 @@ class Builder {
   Progress& progress_;
   std::vector<BuildStage> stages_;
   Variables globals_, arguments_;
+  ExpansionRoom room_;
 };
 
 Result<std::string> readContainerfile(const BuildOptions& options, const sys::RootDir& context) {

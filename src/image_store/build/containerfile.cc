@@ -82,18 +82,60 @@ Result<Instruction> parseInstruction(std::string_view text, std::size_t line) {
   return instruction;
 }
 
-/// The value of `${...}`.
-std::string braced(std::string_view inside, const Variables& variables) {
-  const std::size_t colon = inside.find(':');
-  const std::string name(inside.substr(0, colon));
-  const auto found = variables.find(name);
-  const std::string value = found == variables.end() ? "" : found->second;
-  if (colon == std::string_view::npos || colon + 1 == inside.size()) return value;
-  const std::string other(inside.substr(colon + 2));
-  if (inside[colon + 1] == '-') return value.empty() ? substitute(other, variables) : value;
-  if (inside[colon + 1] == '+') return value.empty() ? "" : substitute(other, variables);
-  return value;
-}
+/// Replaces the variables of one text.
+class Substitution {
+ public:
+  Substitution(const Variables& variables, std::size_t most) : variables_(variables), most_(most) {}
+
+  /// Appends the text to the result; stops once that is too long.
+  void add(std::string_view text) {
+    for (std::size_t at = 0; at < text.size() && !tooLong(); ++at) {
+      const char next = at + 1 < text.size() ? text[at + 1] : '\0';
+      if (text[at] == '\\' && next == '$') {
+        out_ += text[++at];
+      } else if (text[at] != '$' || next == '\0') {
+        out_ += text[at];
+      } else if (next == '{') {
+        const std::size_t end = text.find('}', at);
+        if (end == std::string_view::npos) return void(out_ += text.substr(at));
+        addBraced(text.substr(at + 2, end - at - 2));
+        at = end;
+      } else {
+        std::size_t end = at + 1;
+        while (end < text.size() && isNameLetter(text[end])) ++end;
+        if (end == at + 1) {
+          out_ += '$';
+        } else {
+          out_ += valueOf(text.substr(at + 1, end - at - 1));
+          at = end - 1;
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] bool tooLong() const { return out_.size() > most_; }
+  std::string take() { return std::move(out_); }
+
+ private:
+  [[nodiscard]] std::string_view valueOf(std::string_view name) const {
+    const auto found = variables_.find(std::string(name));
+    return found == variables_.end() ? std::string_view() : found->second;
+  }
+
+  /// What is between the braces of `${...}`.
+  void addBraced(std::string_view inside) {
+    const std::size_t colon = inside.find(':');
+    const std::string_view value = valueOf(inside.substr(0, colon));
+    const char sign = colon == std::string_view::npos || colon + 1 == inside.size() ? '\0' : inside[colon + 1];
+    if (sign == '-' && value.empty()) return add(inside.substr(colon + 2));
+    if (sign != '+') return void(out_ += value);
+    if (!value.empty()) add(inside.substr(colon + 2));
+  }
+
+  const Variables& variables_;
+  std::size_t most_;
+  std::string out_;
+};
 
 }  // namespace
 
@@ -114,35 +156,13 @@ Result<std::vector<Instruction>> parseContainerfile(std::string_view text) {
   return list;
 }
 
-std::string substitute(std::string_view text, const Variables& variables) {
-  std::string out;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    if (text[at] == '\\' && at + 1 < text.size() && text[at + 1] == '$') {
-      out += text[++at];
-      continue;
-    }
-    if (text[at] != '$' || at + 1 == text.size()) {
-      out += text[at];
-      continue;
-    }
-    if (text[at + 1] == '{') {
-      const std::size_t end = text.find('}', at);
-      if (end == std::string_view::npos) return out + std::string(text.substr(at));
-      out += braced(text.substr(at + 2, end - at - 2), variables);
-      at = end;
-      continue;
-    }
-    std::size_t end = at + 1;
-    while (end < text.size() && isNameLetter(text[end])) ++end;
-    if (end == at + 1) {
-      out += '$';
-      continue;
-    }
-    const auto found = variables.find(std::string(text.substr(at + 1, end - at - 1)));
-    if (found != variables.end()) out += found->second;
-    at = end - 1;
-  }
-  return out;
+std::optional<std::string> substitute(std::string_view text, const Variables& variables, ExpansionRoom& room) {
+  Substitution result(variables, room.bytes);
+  result.add(text);
+  if (result.tooLong()) return std::nullopt;
+  std::string value = result.take();
+  room.bytes -= value.size();
+  return value;
 }
 
 std::vector<std::string> splitQuoted(std::string_view text) {
@@ -174,23 +194,29 @@ std::vector<std::string> splitQuoted(std::string_view text) {
 }
 
 Result<std::vector<std::pair<std::string, std::string>>> keyValues(const Instruction& instruction,
-                                                                   const Variables& variables) {
+                                                                   const Variables& variables, ExpansionRoom& room) {
   std::vector<std::pair<std::string, std::string>> pairs;
   const std::string first = instruction.words.empty() ? "" : instruction.words.front();
-  const auto add = [&](const std::string& key, std::string_view value) {
-    pairs.emplace_back(substitute(key, variables), substitute(value, variables));
-    return !pairs.back().first.empty() && pairs.back().first.find('=') == std::string::npos;
+  const auto add = [&](const std::string& key, std::string_view value) -> Result<void> {
+    auto full_key = substitute(key, variables, room);
+    auto full_value = full_key ? substitute(value, variables, room) : std::nullopt;
+    if (!full_value) return fail(fileError(instruction.line, kTooMuchText));
+    if (full_key->empty() || full_key->find('=') != std::string::npos)
+      return fail(fileError(instruction.line, "expected KEY=VALUE"));
+    pairs.emplace_back(std::move(*full_key), std::move(*full_value));
+    return {};
   };
   if (first.find('=') == std::string::npos) {
     const std::string_view value =
         trimmed(std::string_view(instruction.text).substr(std::min(first.size(), instruction.text.size())), kBlanks);
-    if (!add(first, value)) return fail(fileError(instruction.line, "expected KEY=VALUE"));
+    if (auto added = add(first, value); !added) return fail(added.error());
     return pairs;
   }
   for (const std::string& word : instruction.words) {
     const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || !add(word.substr(0, equals), std::string_view(word).substr(equals + 1)))
-      return fail(fileError(instruction.line, "expected KEY=VALUE"));
+    if (equals == std::string::npos) return fail(fileError(instruction.line, "expected KEY=VALUE"));
+    if (auto added = add(word.substr(0, equals), std::string_view(word).substr(equals + 1)); !added)
+      return fail(added.error());
   }
   return pairs;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,17 +20,26 @@ struct Instruction {
   std::size_t line = 0;
 };
 
+/// Why an instruction is refused for which substitute() returns nothing.
+inline constexpr std::string_view kTooMuchText = "the variables of the file expand to more than 4 MiB";
+
 using Variables = std::map<std::string, std::string>;
 
 /// Comments, continuation lines and flags are resolved, variables are not. At most 1 MiB.
 Result<std::vector<Instruction>> parseContainerfile(std::string_view text);
 
+/// Bytes that the variables of one file may still expand to: `ENV A=$A$A` doubles a value with each line.
+struct ExpansionRoom {
+  std::size_t bytes = 4U << 20;  // more would not fit into a configuration
+};
+
 /// Replaces $NAME, ${NAME}, ${NAME:-default} and ${NAME:+other}; `\$` is a dollar sign. Unknown variables are empty.
-std::string substitute(std::string_view text, const Variables& variables);
+/// Takes the result's size from `room`; nothing if that is too small.
+std::optional<std::string> substitute(std::string_view text, const Variables& variables, ExpansionRoom& room);
 
 /// Splits `KEY=VALUE KEY2="a b"` as ENV, LABEL and ARG have it; the old form `ENV KEY VALUE` gives one pair.
 Result<std::vector<std::pair<std::string, std::string>>> keyValues(const Instruction& instruction,
-                                                                   const Variables& variables);
+                                                                   const Variables& variables, ExpansionRoom& room);
 
 /// Splits at blanks outside quotes, and removes the quotes.
 std::vector<std::string> splitQuoted(std::string_view text);

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "image_store/layer_writer.h"
 
 namespace caisson::image {
 namespace {
@@ -84,8 +85,20 @@ Error LayerArchive::failure(const std::string& path) const {
   return plainError(Stage::state, "build", printable(path, 300), text == nullptr ? "cannot be archived" : text);
 }
 
+/// The same limits as for layers of strangers: a layer beyond them could not be unpacked.
+Error LayerArchive::tooLarge() {
+  const LayerLimits limits;
+  return plainError(Stage::state, "build", "layer",
+                    "more than " + std::to_string(limits.entries) + " files, or paths of more than " +
+                        std::to_string(limits.text >> 20U) + " MiB");
+}
+
 Result<void> LayerArchive::header(archive_entry* entry, const std::string& path) {
   ++entries_;
+  text_ += path.size();
+  if (path.size() > LayerLimits{}.name)
+    return fail(plainError(Stage::state, "build", printable(path, 300), "the path is too long"));
+  if (text_ > LayerLimits{}.text) return fail(tooLarge());
   return archive_write_header(archive_, entry) == ARCHIVE_OK ? Result<void>{} : fail(failure(path));
 }
 
@@ -174,7 +187,10 @@ Result<void> LayerArchive::walk(int parent, const std::string& name, const std::
     if (!list) return fail(sysError(Stage::state, "read", path, errno));
     while (const dirent* item = ::readdir(list.get())) {
       const std::string_view one = item->d_name;
-      if (one != "." && one != "..") names.emplace_back(one);
+      if (one == "." || one == "..") continue;
+      names.emplace_back(one);
+      listed_ += one.size();
+      if (++found_ > LayerLimits{}.entries || listed_ > LayerLimits{}.text) return fail(tooLarge());
     }
   }
   std::ranges::sort(names);

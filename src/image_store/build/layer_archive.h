@@ -47,6 +47,7 @@ class LayerArchive {
   Result<void> walk(int parent, const std::string& name, const std::string& path, std::size_t depth);
   Result<void> upperEntry(int parent, const std::string& name, const std::string& path, std::size_t depth);
   [[nodiscard]] Error failure(const std::string& path) const;
+  static Error tooLarge();
 
   Transaction& transaction_;
   StagedBlob blob_;
@@ -55,7 +56,8 @@ class LayerArchive {
   std::int64_t newest_;  ///< later times are clamped
   std::set<std::string> directories_;
   std::map<std::uint64_t, std::string> linked_;  ///< inode -> first path
-  std::uint64_t entries_ = 0;
+  std::uint64_t entries_ = 0, text_ = 0;         ///< headers, and the bytes of their paths
+  std::uint64_t found_ = 0, listed_ = 0;         ///< names in directories of a payload, and their bytes
 };
 
 }  // namespace caisson::image

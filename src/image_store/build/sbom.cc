@@ -10,6 +10,7 @@ namespace caisson::image {
 namespace {
 
 constexpr std::uint64_t kMaxDatabase = 64U << 20;
+constexpr std::size_t kMaxPackages = 100'000;  // Debian has fewer; a command of a build may have written the database
 
 struct Package {
   std::string name, version, kind;
@@ -28,7 +29,7 @@ void addRecords(const std::string& text, std::string_view name_key, std::string_
                 const std::string& kind, std::vector<Package>& packages) {
   Package package{.kind = kind};
   std::string_view rest = text;
-  while (!rest.empty()) {
+  while (!rest.empty() && packages.size() < kMaxPackages) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = rest.substr(0, end);
     rest.remove_prefix(std::min(end + 1, rest.size()));
