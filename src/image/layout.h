@@ -16,6 +16,7 @@
 // userxattr).
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -52,12 +53,19 @@ std::string storePath();
 /// An error (isOtherVersion) if a later caisson has written the store in a format that this one does not know.
 Result<void> checkStoreFormat(const sys::RootDir& store);
 
+/// What an entry of a layer takes beside its content: an inode, and the rest of a block. A file of one byte takes 4
+/// KiB.
+inline constexpr std::uint64_t kEntryBytes = 4096;
+
 /// The content of layers/X/complete. A new version of it needs a new format of the store.
 struct LayerCompletion {
   ContentDigest layer, diff_id;
   ContentDigest record;  ///< of the file `record`
   std::uint64_t entries = 0;
   std::uint64_t bytes = 0;  ///< of its files and the record
+
+  /// What counts against the quota.
+  [[nodiscard]] std::uint64_t charged() const { return bytes + entries * kEntryBytes; }
 
   [[nodiscard]] std::string written() const;
   static Result<LayerCompletion> parse(std::string_view json);

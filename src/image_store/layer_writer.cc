@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "base/text.h"
+#include "image/layout.h"
 #include "sys/root_dir_resolve.h"
 
 namespace caisson::image {
@@ -22,6 +23,7 @@ constexpr std::string_view kAufsPrefix = ".wh..wh.";
 constexpr std::size_t kMaxComponent = 255;
 constexpr std::size_t kMaxTarget = 4095;
 constexpr std::size_t kMaxDetail = 300;
+constexpr std::uint64_t kEntrySlack = 64ULL << 20;
 
 timespec timeOf(std::int64_t seconds) {
   return {.tv_sec = static_cast<time_t>(std::clamp<std::int64_t>(seconds, 0, 1LL << 33)), .tv_nsec = 0};
@@ -205,8 +207,11 @@ Result<void> LayerWriter::noteWhiteout(const std::string& directory, const std::
 }
 
 Result<void> LayerWriter::countEntry(const ArchiveEntry& entry) {
-  if (entries_ + implied_ >= limits_.entries) return fail(refusal("the archive has too many entries"));
+  if (entries() >= limits_.entries) return fail(refusal("the archive has too many entries"));
   ++entries_;
+  // unpackLayer() counts exactly, at the end; until then many small files must not fill the disk.
+  if (entries() * kEntryBytes > limits_.bytes + kEntrySlack)
+    return fail(refusal("the files of the layer take more than the quota leaves"));
   const std::uint64_t text = entry.name.size() + entry.target.size() + entry.attributes.size();
   if (text > limits_.text - text_) {
     return fail(refusal("the names, link targets and attributes of the layer take more than " +

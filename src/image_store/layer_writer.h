@@ -55,7 +55,8 @@ class LayerWriter {
   Result<void> finish();
 
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
-  [[nodiscard]] std::uint64_t entries() const { return entries_; }
+  /// With directories that only names imply.
+  [[nodiscard]] std::uint64_t entries() const { return entries_ + implied_; }
   /// By inode number.
   [[nodiscard]] const std::unordered_map<ino_t, OriginalFile>& originals() const { return originals_; }
 

@@ -121,7 +121,7 @@ Result<std::uint64_t> Store::usage() const {
   for (const auto& layer : *layers) {
     const auto text = root_.readFile(std::string(kLayers) + layer.name + std::string(kLayerComplete), kMaxDocument);
     const auto record = text ? LayerCompletion::parse(*text) : fail(text.error());
-    if (record) bytes += record->bytes;
+    if (record) bytes += record->charged();
   }
   return bytes;
 }

@@ -62,7 +62,7 @@ class Store {
   /// Whether the layer is unpacked and its completion record is valid; its DiffID then.
   [[nodiscard]] std::optional<ContentDigest> unpacked(const ContentDigest& layer) const;
   [[nodiscard]] Result<sys::Fd> openBlob(const ContentDigest& digest) const;
-  /// Bytes of all blobs and unpacked layers.
+  /// Bytes of all blobs and unpacked layers, as the quota counts them.
   [[nodiscard]] Result<std::uint64_t> usage() const;
 
   /// Adds the names; an image that loses its name stays, without one. Durable on return.

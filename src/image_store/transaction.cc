@@ -143,7 +143,7 @@ Result<void> Transaction::saveLayerFile(const ContentDigest& layer, std::string_
 Result<void> Transaction::addLayer(const LayerCompletion& completion) {
   const std::string path = stagedLayer(completion.layer) + std::string(kLayerComplete);
   if (auto written = store_->root().replaceFile(path, completion.written(), 0600); !written) return written;
-  charge(completion.bytes);
+  charge(completion.charged());
   layers_.emplace(completion.layer, completion.diff_id);
   return {};
 }

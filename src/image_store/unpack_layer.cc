@@ -68,7 +68,8 @@ Result<ContentDigest> unpackLayer(Transaction& transaction, const ContentDigest&
   }
   auto record = transaction.newLayerFile(layer, kLayerRecord);
   if (!record) return fail(record.error());
-  record->limit(transaction.room() - std::min(transaction.room(), writer.bytes()));
+  const std::uint64_t used = writer.bytes() + writer.entries() * kEntryBytes;
+  record->limit(transaction.room() - std::min(transaction.room(), used));
   auto saved = describeLayer(*root, writer.originals(), limits.record,
                              [&](std::string_view part) { return record->write(part); });
   if (saved) saved = transaction.saveLayerFile(layer, kLayerReport, notes.written());

@@ -117,6 +117,26 @@ class HostileArchives(ImageTest):
                                                   long_name(b"L", noise + text) + raw_header(b"l", kind=b"2", linkname=b"l")),
                                refused="the names of its files take more than 16 MiB"), most=200)
 
+    def set_quota(self, size):
+        config = self.scratch / "config/caisson"
+        config.mkdir(parents=True, exist_ok=True)
+        (config / "config.toml").write_text(f'[images]\nquota = "{size}"\n')
+        os.chmod(config / "config.toml", 0o600)
+
+    def test_small_files_count_as_what_they_take(self):
+        self.set_quota("1M")
+        archive = self.scratch / "small.tar.gz"
+        for count, refused in ((1000, "than the quota of the image store leaves"), (20_000, "take more than the quota leaves")):
+            archive.write_bytes(many(count, lambda number, noise: raw_header(b"%d" % number, 1) + padded(b"x")))
+            result = self.image("import", "-q", archive, "small:1")
+            self.assertEqual(result.status, 125, result.text)
+            self.assertIn(refused, result.err)
+            self.assert_store_clean()
+        archive.write_bytes(many(100, lambda number, noise: raw_header(b"%d" % number, 1) + padded(b"x")))
+        self.must("import", "-q", archive, "small:1")
+        archive.write_bytes(many(200, lambda number, noise: raw_header(b"%d" % number, 1) + padded(b"x")))
+        self.assertIn("quota", self.image("import", "-q", archive, "small:2").err, "the first image counts as well")
+
     def test_directory_that_becomes_a_link_during_the_import_leads_nowhere(self):
         # CONFORMS("R-IMAGE-3")
         tree = self.scratch / "tree"
@@ -147,10 +167,7 @@ class HostileArchives(ImageTest):
             racer.join()
 
     def test_names_and_record_count_against_the_quota(self):
-        config = self.scratch / "config/caisson"
-        config.mkdir(parents=True)
-        (config / "config.toml").write_text('[images]\nquota = "500K"\n')
-        os.chmod(config / "config.toml", 0o600)
+        self.set_quota("500K")
         for length, refused in ((250, "the names of the layer exceed the size limit"), (100, "than the quota of the image store leaves")):
             archive = self.scratch / "names.tar.gz"
             archive.write_bytes(many(3000, lambda number, noise, size=length: long_name(b"L", noise.ljust(size, b"n")) + raw_header(b"n")))
