@@ -3,18 +3,26 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <limits>
 
 #include "sys/remove_tree.h"
 
 namespace caisson::image {
+namespace {
+
+constexpr std::uint64_t kMaxFloor = 1ULL << 30;  // of the disk, or a twentieth of it: as for sandboxes
+
+}  // namespace
 
 Result<void> StagedBlob::write(std::string_view bytes) {
   if (bytes.size() > limit_ - std::min(limit_, size_)) {
     return fail(plainError(Stage::state, "image", "blob",
-                           "larger than its stated size, or than the quota of the image store leaves",
+                           "larger than its stated size, than the quota of the image store leaves, or than the disk "
+                           "has room for",
                            "caisson image prune, or raise images.quota in the configuration"));
   }
   hash_.add(bytes);
@@ -61,11 +69,19 @@ Transaction::~Transaction() {
   if (!path_.empty()) (void)store_->root().removeTree(path_);
 }
 
+std::uint64_t Transaction::diskRoom() const {
+  struct statfs status{};
+  if (::fstatfs(directory_.get(), &status) != 0) return std::numeric_limits<std::uint64_t>::max();
+  const auto unit = static_cast<std::uint64_t>(status.f_bsize);
+  const std::uint64_t floor = std::min(kMaxFloor, status.f_blocks * unit / 20);
+  return status.f_bavail * unit - std::min<std::uint64_t>(status.f_bavail * unit, floor);
+}
+
 Result<StagedBlob> Transaction::newBlob() {
   std::string path = path_ + "/new-" + std::to_string(++number_);
   auto file = store_->root().openFile(path, {.flags = O_RDWR | O_CREAT | O_EXCL});
   if (!file) return fail(file.error());
-  return StagedBlob(std::move(*file), std::move(path), room_);
+  return StagedBlob(std::move(*file), std::move(path), std::min(room_, diskRoom()));
 }
 
 Result<ContentDigest> Transaction::add(StagedBlob blob, const std::optional<ContentDigest>& expected) {

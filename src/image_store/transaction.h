@@ -52,8 +52,10 @@ class Transaction {
   ~Transaction();
 
   [[nodiscard]] const Store& store() const { return *store_; }
-  /// Bytes that may still be added.
+  /// Bytes that may still be added by the quota.
   [[nodiscard]] std::uint64_t room() const { return room_; }
+  /// Bytes that can be written now: some room on the disk always stays for others.
+  [[nodiscard]] std::uint64_t diskRoom() const;
 
   Result<StagedBlob> newBlob();
   /// Ends the blob and returns its digest. With `expected`: an error if the digest is another one.

@@ -54,7 +54,7 @@ Result<ContentDigest> unpackLayer(Transaction& transaction, const ContentDigest&
   if (!blob) return fail(blob.error());
   auto root = transaction.newLayer(layer);
   if (!root) return fail(root.error());
-  const LayerLimits limits{.bytes = std::min(LayerLimits{}.bytes, transaction.room())};
+  const LayerLimits limits{.bytes = std::min({LayerLimits{}.bytes, transaction.room(), transaction.diskRoom()})};
   auto decoder = Decoder::start(blob->get(), DecodeMode::data, limits.bytes * kArchiveOverhead + kArchiveSlack);
   if (!decoder) return fail(decoder.error());
   const std::size_t step = progress.begin(layer.hex().substr(0, 12) + ": extracting", 0);

@@ -1,5 +1,6 @@
 """Every hostile archive is refused or neutralised with a message, and changes nothing outside."""
 import ctypes
+import gzip
 import json
 import os
 import pathlib
@@ -8,7 +9,7 @@ import sys
 import threading
 
 from hostile_archives import Case, all_cases, long_name, long_paths, long_texts, many, padded, raw_header
-from world import CAISSON, ImageTest, oci_layout, sha256, tar_bytes, entry
+from world import CAISSON, ImageTest, needs, oci_layout, sha256, tar_bytes, entry
 
 
 def snapshot(path):
@@ -136,6 +137,22 @@ class HostileArchives(ImageTest):
         self.must("import", "-q", archive, "small:1")
         archive.write_bytes(many(200, lambda number, noise: raw_header(b"%d" % number, 1) + padded(b"x")))
         self.assertIn("quota", self.image("import", "-q", archive, "small:2").err, "the first image counts as well")
+
+    @needs("unshare", "setpriv", "mount")
+    def test_small_archive_does_not_fill_the_disk(self):
+        small = self.scratch / "small"
+        small.mkdir()
+        inside = ["unshare", "-Um", "--map-current-user", "--keep-caps", "sh", "-c", 'mount -t tmpfs -o size=64M none "$0" && exec setpriv --ambient-caps -all --inh-caps -all "$@"', small]
+        if self.run_program(*inside, "true").status != 0:
+            self.skipTest("no tmpfs in a user namespace here")
+        archive, fitting = self.scratch / "large.tar.gz", self.write_tar("f.tar", [entry("f", bytes(1 << 20))])
+        archive.write_bytes(gzip.compress(tar_bytes([entry("a", bytes(30 << 20)), entry("b", bytes(70 << 20))])))
+        self.environment["CAISSON_HOME"] = str(small / "home")
+        script = f"{CAISSON} image import -q {fitting} fits:1 && ! {CAISSON} image import -q {archive} large:1 && {CAISSON} image verify"
+        result = self.run_program(*inside, "sh", "-c", script)
+        self.assertEqual(result.status, 0, result.text)
+        self.assertIn("exceed the size limit", result.err)
+        self.assertNotIn("No space left", result.err)
 
     def test_directory_that_becomes_a_link_during_the_import_leads_nowhere(self):
         # CONFORMS("R-IMAGE-3")

@@ -128,17 +128,26 @@ Result<PartialBlob> downloadOne(const Store& store, RegistryClient& client, cons
   return partial;
 }
 
-}  // namespace
-
-Result<void> downloadBlobs(Transaction& transaction, RegistrySession& session, const std::vector<Descriptor>& wanted,
-                           Progress& progress) {
-  std::uint64_t total = 0;
+/// Whether the blobs fit into the quota and on the disk, where an earlier attempt may have left parts of them.
+Result<void> checkRoom(const Transaction& transaction, const std::vector<Descriptor>& wanted) {
+  std::uint64_t total = 0, present = 0;
   for (const Descriptor& blob : wanted) {
+    const auto partial = transaction.store().root().stat("partial/" + blob.digest.hex());
     total += blob.size;
+    present += std::min(blob.size, partial ? partial->size : 0);
     if (blob.size <= transaction.room() && total <= transaction.room()) continue;
     return fail(plainError(Stage::state, "image", "store", "the image does not fit into the quota of the image store",
                            "caisson image prune, or raise images.quota in the configuration"));
   }
+  if (total - present <= transaction.diskRoom()) return {};
+  return fail(plainError(Stage::state, "image", "store", "the disk has no room for the image", "caisson image prune"));
+}
+
+}  // namespace
+
+Result<void> downloadBlobs(Transaction& transaction, RegistrySession& session, const std::vector<Descriptor>& wanted,
+                           Progress& progress) {
+  if (auto fits = checkRoom(transaction, wanted); !fits) return fits;
   std::atomic<std::size_t> next = 0;
   std::atomic<bool> stopped = false;
   std::mutex mutex;
