@@ -200,7 +200,8 @@ void Store::removeLayer(const std::string& name, Removed& removed) const {
   const auto text = root_.readFile(path + std::string(kLayerComplete), kMaxDocument);
   const auto record = text ? LayerCompletion::parse(*text) : fail(text.error());
   const auto used = root_.openFile(path + std::string(kLayerComplete), {});
-  if (used && ::flock(used->get(), LOCK_EX | LOCK_NB) != 0) {
+  const bool unknown = !used && used.error().sys_errno != ENOENT;  // such as EMFILE
+  if (unknown || (used && ::flock(used->get(), LOCK_EX | LOCK_NB) != 0)) {
     removed.in_use.push_back(name.substr(0, 12));
     return;
   }

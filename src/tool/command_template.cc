@@ -14,9 +14,15 @@ constexpr std::size_t kMaxWords = 1024;
 /// The kernel's limit for one argument (MAX_ARG_STRLEN).
 constexpr std::size_t kMaxWord = 128 * 1024 - 1;
 
-constexpr std::string_view kInterpreters[] = {"env",  "perl", "ruby", "node",   "php",  "python", "deno",
-                                              "bun",  "lua",  "awk",  "gawk",   "mawk", "sed",    "xargs",
-                                              "find", "ssh",  "make", "expect", "tclsh"};
+/// Programs one of whose arguments can be the text of a program.
+constexpr std::string_view kInterpreters[] = {
+    "awk",  "bun", "deno",   "env",  "expect",  "find",   "flock", "gawk", "lua", "make",  "mawk",  "node",
+    "perl", "php", "python", "ruby", "runuser", "script", "sed",   "ssh",  "su",  "tclsh", "watch", "xargs"};
+
+/// Programs that start the one named in their arguments.
+constexpr std::string_view kStarters[] = {"chroot",  "chrt",    "doas",    "ionice", "nice",   "nohup",
+                                          "nsenter", "setpriv", "setsid",  "stdbuf", "strace", "sudo",
+                                          "taskset", "time",    "timeout", "toybox", "unshare"};
 
 /// A piece of an argument: literal text, or the name of a placeholder.
 struct Piece {
@@ -35,6 +41,14 @@ bool isInterpreter(std::string_view program) {
   std::string_view name = program.substr(program.rfind('/') + 1);
   while (!name.empty() && (name.back() == '.' || (name.back() >= '0' && name.back() <= '9'))) name.remove_suffix(1);
   return std::ranges::find(kInterpreters, name) != std::end(kInterpreters);
+}
+
+/// Whether arguments of the command can be the text of a program.
+bool interprets(std::span<const std::string> words) {
+  const std::string_view program = words.front();
+  if (isInterpreter(program)) return true;
+  const bool starts = std::ranges::find(kStarters, program.substr(program.rfind('/') + 1)) != std::end(kStarters);
+  return starts && std::ranges::any_of(words.subspan(1), isInterpreter);
 }
 
 /// The pieces of an argument; nullopt if a brace is neither doubled nor part of a placeholder.
@@ -84,7 +98,7 @@ Result<void> checkTemplate(std::span<const std::string> words) {
   if (words.empty() || words.front().empty())
     return fail(wordError("", "a tool needs a command", "caisson tool add NAME -- CMD"));
   if (words.size() > kMaxWords) return fail(wordError(words.front(), "has more than 1024 arguments", "use a script"));
-  const bool interpreter = isInterpreter(words.front());
+  const bool interpreter = interprets(words);
   int more = 0;
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];

@@ -39,11 +39,16 @@ TEST(CommandTemplate, AValueIsNotAnOption) {
 }
 
 TEST(CommandTemplate, AValueNeverBecomesPartOfAProgram) {
-  for (const char* shell : {"sh", "/bin/bash", "busybox", "python3", "/usr/bin/python3.11", "awk", "env", "find"}) {
+  for (const char* shell :
+       {"sh", "/bin/bash", "busybox", "python3", "/usr/bin/python3.11", "awk", "env", "find", "flock", "watch"}) {
     EXPECT_NE(refusal({shell, "-c", "ls {directory}"}), "") << shell;
     EXPECT_EQ(refusal({shell, "-c", "ls \"$1\"", "sh", "{directory}"}), "") << shell;
   }
   EXPECT_EQ(refusal({"bash", "-c", "{command}"}), "") << "a declared shell tool";
+  EXPECT_NE(refusal({"timeout", "9", "sh", "-c", "ls {directory}"}), "");
+  EXPECT_NE(refusal({"/usr/bin/setsid", "/bin/nice", "python3", "-c", "print({value})"}), "");
+  EXPECT_EQ(refusal({"timeout", "9", "sh", "-c", "ls \"$1\"", "sh", "{directory}"}), "");
+  EXPECT_EQ(refusal({"timeout", "9", "grep", "--include={pattern}", "x"}), "");
 }
 
 TEST(CommandTemplate, NonsenseIsRefused) {

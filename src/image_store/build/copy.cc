@@ -2,6 +2,8 @@
 
 #include <fnmatch.h>
 
+#include <cerrno>
+
 #include "base/text.h"
 #include "image_store/build/containerfile.h"
 
@@ -119,14 +121,31 @@ CopySource contextSource(const sys::RootDir& context, std::vector<std::string> i
           .ignored = [lines = std::move(ignore)](const std::string& path) { return isIgnored(lines, path); }};
 }
 
+namespace {
+
+/// The layer that has the file; an error if another command removed it meanwhile.
+Result<const sys::RootDir*> layerOf(const MergedView& view, const std::string& path) {
+  const auto entry = view.find(path);
+  if (!entry) return fail(sysError(Stage::state, "stat", path, ENOENT));
+  return &view.layer(entry->layer);
+}
+
+}  // namespace
+
 CopySource viewSource(const MergedView& view) {
   return {.stat = [&view](const std::string& path) -> std::optional<sys::FileInfo> {
             const auto entry = view.find(path);
             return entry ? std::optional(entry->info) : std::nullopt;
           },
           .list = [&view](const std::string& path) { return view.list(path); },
-          .open = [&view](const std::string& path) { return view.layer(view.find(path)->layer).openFile(path, {}); },
-          .readLink = [&view](const std::string& path) { return view.layer(view.find(path)->layer).readLink(path); },
+          .open = [&view](const std::string& path) -> Result<sys::Fd> {
+            const auto layer = layerOf(view, path);
+            return layer ? (*layer)->openFile(path, {}) : fail(layer.error());
+          },
+          .readLink = [&view](const std::string& path) -> Result<std::string> {
+            const auto layer = layerOf(view, path);
+            return layer ? (*layer)->readLink(path) : fail(layer.error());
+          },
           .ignored = [](const std::string&) { return false; }};
 }
 
