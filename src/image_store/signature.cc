@@ -37,6 +37,7 @@ Result<std::vector<SignedPayload>> fetchSignatures(const ContentDigest& manifest
   if (!fetched) return fail(fetched.error());
   const auto document = JsonValue::parse(fetched->text);
   const auto layers = document ? document->find("layers") : std::nullopt;
+  std::size_t asked = 0;
   for (const JsonValue& layer : layers ? layers->items() : std::vector<JsonValue>{}) {
     const auto digest = ContentDigest::parse(layer.textAt("digest").value_or(""));
     const auto size = layer.integerAt("size");
@@ -45,7 +46,8 @@ Result<std::vector<SignedPayload>> fetchSignatures(const ContentDigest& manifest
         annotations ? decodeBase64(annotations->textAt(kSignatureAnnotation).value_or("")) : std::nullopt;
     const bool known = layer.textAt("mediaType") == kPayloadType && digest && size && *size > 0 &&
                        static_cast<std::uint64_t>(*size) <= kMaxPayload && signature;
-    if (!known || list.size() == kMaxSignatures) continue;
+    if (!known || asked == kMaxSignatures) continue;
+    ++asked;
     std::string payload;
     const auto got = client.blob(
         {.digest = *digest, .size = static_cast<std::uint64_t>(*size)}, 0, [] {},

@@ -198,6 +198,8 @@ def damage(canary):
     yield Case("truncated gzip", gzip.compress(good)[:-9], refused="ends early")
     yield Case("damaged gzip", gzip.compress(good)[:30] + b"\xff" * 40, refused="damaged")
     yield Case("wrong gzip checksum", gzip.compress(good)[:-8] + b"\0" * 8, refused="damaged")
+    yield Case("data after the padding of gzip", gzip.compress(good) + b"\0" * 512 + gzip.compress(good),
+               refused="data after the end of the gzip stream")
     yield Case("data after gzip", gzip.compress(good) + b"attack", refused="the gzip data is damaged")
     yield Case("damaged zstd", b"\x28\xb5\x2f\xfd" + b"\xff" * 100, refused="the zstd data is damaged: Unsupported")
     yield Case("zstd with a huge window", b"\x28\xb5\x2f\xfd" + b"\x00" + b"\xf8" + b"\0" * 20, refused="too much memory")

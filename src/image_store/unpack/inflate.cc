@@ -35,6 +35,8 @@ struct Inflater::Plain : Codec {
   }
 };
 
+constexpr const char* kDataAfterEnd = "data after the end of the gzip stream";
+
 struct Inflater::Gzip : Codec {
   Gzip() { ready = ::inflateInit2(&stream, 15 + 16) == Z_OK; }
   ~Gzip() override { ::inflateEnd(&stream); }
@@ -44,11 +46,12 @@ struct Inflater::Gzip : Codec {
       // Several members are one file. Zeros after the last member are padding.
       if (in[0] == 0) {
         padding = true;
+        if (std::ranges::any_of(in, [](char byte) { return byte != 0; })) problem = kDataAfterEnd;
         in = {};
         return 0;
       }
       ended = padding || ::inflateReset(&stream) != Z_OK;
-      if (ended) problem = "data after the end of the gzip stream";
+      if (ended) problem = kDataAfterEnd;
     }
     if (!ready || ended) return 0;
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(in.data()));
