@@ -103,7 +103,7 @@ TEST(ResultJson, CarriesTheErrorOfARunThatNeverStarted) {
   EXPECT_FALSE(rendered(success()).contains("error"));
 }
 
-TEST(ResultJson, CannotSteerTheTerminalThatShowsIt) {
+TEST(ResultJson, ContainsNoTerminalControlCharacters) {
   RunResult result = success();
   result.out.data = "\x1b[2J\xe2\x80\xae\xc2\x9b\x7f\"\\";
   const std::string text = renderResult(result);
@@ -117,7 +117,7 @@ TEST(JsonWriter, NestsAndSeparates) {
   EXPECT_EQ(json.text(), R"({"a":[1,2.5,{}],"b":null})");
 }
 
-TEST(JsonWriter, WritesCharactersBeyondTheBasicPlaneAsPairs) {
+TEST(JsonWriter, WritesCharactersBeyondTheBasicPlaneAsSurrogatePairs) {
   JsonWriter json;
   json.string("\xf3\xa0\x81\x81 \xf0\x9f\x98\x80");
   EXPECT_EQ(json.text(), "\"\\udb40\\udc41 \xf0\x9f\x98\x80\"");

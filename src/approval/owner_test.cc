@@ -74,7 +74,7 @@ TEST(OwnerConfiguration, RuntimesMustBeAllowedByBothFiles) {
   EXPECT_FALSE(decoded("[runtimes]\npath = ['x']\n"));
 }
 
-TEST(OwnerConfiguration, WhatItDoesNotKnowIsAnError) {
+TEST(OwnerConfiguration, UnknownKeysAndInvalidValuesAreErrors) {
   for (const char* text : {"x = 1", "[ceilings]\nmemory = -1", "[ceilings]\nmemory = 'much'", "[ceilings]\nram = 1",
                            "[defaults]\nprofile = 3", "[filesystem]\nalways_denied = ['relative']",
                            "[filesystem]\nalways_denied = '/x'", "[ceilings]\ncpus = nan", "ceilings = 3", "[other]"}) {
@@ -84,7 +84,7 @@ TEST(OwnerConfiguration, WhatItDoesNotKnowIsAnError) {
   }
 }
 
-TEST(OwnerConfiguration, AUserCanLowerWhatTheSystemSetsAndNotRaiseIt) {
+TEST(OwnerConfiguration, UserFileCanLowerButNotRaiseSystemCeilings) {
   const Owner system =
       *decoded("[ceilings]\nmemory = '4G'\n[filesystem]\nalways_denied = ['/a']\n[defaults]\nprofile = 'shell'");
   const auto lower =
@@ -128,7 +128,7 @@ TEST(OwnerConfiguration, MalformedImageSettingsAreRefused) {
   }
 }
 
-TEST(OwnerConfiguration, AFileThatOthersCanWriteIsNoOwnersWord) {
+TEST(OwnerConfiguration, FileThatOthersCanWriteIsRejected) {
   const test::TempDir directory;
   const std::string file = directory.write("config.toml", "[defaults]\nprofile = 'shell'\n", 0600);
   ASSERT_TRUE(loadOwner("", file));
@@ -144,7 +144,7 @@ TEST(OwnerConfiguration, AFileThatOthersCanWriteIsNoOwnersWord) {
   EXPECT_TRUE(loadOwner(directory / "none", directory / "nor this")->empty());
 }
 
-TEST(OwnerConfiguration, DeniedPathsAreDeniedAsTheSandboxNamesThem) {
+TEST(OwnerConfiguration, DeniedPathsAreTranslatedToSandboxPaths) {
   const Owner owner = *decoded("[filesystem]\nalways_denied = ['/srv/project/keys', '/opt/hidden']");
   policy::Policy policy = *policy::builtin("bash");
   ASSERT_TRUE(denyAlways(owner, "/srv/project", policy));
@@ -156,7 +156,7 @@ TEST(OwnerConfiguration, DeniedPathsAreDeniedAsTheSandboxNamesThem) {
   EXPECT_FALSE(denyAlways(owner, "", policy));
 }
 
-TEST(Owner, CeilingsLowerTheDefaultsOfDevAndRefuseWhatAFileSets) {
+TEST(Owner, CeilingsLowerTheDefaultsOfDevAndRejectHigherValuesOfAFile) {
   Owner owner;
   owner.ceilings.memory = 64 * policy::kMiB;
   owner.ceilings.processes = 1000;
@@ -184,7 +184,7 @@ TEST(Owner, CeilingsHoldForLimitsThatAPolicyLeavesOut) {
   }
 }
 
-TEST(Owner, PrivateHostsAreNotGivenToPoliciesThatChooseWhereNamesAreResolved) {
+TEST(Owner, PrivateHostsAreDroppedIfThePolicySetsDnsServersOrAProxy) {
   Owner owner;
   owner.private_hosts = {"git.corp.example"};
   policy::Policy policy;

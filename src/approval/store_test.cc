@@ -30,7 +30,7 @@ class ApprovalStore : public testing::Test {
 
 }  // namespace
 
-TEST(Approvables, AreExactlyOneThingInPlainLetters) {
+TEST(Approvables, NameExactlyOneThingInPlainAscii) {
   for (const std::string_view good :
        {"level:none", "net:host", "net:proxy", "host:example.org", "host:*.example.org:443", "host:[2001:db8::1]",
         "path:/srv/data", "tool:formatter", "policy:deploy"}) {
@@ -81,7 +81,7 @@ TEST_F(ApprovalStore, UseAllUsesEveryApprovalOrNone) {
   EXPECT_TRUE(store.list(kNow)->empty());
 }
 
-TEST_F(ApprovalStore, UsedApprovalIsGivenBackOnceToItsClaimOnly) {
+TEST_F(ApprovalStore, UsedApprovalIsRestoredOnceAndOnlyForItsClaim) {
   Store store = open();
   ASSERT_TRUE(store.grant({.what = "host:a.example", .expires = kNow + 600, .by = "terminal"}, kNow));
   ASSERT_TRUE(store.use("host:a.example", "one", kNow)->has_value());
@@ -99,7 +99,7 @@ TEST_F(ApprovalStore, UsedApprovalIsGivenBackOnceToItsClaimOnly) {
   EXPECT_FALSE(*store.giveBack("host:a.example", "two", kNow + 1)) << "it was revoked";
 }
 
-TEST_F(ApprovalStore, OneGivenForOnceIsUsedUp) {
+TEST_F(ApprovalStore, OneTimeApprovalIsUsedUp) {
   CONFORMS("R-LEVEL-7");
   Store store = open();
   ASSERT_TRUE(store.grant({.what = "level:none", .by = "terminal"}, kNow));
@@ -108,7 +108,7 @@ TEST_F(ApprovalStore, OneGivenForOnceIsUsedUp) {
   EXPECT_FALSE(*store.redeem("level:none", "", kNow));
 }
 
-TEST_F(ApprovalStore, OneForATimeExpires) {
+TEST_F(ApprovalStore, TimedApprovalExpires) {
   CONFORMS("R-LEVEL-7");
   Store store = open();
   ASSERT_TRUE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow + 60, .by = "terminal"}, kNow));
@@ -120,7 +120,7 @@ TEST_F(ApprovalStore, OneForATimeExpires) {
   EXPECT_FALSE(store.grant({.what = "net:host", .scope = Scope::timed, .expires = kNow + kMaxValidSeconds + 1}, kNow));
 }
 
-TEST_F(ApprovalStore, OneForASessionHoldsThereOnly) {
+TEST_F(ApprovalStore, SessionApprovalIsValidOnlyInItsSession) {
   Store store = open();
   EXPECT_FALSE(store.grant({.what = "net:proxy", .scope = Scope::session}, kNow));
   ASSERT_TRUE(store.grant({.what = "net:proxy", .scope = Scope::session, .session = "s1"}, kNow));
@@ -129,7 +129,7 @@ TEST_F(ApprovalStore, OneForASessionHoldsThereOnly) {
   EXPECT_FALSE(*store.redeem("net:proxy", "", kNow));
 }
 
-TEST_F(ApprovalStore, ARevokedOneIsGone) {
+TEST_F(ApprovalStore, RevokedApprovalIsRemoved) {
   Store store = open();
   const auto given = store.grant({.what = "host:example.org:443", .scope = Scope::timed, .expires = kNow + 60}, kNow);
   ASSERT_TRUE(given);
@@ -160,7 +160,7 @@ TEST_F(ApprovalStore, IsPrivateAndADamagedFileApprovesNothing) {
   }
 }
 
-TEST_F(ApprovalStore, TwoAtOnceCannotUseOneApprovalTwice) {
+TEST_F(ApprovalStore, ConcurrentProcessesCannotUseOneApprovalTwice) {
   ASSERT_TRUE(open().grant({.what = "level:none"}, kNow));
   std::atomic<int> used = 0;
   std::vector<std::thread> threads;

@@ -90,7 +90,7 @@ TEST_F(AuditCheck, LogThatAnotherProcessHoldsIsAnErrorThatNamesIt) {
   EXPECT_TRUE(check().whole()) << "the log is free again";
 }
 
-TEST_F(AuditCheck, AWholeLogIsWhole) {
+TEST_F(AuditCheck, IntactLogPasses) {
   const CheckReport report = check();
   EXPECT_TRUE(report.whole()) << report.findings.at(0).what;
   EXPECT_EQ(report.lines, 11U);
@@ -127,7 +127,7 @@ TEST_F(AuditCheck, FindsMovedAndCopiedLines) {
   expectFinding("copied or moved", 5);
 }
 
-TEST_F(AuditCheck, FindsACutTail) {
+TEST_F(AuditCheck, FindsATruncatedTail) {
   CONFORMS("R-AUDIT-10");
   auto all = lines();
   all.resize(8);
@@ -154,7 +154,7 @@ TEST_F(AuditCheck, FindsARewrittenChain) {
   expectFinding("not written with the key", 5);
 }
 
-TEST_F(AuditCheck, FindsAnOlderCopyPutBackOnlyByItsAnchor) {
+TEST_F(AuditCheck, FindsARestoredOlderCopyOnlyWithAnAnchor) {
   CONFORMS("R-AUDIT-10");
   const std::string copy = dir_ / "copy";
   std::filesystem::copy(path_, copy, std::filesystem::copy_options::recursive);
@@ -198,7 +198,7 @@ TEST_F(AuditCheck, FollowsRotationAndPruningAndFindsAMissingFile) {
   expectFinding("the file is missing", 0);
 }
 
-TEST_F(AuditCheck, FindsFilesThatAreNotItsOwn) {
+TEST_F(AuditCheck, FindsForeignFiles) {
   std::ofstream(file(7)) << "x\n";
   expectFinding("the head knows nothing of this file", 0);
   ASSERT_EQ(::unlink(file(7).c_str()), 0);
@@ -207,7 +207,7 @@ TEST_F(AuditCheck, FindsFilesThatAreNotItsOwn) {
   expectFinding("symbolic link", 0);
 }
 
-TEST_F(AuditCheck, SaysWhenTheKeyWasMovedAwayAndTakesItFromElsewhere) {
+TEST_F(AuditCheck, ReportsAMissingKeyAndAcceptsItFromTheCaller) {
   Digest key;
   ASSERT_TRUE(readHex(readFile(path_ + "/" + keyName(1)).substr(0, 64), key));
   ASSERT_EQ(::unlink((path_ + "/" + keyName(1)).c_str()), 0);
@@ -227,7 +227,7 @@ TEST_F(AuditCheck, GarbageIsAFindingNotACrash) {
 }
 
 /// A planted file with the highest number must not cause a hundred million findings or key lookups.
-TEST_F(AuditCheck, AFileOfAnyNumberCostsLittle) {
+TEST_F(AuditCheck, FileWithAHugeNumberIsCheckedQuickly) {
   std::ofstream(file(99'999'999)) << "x\n";
   for (const bool with_head : {true, false}) {
     if (!with_head) {
@@ -256,7 +256,7 @@ TEST_F(AuditCheck, AHugeFileIsAFinding) {
   EXPECT_LT(peakKilobytes() - before, 64U << 10U);
 }
 
-TEST_F(AuditCheck, TheReaderGivesBackWhatWasWritten) {
+TEST_F(AuditCheck, ReaderReturnsWhatWasWritten) {
   auto reader = Reader::open(path_);
   ASSERT_TRUE(reader);
   std::vector<Entry> entries;

@@ -149,7 +149,7 @@ TEST_F(AuditLog, ManyProcessesWriteOneUnbrokenChain) {
     }
 }
 
-TEST_F(AuditLog, CutsOffThePieceOfALineThatADeadWriterLeft) {
+TEST_F(AuditLog, TruncatesAPartialLineLeftByADeadWriter) {
   Log log = opened();
   write(log, 1);
   std::ofstream(file(1), std::ios::app) << R"({"seq":3,"time":"2026)";
@@ -161,7 +161,7 @@ TEST_F(AuditLog, CutsOffThePieceOfALineThatADeadWriterLeft) {
   EXPECT_EQ(events[3]["data"]["number"], 2);
 }
 
-TEST_F(AuditLog, TakesOverACompleteLineWhoseWriterDiedBeforeItMovedTheHead) {
+TEST_F(AuditLog, AdoptsACompleteLineWhoseWriterDiedBeforeUpdatingTheHead) {
   Log log = opened();
   write(log, 1);
   const std::string before = readFile(path_ + "/head");
@@ -176,7 +176,7 @@ TEST_F(AuditLog, TakesOverACompleteLineWhoseWriterDiedBeforeItMovedTheHead) {
 }
 
 /// A writer may die while it writes thousands of deferred events.
-TEST_F(AuditLog, TakesOverMoreThanOneBlockOfLines) {
+TEST_F(AuditLog, AdoptsMoreThanOneBlockOfLines) {
   constexpr int kLines = 3000;
   Log log = opened();
   write(log, 1);
@@ -194,7 +194,7 @@ TEST_F(AuditLog, TakesOverMoreThanOneBlockOfLines) {
 }
 
 /// The very first start is interrupted after each step: the next start repairs the log without an alert.
-TEST_F(AuditLog, AStartThatDiedHalfWayIsMadeGood) {
+TEST_F(AuditLog, InterruptedFirstStartIsRepaired) {
   {
     Log log = opened();
     write(log, 1);
@@ -232,7 +232,7 @@ TEST_F(AuditLog, AStartThatDiedHalfWayIsMadeGood) {
 }
 
 /// An attacker who can write to the file but does not know the key cannot add a line.
-TEST_F(AuditLog, NeverTakesOverALineWithoutTheKey) {
+TEST_F(AuditLog, NeverAdoptsALineWithoutTheKey) {
   Log log = opened();
   write(log, 1);
   const auto lines = linesOf(readFile(file(1)));
@@ -248,7 +248,7 @@ TEST_F(AuditLog, NeverTakesOverALineWithoutTheKey) {
   EXPECT_EQ(events[2]["data"]["lines_taken_over"], 0);
 }
 
-TEST_F(AuditLog, RecordsThatItsTailWasCutOrItsFileRemoved) {
+TEST_F(AuditLog, RecordsATruncatedTailOrARemovedFile) {
   Log log = opened();
   for (int i = 0; i < 3; ++i) write(log, i);
   ASSERT_EQ(::truncate(file(1).c_str(), 700), 0);
@@ -262,7 +262,7 @@ TEST_F(AuditLog, RecordsThatItsTailWasCutOrItsFileRemoved) {
   EXPECT_NE(readFile(file(3)).find("log_tail_lost"), std::string::npos);
 }
 
-TEST_F(AuditLog, StartsANewChainAndSaysSoWhenTheHeadIsGone) {
+TEST_F(AuditLog, StartsAndRecordsANewChainWhenTheHeadIsMissing) {
   {
     Log log = opened();
     write(log, 1);
@@ -281,7 +281,7 @@ TEST_F(AuditLog, StartsANewChainAndSaysSoWhenTheHeadIsGone) {
   }
 }
 
-TEST_F(AuditLog, RotatesAndPrunesAndPutsThatOnRecord) {
+TEST_F(AuditLog, RecordsRotationAndPruning) {
   CONFORMS("R-AUDIT-11");
   EXPECT_EQ(Settings{}.rotate_bytes, 16U << 20) << "what every run uses";
   EXPECT_EQ(Settings{}.total_bytes, 256U << 20);
@@ -304,7 +304,7 @@ TEST_F(AuditLog, RotatesAndPrunesAndPutsThatOnRecord) {
   EXPECT_LT(total, 26000U);
 }
 
-TEST_F(AuditLog, RefusesFilesThatAreNotItsOwn) {
+TEST_F(AuditLog, RefusesForeignFiles) {
   {
     Log log = opened();
     write(log, 1);
@@ -360,7 +360,7 @@ TEST_F(AuditLog, RefusesFilesOfAnotherUser) {
 }
 
 /// Data beyond the head's end is read in blocks while valid lines follow, and the rest is truncated unread.
-TEST_F(AuditLog, AHugeFileIsCutAndNotRead) {
+TEST_F(AuditLog, HugeFileIsTruncatedWithoutBeingRead) {
   Log log = opened();
   write(log, 1);
   ASSERT_EQ(::truncate(file(1).c_str(), 1LL << 36), 0);
@@ -374,7 +374,7 @@ TEST_F(AuditLog, AHugeFileIsCutAndNotRead) {
 }
 
 /// The highest possible number is taken: readers would not find a file after it.
-TEST_F(AuditLog, HasNoNumberBeyondItsNames) {
+TEST_F(AuditLog, RefusesToExceedTheHighestFileNumber) {
   {
     Log log = opened();
     write(log, 1);
@@ -416,7 +416,7 @@ TEST_F(AuditLog, RefusesAnUnwritableDirectoryAndAFullDisk) {
   EXPECT_EQ(count(events, "log_recovered"), 0U) << "what was written half-way was taken back at once";
 }
 
-TEST_F(AuditLog, SaysThatTheClockWentBack) {
+TEST_F(AuditLog, RecordsThatTheClockWentBack) {
   Log log = opened();
   write(log, 1);
   // The same head, with a last time of tomorrow.
@@ -434,7 +434,7 @@ TEST_F(AuditLog, SaysThatTheClockWentBack) {
 }
 
 /// The syncer holds `sync` while it works, and leaves nothing behind.
-TEST_F(AuditLog, AProcessOfItsOwnBringsItToTheDiskWithinASecond) {
+TEST_F(AuditLog, IsSyncedToDiskWithinASecond) {
   Log log = opened();
   write(log, 1);
   log.handOver();
@@ -449,7 +449,7 @@ TEST_F(AuditLog, AProcessOfItsOwnBringsItToTheDiskWithinASecond) {
 
 /// A lock that the caller releases is free at once: the syncer has no copy of it, not even for the time that closing
 /// thousands of descriptors takes.
-TEST_F(AuditLog, SyncerHoldsNoLockOfItsStarter) {
+TEST_F(AuditLog, SyncProcessHoldsNoLockOfItsParent) {
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit most = before;
@@ -475,7 +475,7 @@ TEST_F(AuditLog, SyncerHoldsNoLockOfItsStarter) {
 }
 
 /// The kernel releases the lock of a killed holder, so that it blocks no other writer.
-TEST_F(AuditLog, TheLockDiesWithItsHolder) {
+TEST_F(AuditLog, LockIsReleasedWhenItsHolderDies) {
   Log log = opened();
   write(log, 1);
   int ready[2];

@@ -34,7 +34,7 @@ TEST(Metrics, CountAndSortIntoBuckets) {
   EXPECT_EQ(metrics.memory.buckets[1], 4U);
 }
 
-TEST(Metrics, TheRateForgetsWhatIsOld) {
+TEST(Metrics, RateIgnoresOldEvents) {
   Metrics metrics;
   const Event created{EventType::sandbox_created, Severity::info, "cs-x", {}};
   for (int i = 0; i < 120; ++i) count(metrics, created, 60'000);
@@ -44,7 +44,7 @@ TEST(Metrics, TheRateForgetsWhatIsOld) {
   EXPECT_DOUBLE_EQ(metrics.rateOfLastHour(60'000 + 7200), 0.0);
 }
 
-TEST(Metrics, TheLastMinuteSlidesOverTheTurnOfTheClocksMinute) {
+TEST(Metrics, RateOfLastMinuteSpansTwoClockMinutes) {
   CONFORMS("R-AUDIT-13");
   Metrics metrics;
   const Event created{EventType::sandbox_created, Severity::info, "cs-x", {}};
@@ -56,7 +56,7 @@ TEST(Metrics, TheLastMinuteSlidesOverTheTurnOfTheClocksMinute) {
   EXPECT_DOUBLE_EQ(metrics.rateOfLastHour(63'630), 30 / 3600.0);  // half of it does
 }
 
-TEST(Metrics, MergingIsCountingTogether) {
+TEST(Metrics, MergeEqualsCountingTogether) {
   const Event created{EventType::sandbox_created, Severity::info, "cs-x", {}};
   Metrics one, other, both;
   const auto countIn = [&](Metrics& metrics, const Event& event, std::uint64_t now) {
@@ -98,7 +98,7 @@ TEST(Metrics, AgreeWithTheLogOverManyProcesses) {
   EXPECT_EQ(metrics->lifetime.count, 400U);
 }
 
-TEST(Metrics, ADamagedFileBeginsAgain) {
+TEST(Metrics, DamagedFileStartsFromZero) {
   const test::TempDir dir;
   const std::string path = dir / "audit";
   auto log = Log::open(path);

@@ -50,7 +50,7 @@ TEST_F(Quarantine, ListsByKeyAndRenews) {
   EXPECT_EQ(all->at(1).since.size(), std::string_view("2026-11-15T05:11:04.123456Z").size());
 }
 
-TEST_F(Quarantine, ADamagedEntryStillHoldsAndCanBeReleased) {
+TEST_F(Quarantine, DamagedEntryStillAppliesAndCanBeReleased) {
   for (const std::string content : {"", "{", "[]", "{\"key\":\"another\"}", "{\"key\":7}"}) {
     ASSERT_TRUE(quarantine({.key = "tool", .reason = "r"}));
     std::ofstream(onlyFile(), std::ios::trunc) << content;
@@ -64,7 +64,7 @@ TEST_F(Quarantine, ADamagedEntryStillHoldsAndCanBeReleased) {
   }
 }
 
-TEST_F(Quarantine, WhatCannotBeReadIsARefusal) {
+TEST_F(Quarantine, UnreadableEntryIsAnError) {
   ASSERT_TRUE(quarantine({.key = "tool", .reason = "r"}));
   const std::string file = onlyFile();
   std::filesystem::remove(file);
@@ -78,7 +78,7 @@ TEST_F(Quarantine, WhatCannotBeReadIsARefusal) {
   EXPECT_FALSE(refusalFor({"tool"}));
 }
 
-TEST_F(Quarantine, NeverAnInterpreter) {
+TEST_F(Quarantine, RejectsInterpreters) {
   for (const std::string key : {"bash", "/bin/sh", "python3.11", "node", "", "a\nb"}) {
     EXPECT_FALSE(quarantine({.key = key, .reason = "r"})) << key;
   }
@@ -91,7 +91,7 @@ TEST_F(Quarantine, NeverAnInterpreter) {
   EXPECT_TRUE(keyOf({"./evil"}));
 }
 
-TEST_F(Quarantine, ACommandsKeyKeepsWordsApart) {
+TEST_F(Quarantine, CommandKeyDistinguishesArguments) {
   const std::vector<std::string> one = {"a", "b c"}, other = {"a", "b", "c"};
   EXPECT_NE(commandKey(one), commandKey(other));
   EXPECT_TRUE(commandKey(one).starts_with("sha256:"));

@@ -12,7 +12,7 @@ using Words = std::vector<std::string>;
 
 std::string preview(const Words& words) { return redactedPreview(words, 1000); }
 
-TEST(Redaction, TakesOutWhatIsNamedASecret) {
+TEST(Redaction, RemovesValuesNamedAsSecrets) {
   const std::string secret = "hunter2hunter2";
   for (const Words& words : {
            Words{"deploy", "--password", secret},
@@ -37,7 +37,7 @@ TEST(Redaction, TakesOutWhatIsNamedASecret) {
   }
 }
 
-TEST(Redaction, KnowsTokensByTheirFirstLetters) {
+TEST(Redaction, RecognisesTokensByTheirPrefix) {
   for (const std::string token :
        {"ghp_0123456789abcdefghij0123456789abcdef", "github_pat_11ABCDEFG0123456789_abc", "glpat-0123456789abcdefghij",
         "xoxb-123456789012-abcdefghijkl", "AKIAIOSFODNN7EXAMPLE", "sk-proj-0123456789abcdefghijklmnop",
@@ -62,7 +62,7 @@ TEST(Redaction, LeavesOrdinaryCommandsAlone) {
   EXPECT_EQ(preview({"sort", "-k", "2"}), "sort -k 2");
 }
 
-TEST(Redaction, CutsAtCharactersAndNeverRevealsByCutting) {
+TEST(Redaction, TruncatesAtCharactersAndNeverRevealsASecret) {
   EXPECT_EQ(redactedPreview(Words{std::string(200, 'a')}, 100), std::string(100, 'a') + "...");
   const std::string two_bytes = "\xC3\xA4";
   std::string many;

@@ -6,7 +6,7 @@
 namespace caisson {
 namespace {
 
-TEST(JsonDocument, RefusesBeforeItBuilds) {
+TEST(JsonDocument, RejectsInvalidAndExcessiveInput) {
   CONFORMS("R-SESSION-11");
   EXPECT_FALSE(parseJson("{\"a\":", {}));
   EXPECT_FALSE(parseJson("", {}));
@@ -31,7 +31,7 @@ TEST(JsonDocument, WritesOneLineOfValidText) {
   EXPECT_EQ(writeJson(Json("\xff")), "\"\xEF\xBF\xBD\"");
 }
 
-TEST(JsonDocument, AccessorsAnswerNothingForTheWrongType) {
+TEST(JsonDocument, AccessorsReturnNulloptForTheWrongType) {
   const Json value = *parseJson(R"({"t":"x","i":3,"b":true,"big":18446744073709551615,"f":1.0,"o":{}})");
   EXPECT_EQ(textAt(value, "t"), "x");
   EXPECT_EQ(textAt(value, "i"), std::nullopt);

@@ -5,7 +5,7 @@
 namespace caisson {
 namespace {
 
-TEST(JsonValue, TextThatIsNotJsonIsNothing) {
+TEST(JsonValue, InvalidJsonIsNullopt) {
   for (const char* text : {"", "{", "{\"a\":1}x", "nul", "\"\xff\""}) EXPECT_FALSE(JsonValue::parse(text)) << text;
 }
 
@@ -21,7 +21,7 @@ TEST(JsonValue, MembersKeepTheOrderOfTheText) {
   EXPECT_EQ(members[2].second.textAt("k"), "v");
 }
 
-TEST(JsonValue, OtherTypesAreNothing) {
+TEST(JsonValue, AccessorsOfOtherTypesReturnNullopt) {
   const auto value = JsonValue::parse(R"({"n":1.5,"s":"7","b":true,"u":9223372036854775808})");
   ASSERT_TRUE(value);
   EXPECT_FALSE(value->integerAt("u")) << "it would wrap to a negative number";
@@ -35,7 +35,7 @@ TEST(JsonValue, OtherTypesAreNothing) {
   EXPECT_TRUE(value->items().empty());
 }
 
-TEST(JsonValue, ValueOutlivesTheOneItCameFrom) {
+TEST(JsonValue, ValueOutlivesItsParent) {
   std::optional<JsonValue> inner;
   {
     const auto outer = JsonValue::parse(R"({"a":{"b":"kept"}})");

@@ -4,7 +4,7 @@
 
 namespace caisson {
 
-TEST(NeverAllowedCalls, HoldTheDangerousOnesAndNoneThatProgramsNeed) {
+TEST(NeverAllowedCalls, ContainDangerousCallsAndNoneThatProgramsNeed) {
   for (const char* call :
        {"ptrace", "bpf", "mount", "umount2", "setns", "unshare", "kexec_load", "io_uring_setup", "clone3", "openat2"}) {
     EXPECT_TRUE(isNeverAllowed(call)) << call;

@@ -7,7 +7,7 @@
 namespace caisson {
 namespace {
 
-TEST(Percent, WhatIsEncodedDecodesToTheSame) {
+TEST(Percent, EncodedTextDecodesToTheOriginal) {
   std::string every;
   for (int byte = 1; byte < 256; ++byte) every += static_cast<char>(byte);
   EXPECT_EQ(decodePercent(encodePercent(every)), every);
@@ -16,12 +16,12 @@ TEST(Percent, WhatIsEncodedDecodesToTheSame) {
   EXPECT_EQ(encodePercent("src/a~b-c_d.txt"), "src%2Fa~b-c_d.txt");
 }
 
-TEST(Percent, PlusIsABlankOnlyOnRequest) {
+TEST(Percent, PlusIsASpaceOnlyOnRequest) {
   EXPECT_EQ(decodePercent("a+b%2B", true), "a b+");
   EXPECT_EQ(decodePercent("a+b%2b"), "a+b+");
 }
 
-TEST(Percent, InvalidTextIsNothing) {
+TEST(Percent, InvalidTextIsNullopt) {
   for (const char* text : {"%", "%4", "%zz", "a%0", "%00", "%-1", "%4g", "%g4"}) {
     EXPECT_FALSE(decodePercent(text)) << text;
     EXPECT_FALSE(decodePercent(text, true)) << text;

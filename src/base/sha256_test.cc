@@ -19,7 +19,7 @@ TEST(Sha256, KnownAnswers) {
   EXPECT_EQ(sum(std::string(64, 'a')), "ffe054fe7ae0cb6dc65c3af9b61d5209f439851db43d0ba5997337df154668eb");
 }
 
-TEST(Sha256, PiecesGiveTheSameAsTheWhole) {
+TEST(Sha256, PiecesHashLikeTheWhole) {
   const std::string text(1000, 'x');
   for (std::size_t size = 1; size < 200; size += 7) {
     Sha256 pieces;
@@ -37,7 +37,7 @@ TEST(Sha256, TheProcessorsInstructionsGiveTheSame) {
   }
 }
 
-TEST(Sha256, HexReadsBackAndNothingElse) {
+TEST(Sha256, HexRoundTripsAndMalformedHexIsRejected) {
   const Digest digest = Sha256().add("x").finish();
   Digest read{};
   ASSERT_TRUE(readHex(hex(digest), read));

@@ -5,7 +5,7 @@
 
 namespace caisson {
 
-TEST(SyscallNames, KnowTheKernelsOwnNumbers) {
+TEST(SyscallNames, MatchTheKernelsNumbers) {
   EXPECT_EQ(syscallNumber("read"), SYS_read);
   EXPECT_EQ(syscallNumber("openat2"), SYS_openat2);
   EXPECT_EQ(syscallName(SYS_execve), "execve");
@@ -13,7 +13,7 @@ TEST(SyscallNames, KnowTheKernelsOwnNumbers) {
   EXPECT_EQ(syscallName(469), "file_setattr");
 }
 
-TEST(SyscallNames, EveryNumberLeadsBackToItsName) {
+TEST(SyscallNames, EveryNumberMapsBackToItsName) {
   int known = 0;
   for (int number = 0; number < 600; ++number) {
     const std::string_view name = syscallName(number);
@@ -32,7 +32,7 @@ TEST(SyscallNames, UnknownStaysUnknown) {
   EXPECT_EQ(syscallName(100000), "");
 }
 
-TEST(SyscallNames, ANameOfTheOtherArchitectureIsAName) {
+TEST(SyscallNames, NameOfAnotherArchitectureIsKnown) {
   EXPECT_TRUE(isSyscallName("open"));
   EXPECT_TRUE(isSyscallName("vfork"));
   EXPECT_FALSE(isSyscallName("vforkk"));

@@ -5,7 +5,7 @@
 namespace caisson {
 namespace {
 
-TEST(TerminalReset, UndoesWhatCouldHideQuestion) {
+TEST(TerminalReset, UndoesModesThatCouldHideAPrompt) {
   const std::string_view reset = terminalReset("xterm-256color");
   for (const std::string_view part : {"\x1b]110\x1b\\", "\x1b]111\x1b\\", "\x1b]104\x1b\\", "\x1b[r", "\x1b[?1047l",
                                       "\x1b[0m", "\x1b[?1003l", "\x1b(B"}) {

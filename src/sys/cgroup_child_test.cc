@@ -40,7 +40,7 @@ TEST_F(CgroupChild, KillNowEndsItsProcessesAndNoOthers) {
   EXPECT_EQ(waitFor(other), SIGKILL);
 }
 
-TEST_F(CgroupChild, ServesAgainAfterKillNow) {
+TEST_F(CgroupChild, CanBeUsedAgainAfterKillNow) {
   Cgroup whole = make({.memory = 64 * kMiB, .pids = 16});
   Cgroup one = child(whole);
   for (int round = 0; round < 3; ++round) {
@@ -62,7 +62,7 @@ TEST_F(CgroupChild, CountsCpuTimeOfItsProcessesOnly) {
   EXPECT_LT(idle.usage().cpu_usec.value_or(0), 1000U);
 }
 
-TEST_F(CgroupChild, IsRemovedWithTheWhole) {
+TEST_F(CgroupChild, IsRemovedWithItsParent) {
   Cgroup whole = make({.memory = 64 * kMiB, .pids = 16});
   pid_t pid = -1;
   {

@@ -37,7 +37,7 @@ Maker startMaker(Work work) {
 
 class CgroupEnd : public CgroupTest {};
 
-TEST_F(CgroupEnd, DirectoriesOfADeadMakerAreRemovedAndOthersStay) {
+TEST_F(CgroupEnd, DirectoriesOfADeadCreatorAreRemovedAndOthersStay) {
   std::optional<Cgroup> held;
   const Maker started = startMaker([&] {
     auto made = Cgroup::create(CgroupBase::find(), newId(), {.memory = 64 * kMiB, .pids = 10});
@@ -71,7 +71,7 @@ TEST_F(CgroupEnd, DirectoriesOfADeadMakerAreRemovedAndOthersStay) {
   for (const std::string& one : foreign) EXPECT_EQ(::unlinkat(parent, one.c_str(), AT_REMOVEDIR), 0) << one;
 }
 
-TEST_F(CgroupEnd, KeptOnesOfADeadMakerAreRemovedWhenNobodyLivesThere) {
+TEST_F(CgroupEnd, KeptDirectoriesOfADeadCreatorAreRemovedWhenEmpty) {
   const Maker started = startMaker([] {
     const CgroupBase base = CgroupBase::find();
     const std::string prefix(kKeptCgroup);

@@ -9,7 +9,7 @@
 namespace caisson::sys {
 namespace {
 
-TEST(CgroupFiles, ReadsOurPlaceInEveryHierarchy) {
+TEST(CgroupFiles, ReadsTheOwnPathInEveryHierarchy) {
   const auto own = parseOwnCgroups("4:memory:/a:b\n2:cpu,cpuacct:/\n1:name=systemd:/x\n0::/user.slice\nrubbish\n");
   ASSERT_EQ(own.size(), 4U);
   EXPECT_EQ(own[0].controllers, "memory");
@@ -20,7 +20,7 @@ TEST(CgroupFiles, ReadsOurPlaceInEveryHierarchy) {
   EXPECT_TRUE(parseOwnCgroups("").empty());
 }
 
-TEST(CgroupFiles, TellsControllersApart) {
+TEST(CgroupFiles, DistinguishesControllers) {
   const CgroupControllers v2 = parseControllers("cpuset cpu io memory hugetlb pids rdma misc\n", ' ');
   EXPECT_EQ(v2, (CgroupControllers{true, true, true, true, true}));
   const CgroupControllers v1 = parseControllers("cpu,cpuacct", ',');
@@ -76,7 +76,7 @@ TEST(CgroupFiles, TurnsSharesIntoQuotas) {
   EXPECT_EQ(cpuQuota(1e300), cpuQuota(65'536));
 }
 
-TEST(CgroupFiles, NamesCarryTheirMaker) {
+TEST(CgroupFiles, NamesContainTheirCreator) {
   const CgroupName name{.pid = 12, .start = 3456, .world = 0xabcdef0123456789, .id = "k3-x_y.z"};
   const std::string text = formatCgroupName(name);
   EXPECT_EQ(text, "caisson-12-3456-abcdef0123456789-k3-x_y.z");
@@ -89,7 +89,7 @@ TEST(CgroupFiles, NamesCarryTheirMaker) {
   EXPECT_TRUE(parseCgroupName("caisson-1-2-3-supervisor"));
 }
 
-TEST(CgroupFiles, NamesOfOthersAreNotOurs) {
+TEST(CgroupFiles, ForeignNamesAreRejected) {
   for (const char* text : {"", "caisson-", "caisson-x-1-2-id", "caisson-1-2-3", "caisson-1-2-3-", "caisson-0-1-2-id",
                            "caisson--5-1-2-id", "docker-1-2-3-id", "caisson-1-2-zz-id", "caisson-1-2-3-a/b",
                            "caisson-99999999999-2-3-id", "xcaisson-1-2-3-id"}) {
@@ -112,7 +112,7 @@ TEST(CgroupFiles, ReadsTheStartOfAProcessWhateverItIsCalled) {
   EXPECT_FALSE(parseProcessStart("77 (a) R 1 2"));
 }
 
-TEST(CgroupFiles, KnowsThatThisProcessLives) {
+TEST(CgroupFiles, ReportsThatThisProcessIsAlive) {
   CgroupName self = ownCgroupName();
   EXPECT_EQ(self.pid, ::getpid());
   EXPECT_NE(self.start, 0U);

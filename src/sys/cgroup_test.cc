@@ -40,7 +40,7 @@ std::string readBack(const CgroupBase& base, const Cgroup& cgroup, bool CgroupCo
   return "no such controller";
 }
 
-TEST(CgroupBase, SaysWhatIsMissingAndTheRemedy) {
+TEST(CgroupBase, NamesTheMissingPartAndARemedy) {
   const CgroupBase base = CgroupBase::find();
   std::printf("kind %s, usable %s, base %s, enable %s, leaf %d: %s\n", std::string(name(base.kind)).c_str(),
               namesOf(base.usable).c_str(), base.directory.c_str(), namesOf(base.to_enable).c_str(), base.needs_leaf,
@@ -58,7 +58,7 @@ TEST(CgroupBase, SaysWhatIsMissingAndTheRemedy) {
   }
 }
 
-TEST(CgroupBase, AnOrdinaryUserWithoutDelegationIsTold) {
+TEST(CgroupBase, NamesTheRemedyForAUserWithoutDelegation) {
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to become a user without a cgroup";
   if (CgroupBase::find().kind == Kind::none) GTEST_SKIP() << "no cgroups here";
   const pid_t pid = ::fork();
@@ -72,7 +72,7 @@ TEST(CgroupBase, AnOrdinaryUserWithoutDelegationIsTold) {
   EXPECT_EQ(waitFor(pid), 0);
 }
 
-TEST_F(CgroupTest, RefusesNamesAndSharesThatAreNone) {
+TEST_F(CgroupTest, RejectsInvalidNamesAndShares) {
   for (const char* id : {"", "a/b", "supervisor", "a b", "\n"}) {
     EXPECT_FALSE(Cgroup::create(base_, id, {.memory = kMiB})) << id;
   }
@@ -114,7 +114,7 @@ TEST_F(CgroupTest, LimitsAreReadBack) {
   EXPECT_TRUE(directoriesOf(base_, ::getpid()).empty());
 }
 
-TEST_F(CgroupTest, AReservationIsKeptOnV2AndNotPretendedOnV1) {
+TEST_F(CgroupTest, ReservationIsEnforcedOnV2Only) {
   CONFORMS("R-LIMIT-13");
   if (!base_.usable.memory) GTEST_SKIP() << base_.why_not;
   Cgroup cgroup = make({.memory = 64 * kMiB, .memory_low = 8 * kMiB});
@@ -167,7 +167,7 @@ void expectOutOfMemory(Cgroup cgroup, Way way) {
   }
 }
 
-TEST_F(CgroupTest, TooMuchMemoryEndsTheChildAndUsageSaysSo) {
+TEST_F(CgroupTest, OutOfMemoryKillsTheChildAndIsInTheUsage) {
   if (!base_.usable.memory) GTEST_SKIP() << base_.why_not;
   expectOutOfMemory(make({.memory = 16 * kMiB}), Way::preferred);
 }
@@ -177,7 +177,7 @@ TEST_F(CgroupTest, EnteringByDescriptorWorksAsWell) {
   expectOutOfMemory(make({.memory = 16 * kMiB, .pids = 10, .cpus = 1}), Way::fallback);
 }
 
-TEST_F(CgroupTest, TotalsAskOnlyForWhatCanHaveHappened) {
+TEST_F(CgroupTest, TotalsReadEventCountersOnlyOnRequest) {
   if (!base_.usable.memory || !base_.usable.pids) GTEST_SKIP() << base_.why_not;
   Cgroup cgroup = make({.memory = 512 * kMiB, .pids = 64});
   EXPECT_EQ(waitFor(startInside(cgroup, [] { return 0; })), 0);
@@ -231,7 +231,7 @@ TEST_F(CgroupTest, ForksBeyondTheLimitAreRefusedAndCounted) {
   // The destructor kills the three.
 }
 
-TEST_F(CgroupTest, AShareOfACpuIsHeld) {
+TEST_F(CgroupTest, CpuShareIsEnforced) {
   CONFORMS("R-LIMIT-2");
   if (!base_.usable.cpu) GTEST_SKIP() << base_.why_not;
   Cgroup cgroup = make({.cpus = 0.1, .account_cpu = true});
@@ -274,7 +274,7 @@ TEST_F(CgroupTest, KillEndsTheTree) {
   EXPECT_TRUE(cgroup.remove());
 }
 
-TEST_F(CgroupTest, KillOutrunsProcessesThatForkAllTheTime) {
+TEST_F(CgroupTest, KillEndsAForkBomb) {
   if (!base_.usable.pids) GTEST_SKIP() << base_.why_not;
   Cgroup cgroup = make({.memory = 64 * kMiB, .pids = 20});
   const pid_t pid = startInside(cgroup, [] {
@@ -292,7 +292,7 @@ TEST_F(CgroupTest, KillOutrunsProcessesThatForkAllTheTime) {
   EXPECT_TRUE(removed) << removed.error().message();
 }
 
-TEST_F(CgroupTest, TheDestructorEndsWhatIsInsideAndLeavesNothing) {
+TEST_F(CgroupTest, DestructorKillsProcessesAndRemovesTheCgroup) {
   pid_t pid = -1;
   {
     Cgroup cgroup = make({.memory = 64 * kMiB, .pids = 10, .cpus = 1, .cpuset = {0}, .account_cpu = true});
@@ -303,7 +303,7 @@ TEST_F(CgroupTest, TheDestructorEndsWhatIsInsideAndLeavesNothing) {
   EXPECT_EQ(WTERMSIG(waitFor(pid)), SIGKILL);
 }
 
-TEST_F(CgroupTest, ANameCanNotBeTakenTwiceAndTheFirstKeepsIt) {
+TEST_F(CgroupTest, NameCannotBeUsedTwice) {
   const std::string id = newId();
   auto first = Cgroup::create(base_, id, {.memory = 64 * kMiB});
   ASSERT_TRUE(first);
@@ -334,7 +334,7 @@ TEST(CgroupNone, DoesNothing) {
   EXPECT_FALSE(none.oomEvents());
 }
 
-TEST(CgroupDisk, OnlyFileSystemsOnADiskHaveOne) {
+TEST(CgroupDisk, ExistsOnlyForFileSystemsOnADisk) {
   const Fd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   EXPECT_FALSE(diskOf(proc.get()));
   const Fd root(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -44,7 +44,7 @@ TEST(ProgramFiles, AScriptNamesItsInterpreter) {
   EXPECT_FALSE(readProgram(from("")));
 }
 
-TEST(ProgramFiles, LiesInTheHeadersEndInNothing) {
+TEST(ProgramFiles, CorruptHeadersAreHandled) {
   const Fd fd(::open("/bin/sh", O_RDONLY | O_CLOEXEC));
   std::string head(4096, '\0');
   ASSERT_GT(::pread(fd.get(), head.data(), head.size(), 0), 1000);

@@ -25,7 +25,7 @@ class HomeDirectory : public testing::Test {
   std::string users_, before_;
 };
 
-TEST_F(HomeDirectory, IsHeldByItselfAndThoseAbove) {
+TEST_F(HomeDirectory, IsContainedInItselfAndItsAncestors) {
   for (const std::string& home : {users_ + "/me", users_ + "/me/", users_ + "/x/../me", users_ + "/me/."}) {
     ::setenv("HOME", home.c_str(), 1);
     EXPECT_EQ(homeDirectories().at(0), users_ + "/me") << home;

@@ -121,12 +121,12 @@ TEST(InFlightOf, EmptyDatagramIsSeenOnceAndMissedLater) {
   EXPECT_TRUE(!later.complete || memoryIn(later.files) == 4 * kMebibyte);
 }
 
-TEST(InFlightOf, GoneProcessIsNothing) {
+TEST(InFlightOf, ExitedProcessHasNone) {
   const SocketOf socket{0x3fffffff, 0};
   EXPECT_TRUE(filesInFlight({&socket, 1}).files.empty());
 }
 
-TEST(InFlightOf, NoSocketIsNothing) {
+TEST(InFlightOf, NonSocketHasNone) {
   const Fd file = memfd(1);
   const SocketOf socket{::getpid(), file.get()};
   EXPECT_TRUE(filesInFlight({&socket, 1}).files.empty());

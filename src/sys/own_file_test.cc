@@ -9,7 +9,7 @@
 namespace caisson::sys {
 namespace {
 
-TEST(OwnFile, OpensWhatIsTheCallersAlone) {
+TEST(OwnFile, OpensFilesPrivateToTheCaller) {
   const test::TempDir place;
   const std::string path = place.write("secret", "text", 0600);
   EXPECT_TRUE(openOwnFile(path, Privacy::secret));
@@ -33,7 +33,7 @@ TEST(OwnFile, FollowsNoLinkAnywhere) {
   EXPECT_FALSE(openOwnFile(place / "real/link", Privacy::secret));
 }
 
-TEST(OwnFile, NothingButRegularFiles) {
+TEST(OwnFile, OpensOnlyRegularFiles) {
   const test::TempDir place;
   ASSERT_EQ(::mkfifo((place / "fifo").c_str(), 0600), 0);
   EXPECT_FALSE(openOwnFile(place / "fifo", Privacy::secret)) << "and does not wait for a writer";

@@ -72,7 +72,7 @@ TEST_F(PathReaderTest, LinksAreReadAndNeverFollowed) {
   EXPECT_FALSE(reader_.stat("way/file"));
 }
 
-TEST_F(PathReaderTest, PathsThatClimbAreRefused) {
+TEST_F(PathReaderTest, PathsWithParentComponentsAreRejected) {
   writeText(tree_.path() + "/../caisson-path-reader-outside", "outside");
   EXPECT_FALSE(reader_.open("../caisson-path-reader-outside"));
   EXPECT_FALSE(reader_.stat(".."));

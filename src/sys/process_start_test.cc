@@ -7,7 +7,7 @@
 namespace caisson::sys {
 namespace {
 
-TEST(ProcessStart, IsTheTwentySecondFieldWhateverTheNameHolds) {
+TEST(ProcessStart, IsTheTwentySecondFieldAfterAnyName) {
   EXPECT_EQ(processStartIn("7 (a) S 1 7 7 0 -1 4 5 6 7 8 9 10 11 12 20 0 1 0 4711 99 1"), 4711U);
   EXPECT_EQ(processStartIn("7 (a) b) (c) S 1 7 7 0 -1 4 5 6 7 8 9 10 11 12 20 0 1 0 4711 99 1"), 4711U);
 }

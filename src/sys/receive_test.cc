@@ -46,7 +46,7 @@ int openDescriptors() {
   return count;
 }
 
-TEST(ReceiveMessage, BringsDescriptorsInTheirOrderClosedAtExec) {
+TEST(ReceiveMessage, ReceivesDescriptorsInOrderAndCloseOnExec) {
   const PacketPair pair;
   int pipe[2];
   ASSERT_EQ(::pipe(pipe), 0);
@@ -63,7 +63,7 @@ TEST(ReceiveMessage, BringsDescriptorsInTheirOrderClosedAtExec) {
   ::close(pipe[1]);
 }
 
-TEST(ReceiveMessage, LeavesNothingOpenThatNobodyAskedFor) {
+TEST(ReceiveMessage, ClosesUnexpectedDescriptors) {
   const PacketPair pair;
   const int before = openDescriptors();
   for (std::size_t room = 0; room < 4; ++room) {
@@ -76,7 +76,7 @@ TEST(ReceiveMessage, LeavesNothingOpenThatNobodyAskedFor) {
   EXPECT_EQ(openDescriptors(), before);
 }
 
-TEST(ReceiveMessage, BringsTheLastWordsOfAPeerThatDiedWithoutReading) {
+TEST(ReceiveMessage, ReceivesTheLastMessageOfAPeerThatExitedWithoutReading) {
   PacketPair pair;
   ASSERT_EQ(::send(pair.ours.get(), "go", 2, 0), 2);
   pair.send("failed", {});
@@ -86,7 +86,7 @@ TEST(ReceiveMessage, BringsTheLastWordsOfAPeerThatDiedWithoutReading) {
   EXPECT_EQ(receiveMessage(pair.ours.get(), into, {}, MSG_DONTWAIT), 0);
 }
 
-TEST(ReceiveMessage, TellsTheEndFromNothingYet) {
+TEST(ReceiveMessage, DistinguishesTheEndFromNoMessage) {
   PacketPair pair;
   std::array<std::byte, 8> into{};
   EXPECT_EQ(receiveMessage(pair.ours.get(), into, {}, MSG_DONTWAIT), -EAGAIN);

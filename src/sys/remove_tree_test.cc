@@ -95,7 +95,7 @@ TEST_P(RemoveTree, EmptiesTheRootAndKeepsIt) {
   EXPECT_TRUE(root().list("").value().empty());
 }
 
-TEST_P(RemoveTree, LeavesTheHostAloneWhenThePayloadPlantedLinks) {
+TEST_P(RemoveTree, DoesNotFollowPlantedLinks) {
   CONFORMS("R-FILES-18");
   directory("t");
   directory("t/d");
@@ -140,7 +140,7 @@ TEST_P(RemoveTree, ManyEntriesInOneDirectory) {
   EXPECT_FALSE(exists(at("t")));
 }
 
-TEST_P(RemoveTree, RemovesWhatHasNoPermissions) {
+TEST_P(RemoveTree, RemovesEntriesWithoutPermissions) {
   directory("t");
   directory("t/work");
   directory("t/work/work");
@@ -221,7 +221,7 @@ TEST_P(RemoveTree, AMountFarBelowIsLeftAlone) {
   ASSERT_TRUE(root().removeTree("t")) << "the mount went with its namespace";
 }
 
-TEST_P(RemoveTree, WhatCannotGoIsNamed) {
+TEST_P(RemoveTree, ErrorNamesWhatCannotBeRemoved) {
   directory("t");
   directory("t/d");
   file("t/d/f");
@@ -234,7 +234,7 @@ TEST_P(RemoveTree, WhatCannotGoIsNamed) {
 }
 
 // The payload moves directories out of and into the tree and swaps them for links while we remove it.
-TEST_P(RemoveTree, ARenameRaceLeadsNowhere) {
+TEST_P(RemoveTree, RenameRaceCannotRemoveOutsideFiles) {
   CONFORMS("R-FILES-13");
   directory("outside");
   std::atomic<unsigned> turns = 0;
@@ -272,7 +272,7 @@ TEST_P(RemoveTree, ARenameRaceLeadsNowhere) {
 }
 
 // A directory is moved away while we are below it: `..` would lead to its new parent.
-TEST_P(RemoveTree, AMovedParentDoesNotBecomeOurs) {
+TEST_P(RemoveTree, MovedParentIsNotEmptied) {
   CONFORMS("R-FILES-13");
   directory("outside");
   file("outside/keep");

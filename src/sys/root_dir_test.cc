@@ -56,7 +56,7 @@ TEST_P(RootDirTest, ReadsAndWritesFilesInside) {
   EXPECT_EQ(entries[1].name, "moved");
 }
 
-TEST_P(RootDirTest, RefusesARequestThatClimbsOut) {
+TEST_P(RootDirTest, RejectsPathsThatLeaveTheRoot) {
   CONFORMS("R-FILES-11");
   for (const char* request : {"..", "../x", "a/../../x", "./../x", "/etc/passwd", "/", "a/b/../../../x"}) {
     const auto result = root().readFile(request, 100);
@@ -69,7 +69,7 @@ TEST_P(RootDirTest, RefusesARequestThatClimbsOut) {
   }
 }
 
-TEST_P(RootDirTest, TakesAnAbsoluteRequestBelowItsName) {
+TEST_P(RootDirTest, ResolvesAbsolutePathsBelowItsName) {
   file("file");
   EXPECT_EQ(root("/workspace").readFile("/workspace/file", 100).value(), "text");
   EXPECT_EQ(root("/workspace").readFile("//workspace/./file", 100).value(), "text");
@@ -85,7 +85,7 @@ TEST_P(RootDirTest, RefusesANulByte) {
   EXPECT_EQ(result.error().sys_errno, EINVAL);
 }
 
-TEST_P(RootDirTest, ResolvesLinksMetOnTheWayInsideTheRoot) {
+TEST_P(RootDirTest, ResolvesIntermediateLinksInsideTheRoot) {
   CONFORMS("R-FILES-11");
   directory("run");
   directory("var");
@@ -101,7 +101,7 @@ TEST_P(RootDirTest, ResolvesLinksMetOnTheWayInsideTheRoot) {
   EXPECT_TRUE(root().enter("var/run")->stat("pid"));
 }
 
-TEST_P(RootDirTest, ALinkToTheHostReachesNothingOfTheHost) {
+TEST_P(RootDirTest, LinkToTheHostStaysInsideTheRoot) {
   CONFORMS("R-FILES-11");
   link(canary_.path(), "out");
   link("/proc/self/root", "x");
@@ -265,7 +265,7 @@ TEST_P(RootDirTest, FallsBackWhereOpenat2IsRefused) {
 
 // The payload repeatedly swaps a directory for a link to the host while the host writes through it (the rename race of
 // runc CVE-2021-30465).
-TEST_P(RootDirTest, AnExchangeRaceNeverLeadsOutside) {
+TEST_P(RootDirTest, ExchangeRaceNeverLeavesTheRoot) {
   CONFORMS("R-FILES-13", "R-SYSCALL-14");
   directory("d");
   directory("d/dir");

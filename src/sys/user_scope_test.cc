@@ -15,7 +15,7 @@
 namespace caisson::sys {
 namespace {
 
-TEST(Dbus, CallsAreWrittenAsTheBusReadsThem) {
+TEST(Dbus, CallsAreMarshalledAsTheBusExpects) {
   const std::string bytes = encodeCall({.destination = "org.freedesktop.DBus",
                                         .path = "/org/freedesktop/DBus",
                                         .interface = "org.freedesktop.DBus",
@@ -33,7 +33,7 @@ TEST(Dbus, CallsAreWrittenAsTheBusReadsThem) {
   EXPECT_EQ(message->size, bytes.size());
 }
 
-TEST(Dbus, CutMessagesWaitForMoreAndOthersAreBroken) {
+TEST(Dbus, TruncatedMessagesWaitForMoreAndInvalidOnesFail) {
   const std::string bytes = encodeCall({.destination = "a.b", .path = "/", .interface = "a.b", .member = "C"});
   bool broken = true;
   for (std::size_t length = 0; length < bytes.size(); ++length) {
@@ -50,7 +50,7 @@ TEST(Dbus, CutMessagesWaitForMoreAndOthersAreBroken) {
   EXPECT_TRUE(broken);
 }
 
-TEST(Dbus, TheScopeRequestNamesUsAndAsksForDelegation) {
+TEST(Dbus, ScopeRequestNamesThisProcessAndRequestsDelegation) {
   const std::string body = scopeRequest("x.scope", 0x01020304);
   for (const std::string_view part : {"x.scope", "fail", "Delegate", "PIDs", "au"})
     EXPECT_NE(body.find(part), std::string::npos) << part;
@@ -137,7 +137,7 @@ class FakeBus {
   std::thread thread_;
 };
 
-TEST(UserScope, IsAskedForAsThisUser) {
+TEST(UserScope, IsRequestedAsThisUser) {
   const test::TempDir directory;
   FakeBus bus(directory / "bus", FakeBus::answer(2, DbusMessage::Type::answer, ""));
   const auto done = requestScope(directory / "bus", "caisson-1.scope");
@@ -149,7 +149,7 @@ TEST(UserScope, IsAskedForAsThisUser) {
   EXPECT_NE(bus.calls.find("caisson-1.scope"), std::string::npos);
 }
 
-TEST(UserScope, ARefusalIsPassedOn) {
+TEST(UserScope, RefusalIsReported) {
   const test::TempDir directory;
   FakeBus bus(directory / "bus", FakeBus::answer(2, DbusMessage::Type::error, "org.example.No"));
   const auto done = requestScope(directory / "bus", "caisson-1.scope");
@@ -157,7 +157,7 @@ TEST(UserScope, ARefusalIsPassedOn) {
   EXPECT_EQ(done.error().reason, "org.example.No: no such luck");
 }
 
-TEST(UserScope, NonsenseEndsInAnErrorAndNotInAWait) {
+TEST(UserScope, InvalidReplyIsAnErrorAndDoesNotHang) {
   for (const std::string& nonsense :
        {std::string("HTTP/1.1 400 Bad Request\r\n\r\n"), std::string(5000, 'l'), std::string()}) {
     const test::TempDir directory;

@@ -14,7 +14,7 @@ std::string refusal(const Words& words) {
 
 }  // namespace
 
-TEST(CommandTemplate, TakesOneValueAsOneWord) {
+TEST(CommandTemplate, ValueIsOneArgument) {
   const Words words{"grep", "-n", "--", "{pattern}", "{file}"};
   EXPECT_EQ(parameters(words), (Words{"pattern", "file"}));
   const auto filled = fillTemplate(words, {{"pattern", "a b; $(x) *"}, {"file", "-f"}}, {});
@@ -22,7 +22,7 @@ TEST(CommandTemplate, TakesOneValueAsOneWord) {
   EXPECT_EQ(*filled, (Words{"grep", "-n", "--", "a b; $(x) *", "-f"}));
 }
 
-TEST(CommandTemplate, HasPlacesInsideWordsAndForMoreWords) {
+TEST(CommandTemplate, HasPlaceholdersInsideArgumentsAndForMoreArguments) {
   const Words words{"tool", "--size={w}x{h}", "{{{w}}}", "{...}", "end"};
   ASSERT_EQ(refusal(words), "");
   EXPECT_EQ(*fillTemplate(words, {{"w", "3"}, {"h", "4"}}, Words{"-a", "b"}),
@@ -72,7 +72,7 @@ TEST(CommandTemplate, NonsenseIsRefused) {
   }
 }
 
-TEST(CommandTemplate, EveryValueIsGivenAndKnown) {
+TEST(CommandTemplate, MissingAndUnknownValuesAreRejected) {
   const Words words{"cat", "{file}"};
   EXPECT_FALSE(fillTemplate(words, {}, {}));
   EXPECT_FALSE(fillTemplate(words, {{"file", "a"}, {"other", "b"}}, {}));

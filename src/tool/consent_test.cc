@@ -93,7 +93,7 @@ TEST_F(ToolConsent, IsNeededForNetwork) {
   EXPECT_NE(needsConsent(tool)[0].find("example.org"), std::string::npos);
 }
 
-TEST_F(ToolConsent, HoldsUntilItIsTakenBack) {
+TEST_F(ToolConsent, IsValidUntilRevoked) {
   const Tool tool = toolOf("web-fetch", {"curl", "{url}"});
   EXPECT_FALSE(checkConsent(tool, 1000));
   ASSERT_TRUE(keepConsent(tool, "terminal", 1000));

@@ -28,7 +28,7 @@ std::string refusal(const Result<Tool>& tool) { return tool ? "" : tool.error().
 
 }  // namespace
 
-TEST_F(ToolRegistry, KeepsWhatWasDeclared) {
+TEST_F(ToolRegistry, StoresTheDeclaration) {
   const auto registry = Registry::open();
   ASSERT_TRUE(registry);
   ASSERT_TRUE(registry->add(search_));
@@ -70,7 +70,7 @@ TEST_F(ToolRegistry, NamesAreFileNamesAndNoInterpreters) {
   EXPECT_TRUE(checkName("web-fetch.v2"));
 }
 
-TEST_F(ToolRegistry, ADamagedEntryIsNoToolAndHarmsNoOther) {
+TEST_F(ToolRegistry, DamagedEntryIsIgnoredAndOthersStillWork) {
   const auto registry = Registry::open();
   ASSERT_TRUE(registry->add(search_));
   home_.write("tools/broken.json", "{");
