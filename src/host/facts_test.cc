@@ -54,7 +54,7 @@ TEST_F(ObservedHost, ADirectoryIsADirectory) {
   EXPECT_EQ(found.uid, ::geteuid());
 }
 
-TEST_F(ObservedHost, ALinkIsResolvedOnceAndForAll) {
+TEST_F(ObservedHost, LinkIsResolvedOnce) {
   dir.makeDir("real");
   ASSERT_EQ(::symlink("real", (dir / "link").c_str()), 0);
   const HostPath found = withWorkspace(dir / "link").workspace;
@@ -63,7 +63,7 @@ TEST_F(ObservedHost, ALinkIsResolvedOnceAndForAll) {
   EXPECT_TRUE(found.directory);
 }
 
-TEST_F(ObservedHost, WhatIsMissingIsAFactAndNoError) {
+TEST_F(ObservedHost, MissingWorkspaceIsReportedWithoutAnError) {
   EXPECT_EQ(withWorkspace(dir / "missing").workspace.sys_errno, ENOENT);
   dir.write("file", "x");
   EXPECT_EQ(withWorkspace(dir / "file/below").workspace.sys_errno, ENOTDIR);
@@ -74,7 +74,7 @@ TEST_F(ObservedHost, WhatIsMissingIsAFactAndNoError) {
   EXPECT_EQ(withWorkspace(std::string(5000, 'x')).workspace.sys_errno, ENAMETOOLONG);
 }
 
-TEST_F(ObservedHost, AFifoDoesNotHoldUsAndIsNeitherFileNorDirectory) {
+TEST_F(ObservedHost, FifoDoesNotBlockAndIsNeitherFileNorDirectory) {
   ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
   for (const HostPath& found : {withWorkspace(dir / "fifo").workspace, readOnly(dir / "fifo")}) {
     EXPECT_EQ(found.sys_errno, 0);
@@ -104,7 +104,7 @@ TEST_F(ObservedHost, AFileIsAFile) {
   EXPECT_EQ(found.path, real + "/file");
 }
 
-TEST_F(ObservedHost, ADirectoryThatWeMayNotEnterSaysSo) {
+TEST_F(ObservedHost, InaccessibleDirectoryHasErrnoEacces) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may enter everything";
   EXPECT_EQ(withWorkspace(dir.makeDir("closed", 0)).workspace.sys_errno, EACCES);
 }
@@ -131,7 +131,7 @@ TEST_F(ObservedHost, SecretsAreFoundAtEveryDepth) {
   EXPECT_TRUE(collectFacts(policy).scan.secrets.empty());
 }
 
-TEST_F(ObservedHost, WithoutAWorkspaceNothingIsLookedAt) {
+TEST_F(ObservedHost, WithoutAWorkspaceNoPathIsProbed) {
   Policy policy;
   policy.filesystem.workspace.mode = policy::WorkspaceMode::none;
   policy.filesystem.workspace.path = dir / "missing";
@@ -149,7 +149,7 @@ TEST_F(ObservedHost, TheCallersEnvironmentIsReadOnlyWhenAPolicyWantsIt) {
   ::unsetenv("CAISSON_TEST_SECRET");
 }
 
-TEST_F(ObservedHost, ADeniedPathThroughALinkIsSeen) {
+TEST_F(ObservedHost, DeniedPathThroughALinkIsDetected) {
   dir.makeDir("real");
   ASSERT_EQ(::symlink("real", (dir / "link").c_str()), 0);
   Policy policy;
@@ -158,7 +158,7 @@ TEST_F(ObservedHost, ADeniedPathThroughALinkIsSeen) {
   EXPECT_EQ(collectFacts(policy).denied_through_links, (std::vector<std::string>{"/workspace/link/key"}));
 }
 
-TEST_F(ObservedHost, TheHomeIsKnownByItsRealName) {
+TEST_F(ObservedHost, HomeIsResolvedToItsRealPath) {
   dir.makeDir("real-home");
   ASSERT_EQ(::symlink("real-home", (dir / "home").c_str()), 0);
   const char* before = std::getenv("HOME");

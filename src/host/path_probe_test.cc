@@ -15,7 +15,7 @@ namespace {
 
 using test::TempDir;
 
-TEST(HostLook, TellsWhatTheHostHas) {
+TEST(PathProbe, ReportsTypeAndAccessOfHostPaths) {
   const TempDir directory;
   const std::string file = directory.write("file", "x");
   ASSERT_EQ(chmod(file.c_str(), 0600), 0);
@@ -55,7 +55,7 @@ bool mountDeadFileSystem(const std::string& target) {
   return device >= 0 && mount("dead", target.c_str(), "fuse", 0, options.c_str()) == 0;
 }
 
-TEST(HostLook, GivesUpOnFileSystemThatDoesNotAnswer) {
+TEST(PathProbe, TimesOutOnAFileSystemThatDoesNotRespond) {
   const TempDir directory;
   const std::string dead = directory.makeDir("dead");
   const std::string file = directory.write("file", "x");

@@ -56,7 +56,7 @@ TEST(Probe, UnderstandsV1AndHybridLayouts) {
             CgroupLayout::hybrid);
 }
 
-TEST(Probe, ACgroupMountThatBeginsBelowTheRootIsCutOff) {
+TEST(Probe, CgroupPathIsRelativeToTheRootOfItsMount) {
   const std::string mounts = "25 1 0:22 /docker/abc /sys/fs/cgroup\\040x ro - cgroup2 cgroup rw\n";
   EXPECT_EQ(parseCgroups(mounts, "0::/docker/abc/inner\n").hierarchies[0].directory, "/sys/fs/cgroup x/inner");
   EXPECT_EQ(parseCgroups(mounts, "0::/docker/abcdef\n").hierarchies[0].directory, "");
@@ -64,7 +64,7 @@ TEST(Probe, ACgroupMountThatBeginsBelowTheRootIsCutOff) {
   EXPECT_EQ(parseCgroups("", "").layout, CgroupLayout::none);
 }
 
-TEST(Probe, TriesThisHost) {
+TEST(Probe, ProbesThisHost) {
   const Probes probes = probeHost("/tmp/no/such/directory/yet");
   EXPECT_GT(probes.kernel.major, 0) << probes.kernel.release;
   EXPECT_TRUE(probes.namespaces.user.tried());

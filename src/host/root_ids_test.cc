@@ -61,7 +61,7 @@ TEST(RootIds, AreInASmallMap) {
   EXPECT_FALSE(observed(uneven).may_map_other_ids);
 }
 
-TEST(RootIds, ThatTheMapLacksAreAReason) {
+TEST(RootIds, MissingFromTheMapAreReported) {
   const plan::HostFacts facts = observed(rootWith({{0, 0, 1}}));  // `unshare -r` by root
   EXPECT_FALSE(facts.may_map_other_ids);
   EXPECT_NE(facts.why_no_other_id.find("id map"), std::string::npos);
@@ -80,7 +80,7 @@ TEST(RootIds, NeedTheRightToChangeIds) {
   EXPECT_NE(observed(root).why_no_other_id.find("root on the host"), std::string::npos);
 }
 
-TEST(RootIds, WithoutTheRightToMapZeroAreOthersOfTheMap) {
+TEST(RootIds, WithoutTheRightToMapZeroUseOtherIdsOfTheMap) {
   RootFacts root = rootWith({{0, 100000, 65536}});
   root.map_zero = false;
   const plan::HostFacts facts = observed(root);
@@ -88,7 +88,7 @@ TEST(RootIds, WithoutTheRightToMapZeroAreOthersOfTheMap) {
   EXPECT_FALSE(facts.may_map_mounts);
 }
 
-TEST(RootIds, AreNotLookedForByOtherUsers) {
+TEST(RootIds, AreNotUsedByOtherUsers) {
   RootFacts root = rootWith({});
   root.uid = 1000;
   const plan::HostFacts facts = observed(root);

@@ -95,7 +95,7 @@ TEST(UserNamespaceRefusal, OfAppArmorForAnotherPathWritesAProfileForIt) {
   }
 }
 
-TEST(UserNamespaceRefusal, OfAProfileThatKeepsCaissonNamesTheRuleItLacks) {
+TEST(UserNamespaceRefusal, OfAnInheritedProfileNamesTheMissingRule) {
   Obstacles obstacles = withAppArmor("agent//tools (enforce)");
   obstacles.apparmor_profile_file = "/etc/apparmor.d/caisson";
   EXPECT_TRUE(refusalContains(explained(obstacles, EACCES).remedy, "apparmor_parser -r /etc/apparmor.d/caisson"));

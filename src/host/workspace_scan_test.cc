@@ -96,7 +96,7 @@ TEST_F(WorkspaceScanTest, FifoDoesNotBlock) {
   EXPECT_EQ(scan().secrets, (std::vector<std::string>{"x.pem"}));
 }
 
-TEST_F(WorkspaceScanTest, WhatTheBudgetDoesNotCoverIsNamed) {
+TEST_F(WorkspaceScanTest, DirectoriesBeyondTheBudgetAreNamed) {
   for (int i = 0; i < 30; ++i) dir.write("d" + std::to_string(i) + "/file", "x");
   dir.write("node_modules/.env", "x");
   const auto found = scan({.max_entries = 50});
@@ -105,7 +105,7 @@ TEST_F(WorkspaceScanTest, WhatTheBudgetDoesNotCoverIsNamed) {
   EXPECT_NE(found.unscanned.front(), "");
 }
 
-TEST_F(WorkspaceScanTest, OtherPeoplesCodeComesLast) {
+TEST_F(WorkspaceScanTest, DependenciesAreScannedLast) {
   for (int i = 0; i < 30; ++i) dir.write("node_modules/a" + std::to_string(i) + "/file", "x");
   dir.write("src/deep/.env", "x");
   const auto found = scan({.max_entries = 20});

@@ -81,7 +81,7 @@ TEST_P(OpenBeneath, OpensWhatIsThere) {
   EXPECT_EQ(openError("deep/er/file", O_RDONLY), 0);
 }
 
-TEST_P(OpenBeneath, SaysWhatIsNot) {
+TEST_P(OpenBeneath, ReportsWhyAPathCannotBeOpened) {
   EXPECT_EQ(openError("missing"), ENOENT);
   EXPECT_EQ(openError("deep/missing/x"), ENOENT);
   EXPECT_EQ(openError("file/below"), ENOTDIR);
@@ -97,7 +97,7 @@ TEST_P(OpenBeneath, FollowsNoLinkAnywhereInThePath) {
   EXPECT_EQ(openError("to-root"), ELOOP);
 }
 
-TEST_P(OpenBeneath, NeverClimbsOut) {
+TEST_P(OpenBeneath, NeverLeavesTheDirectory) {
   for (const char* path : {"..", "../..", "deep/../../x", "deep/er/../../..", "/etc/passwd"}) {
     EXPECT_NE(openError(path), 0) << path;
   }

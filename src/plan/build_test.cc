@@ -53,7 +53,7 @@ TEST(Plan, OfBashHasEveryLayer) {
   }
 }
 
-TEST(Plan, OfBashReadsLikeThis) {
+TEST(Plan, OfBashMatchesTheExpectedText) {
   // The tree as `caisson plan` prints it: a change here changes what every payload sees.
   const std::string text = describe(planned(profile("bash")));
   for (const char* line :
@@ -288,7 +288,7 @@ TEST(Plan, LimitsDisksWhereTheHostCan) {
   EXPECT_NE(plan->layers.at("cgroup").find("disk input and output"), std::string::npos);
 }
 
-TEST(Plan, SaysWhichClassHoldsWhatIsWritten) {
+TEST(Plan, NamesTheQuotaClassOfWritableDirectories) {
   Policy policy = withWorkspace(WorkspaceMode::overlay);
   EXPECT_TRUE(planned(policy).layers.at("disk_quota").starts_with("hard"));
   EXPECT_FALSE(planned(policy).disk);
@@ -335,7 +335,7 @@ std::uint64_t openFiles(const Plan& plan) {
   return found == plan.rlimits.end() ? 0 : found->value;
 }
 
-TEST(OpenFiles, LeaveOtherProgramsOfTheUserAPart) {
+TEST(OpenFiles, LeaveAShareForOtherProgramsOfTheUser) {
   Policy policy = profile();
   policy.resources.open_files = 4096;
   HostFacts host = someHost();
@@ -349,7 +349,7 @@ TEST(OpenFiles, LeaveOtherProgramsOfTheUserAPart) {
   EXPECT_EQ(openFiles(planned(policy, host)), 4096U);
 }
 
-TEST(OptionalLayers, AreMissedAloudWhereAPolicyAllowsIt) {
+TEST(OptionalLayers, MissingOnesAreWarnedAboutWhereAPolicyAllowsIt) {
   CONFORMS("R-LEVEL-9");
   HostFacts host = someHost();
   host.landlock_abi = 5;
@@ -388,7 +388,7 @@ TEST(OptionalLayers, WeakerRungsAreInThePlanOnlyWhenNamed) {
   EXPECT_FALSE(procOf(planned(policy)).may_be_bound);
 }
 
-TEST(OptionalLayers, WithoutLandlockOnlyFullGoesOn) {
+TEST(OptionalLayers, WithoutLandlockOnlyLevelFullIsAvailable) {
   HostFacts host = someHost();
   host.landlock_abi = 0;
   const Plan plan = planned(profile(), host);
@@ -458,7 +458,7 @@ TEST(Limits, EachTaskIsCountedOnlyForASmallLimitWithoutACgroup) {
   EXPECT_FALSE(planned(policy).task_limits);
 }
 
-TEST(Limits, WithoutAWishAreNotSet) {
+TEST(Limits, AreUnsetUnlessConfigured) {
   const Plan plan = planned(profile());
   EXPECT_EQ(limitCalled(plan, "cpu"), nullptr);
   EXPECT_EQ(plan.wall_seconds, 120);

@@ -29,7 +29,7 @@ const MakeFile* trustFile(const Plan& plan) {
   return nullptr;
 }
 
-TEST(PlannedCredentials, ProgramsAreToldWhomToTrustAndGetAPlaceholder) {
+TEST(PlannedCredentials, ProgramsGetATrustFileAndAPlaceholder) {
   const auto plan = build(withCredential(), testing::someHost(), {{"true"}, false});
   ASSERT_TRUE(plan) << plan.error().message();
   EXPECT_TRUE(has(plan->environment, "KEY=caisson-credential-api.example.org"));
@@ -41,7 +41,7 @@ TEST(PlannedCredentials, ProgramsAreToldWhomToTrustAndGetAPlaceholder) {
   EXPECT_EQ(trustFile(filled)->content, "certificates");
 }
 
-TEST(PlannedCredentials, WithoutThemNothingIsThere) {
+TEST(PlannedCredentials, AbsentCredentialsAddNothing) {
   policy::Policy policy = withCredential();
   policy.network.credentials.clear();
   const auto plan = build(policy, testing::someHost(), {{"true"}, false});
@@ -65,7 +65,7 @@ TEST(PlannedCredentials, TheVariableWithTheSecretStaysOutside) {
   }
 }
 
-TEST(PlannedCredentials, AFileThatTheSandboxShowsIsNoPlaceForASecret) {
+TEST(PlannedCredentials, SecretFileVisibleInTheSandboxIsRefused) {
   policy::Policy policy = withCredential();
   policy.network.credentials[0].secret_env.clear();
   policy.network.credentials[0].secret_file = "/srv/keys/api";

@@ -83,7 +83,7 @@ TEST(DeniedPaths, WhoseNameOnlyBeginsLikeTheWorkspaceAreNotInIt) {
   EXPECT_GE(positionOf<MaskPath>(plan, "/workspace2/key"), 0);
 }
 
-TEST(DeniedPaths, ThatAreAbsentAreRefusedWhereTheyCouldBeCreatedUnseen) {
+TEST(DeniedPaths, ThatAreAbsentAreRefusedWhereThePayloadCouldCreateThem) {
   HostFacts host = someHost();
   host.read_write = {directory("/srv/data")};
   const Plan plan =

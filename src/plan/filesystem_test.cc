@@ -25,7 +25,7 @@ mode_t modeOfRootsHome(const std::vector<std::string>& shown) {
   return home == nullptr ? 07777 : home->mode;
 }
 
-TEST(RootsHome, IsClosedAndLetsThroughOnlyToWhatWasShown) {
+TEST(RootsHome, IsClosedExceptForTraversalToShownPaths) {
   EXPECT_EQ(modeOfRootsHome({}), 0U);
   EXPECT_EQ(modeOfRootsHome({"/rooted"}), 0U);
   EXPECT_EQ(modeOfRootsHome({"/root/project/tools"}), 0111U) << "to be passed, not to be listed";
@@ -53,7 +53,7 @@ TEST(Workspace, FollowsItsMode) {
   EXPECT_TRUE(overlay.workspace_overlay);
 }
 
-TEST(Workspace, OfARootCallerIsShownAsThePayloadsOwn) {
+TEST(Workspace, OfARootCallerBelongsToThePayloadInside) {
   HostFacts host = someHost();
   host.may_map_other_ids = host.may_map_mounts = true;
   for (const WorkspaceMode mode : {WorkspaceMode::ro, WorkspaceMode::rw}) {
@@ -75,7 +75,7 @@ TEST(Workspace, KeepsItsChangesInMemoryWhereTheKernelCan) {
   EXPECT_FALSE(stepAt<MountOverlay>(planned(policy), "/workspace")->on_disk);
 }
 
-TEST(Workspace, KeepsItsChangesOnDiskIfItPrefersThatAndTheDiskCan) {
+TEST(Workspace, KeepsItsChangesOnDiskIfPreferredAndSupported) {
   Policy policy = withWorkspace(WorkspaceMode::overlay);
   policy.filesystem.overlay_store = policy::OverlayStore::prefer_disk;
   EXPECT_TRUE(stepAt<MountOverlay>(planned(policy), "/workspace")->on_disk);
@@ -126,7 +126,7 @@ struct Place {
   bool taken;
 };
 
-TEST(CurrentDirectory, IsNotTakenWhenItIsAHomeDirectoryOrAboveOne) {
+TEST(CurrentDirectory, IsNotTheDefaultInOrAboveAHomeDirectory) {
   const Place places[] = {{"/", false},
                           {"/home", false},
                           {"/root", false},
@@ -147,7 +147,7 @@ TEST(CurrentDirectory, IsNotTakenWhenItIsAHomeDirectoryOrAboveOne) {
   }
 }
 
-TEST(CurrentDirectory, IsNotTakenWhenItIsAnAncestorOfAHomeElsewhere) {
+TEST(CurrentDirectory, IsNotTheDefaultAboveAHomeElsewhere) {
   HostFacts host = someHost();
   host.homes = {"/home/me", "/data/users/team/me"};
   for (const char* path : {"/data", "/data/users", "/data/users/team", "/data/users/team/me"}) {
@@ -160,7 +160,7 @@ TEST(CurrentDirectory, IsNotTakenWhenItIsAnAncestorOfAHomeElsewhere) {
   }
 }
 
-TEST(CurrentDirectory, IsNotTakenAtAWeakerLevelEither) {
+TEST(CurrentDirectory, IsNotTheDefaultInAHomeAtAWeakerLevelEither) {
   for (const char* path : {"/", "/home", "/home/someone"}) {
     for (const WorkspaceMode mode : {WorkspaceMode::overlay, WorkspaceMode::ro, WorkspaceMode::rw}) {
       const HostFacts host = hostWithWorkspace(path);
@@ -179,7 +179,7 @@ TEST(CurrentDirectory, IsNotTakenAtAWeakerLevelEither) {
   }
 }
 
-TEST(CurrentDirectory, ThatIsGoneIsNotTakenForAHomeDirectory) {
+TEST(CurrentDirectory, ThatIsGoneIsNotMistakenForAHomeDirectory) {
   HostFacts host = someHost();
   host.workspace = {.requested = ".", .path = "", .sys_errno = ENOENT};
   const auto plan = build(withWorkspace(WorkspaceMode::overlay), host, {{"true"}, false});
@@ -228,7 +228,7 @@ TEST(Tree, HasTheTemporaryDirectoriesOfThePolicyWithTheirLimits) {
   EXPECT_EQ(stepAt<MountTmpfs>(plan, "/var/tmp"), nullptr);
 }
 
-TEST(Tree, BeginsWithARootOfOurOwnAndEndsByClosingIt) {
+TEST(Tree, BeginsWithAFreshRootAndEndsByMakingItReadOnly) {
   const Plan plan = planned(profile());
   ASSERT_FALSE(plan.steps.empty());
   EXPECT_EQ(targetOf(plan.steps.front()), "/");
@@ -242,7 +242,7 @@ TEST(Tree, AWorkspaceBelowTmpComesAfterTheFreshOneAtLevelProcess) {
   EXPECT_GT(positionOf<Bind>(plan, "/tmp/project"), positionOf<MountTmpfs>(plan, "/tmp"));
 }
 
-TEST(Tree, AtLevelProcessCoversTheHostsHomesAndSocketsBeforeShowingAnything) {
+TEST(Tree, AtLevelProcessHidesHomesAndSocketsBeforeShowingPaths) {
   HostFacts host = someHost();
   host.homes = {"/home/someone", "/data/home/someone"};
   host.other_directories = {"/srv", "/var/lib"};
@@ -330,7 +330,7 @@ TEST(ProtectedFiles, AreReadOnlyAndPinnedInAWritableWorkspace) {
 }
 
 /// Otherwise existing files that the search before the run missed would be moved away after it.
-TEST(ProtectedFiles, NothingIsMovedAfterAnIncompleteSearch) {
+TEST(ProtectedFiles, NewFilesAreNotMovedAfterAnIncompleteSearch) {
   HostFacts host = someHost();
   host.scan.protected_paths = {{".envrc", false}};
   host.scan.unscanned = {"vendor"};

@@ -27,7 +27,7 @@ TEST(Identity, IsTheCallersOwnForAnOrdinaryUser) {
   EXPECT_FALSE(plan.identity.parent_writes_maps);
 }
 
-TEST(Identity, OfARootCallersPayloadIsNobodyOnTheHost) {
+TEST(Identity, OfARootCallersPayloadIsUnprivilegedOnTheHost) {
   CONFORMS("R-LEVEL-14");
   HostFacts host = someHost();
   host.uid = host.gid = 0;
@@ -65,7 +65,7 @@ TEST(Identity, OfRootThatIsAnotherIdOfTheHostIsTheCallers) {
   EXPECT_FALSE(plan.identity.change_user);
 }
 
-TEST(Identity, RootThatCannotBecomeSomebodyElseIsRefused) {
+TEST(Identity, RootThatCannotChangeItsUserIsRefused) {
   CONFORMS("R-LEVEL-14");
   HostFacts host = someHost();
   host.uid = host.gid = 0;

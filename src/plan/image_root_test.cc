@@ -65,7 +65,7 @@ HostFacts hostWithMoreIds() {
   return host;
 }
 
-TEST(RootIds, HasSubordinateIdsAndTheirCapabilitiesWhereTheHostGivesThem) {
+TEST(RootIds, HaveCapabilitiesOverSubordinateIdsWhereTheHostAssignsThem) {
   const Plan plan = planned(withRoot(true), hostWithMoreIds());
   EXPECT_EQ(plan.identity.inside_uid, 0U);
   EXPECT_EQ(plan.identity.outside_uid, 1234U) << "files of the caller stay the caller's";
@@ -80,7 +80,7 @@ TEST(RootIds, HasSubordinateIdsAndTheirCapabilitiesWhereTheHostGivesThem) {
   EXPECT_EQ(stepAt<MakeFile>(plan, "/etc/apt/apt.conf.d/zz-caisson"), nullptr) << "apt can become _apt";
 }
 
-TEST(RootIds, HasASingleIdWhereFilesOfOthersWouldBeLeftOnTheHost) {
+TEST(RootIds, AreASingleIdWhereForeignFilesWouldBeLeftOnTheHost) {
   const auto expectSingle = [](const policy::Policy& policy, const HostFacts& host, const std::string& reason) {
     const Plan plan = planned(policy, host);
     EXPECT_FALSE(plan.identity.hasMoreIds()) << reason;
@@ -138,7 +138,7 @@ TEST(ImageRoot, AccountsOfTheImageStayWithoutTheSandboxUsersId) {
   EXPECT_EQ(stepAt<MakeFile>(planned(withRoot(true), hostWithRoot()), "/etc/passwd"), nullptr);
 }
 
-TEST(ImageRoot, VariablesOfTheImageAreBelowThePolicysRules) {
+TEST(ImageRoot, PolicyOverridesVariablesOfTheImage) {
   HostFacts host = hostWithRoot();
   host.root.environment = {"PATH=/opt/bin:/bin", "LANG=de_DE.UTF-8", "LD_PRELOAD=/x.so",
                            "HOME=/root",         "MODE=image",       "broken"};

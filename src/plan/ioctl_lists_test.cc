@@ -50,7 +50,7 @@ TEST(IoctlLists, NumbersAreThoseOfKernelHeaders) {
   }
 }
 
-TEST(IoctlLists, HoldNoRequestThatChangesMoreThanItsCaller) {
+TEST(IoctlLists, ContainNoRequestThatAffectsMoreThanItsCaller) {
   const std::uint32_t dangerous[] = {TIOCSTI,      TIOCLINUX,   TIOCSETD,  TIOCCONS,      TIOCVHANGUP,
                                      FIFREEZE,     FITHAW,      FITRIM,    FIDEDUPERANGE, FS_IOC_SETFLAGS,
                                      SIOCSIFFLAGS, SIOCSIFADDR, SIOCADDRT, SIOCETHTOOL,   FIBMAP};

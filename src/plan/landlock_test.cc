@@ -60,7 +60,7 @@ TEST(LandlockRights, ToWriteIncludeNeitherExecutionNorDevices) {
   EXPECT_EQ(readRights() & ~(kFsReadFile | kFsReadDir), 0U);
 }
 
-TEST(LandlockPlan, ADirectoryThatCanOnlyBeWrittenIsReadByNoRule) {
+TEST(LandlockPlan, WriteOnlyDirectoryHasNoReadRule) {
   policy::Policy wanted = *policy::builtin("bash");
   wanted.filesystem.tmpfs.push_back({.path = "/logs", .access = policy::TmpfsAccess::wo});
   wanted.filesystem.tmpfs.push_back({.path = "/metadata", .access = policy::TmpfsAccess::ro});
@@ -105,7 +105,7 @@ TEST(LandlockPlan, ScopesSignalsAndAbstractSocketsFromAbiSix) {
   }
 }
 
-TEST(LandlockPlan, NothingIsWritableButWhatTheTreeSays) {
+TEST(LandlockPlan, OnlyWritableMountsAreWritable) {
   const Plan plan = planned(withWorkspace(WorkspaceMode::ro));
   for (const LandlockRule& rule : plan.landlock.rules) {
     if ((rule.access & kFsMakeReg) == 0) continue;

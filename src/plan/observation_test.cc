@@ -61,7 +61,7 @@ TEST(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
 }
 
 /// The supervisor does not listen yet when the payload's program is started.
-TEST(Observation, DoesNotShowThePayloadsOwnStart) {
+TEST(Observation, OmitsTheStartOfThePayload) {
   const Filter shown = observed(*policy::builtin("bash"));
   Arguments own;
   own.values[kOwnExecArgument] = kOwnExecMark;
@@ -138,7 +138,7 @@ TEST(Observation, OfProcessesOpensNothingThatThePolicyDenies) {
   EXPECT_EQ(ask(*program, "execve"), seen(EPERM));
 }
 
-TEST(Observation, KnowsWhereThePathsAre) {
+TEST(Observation, HasThePathArgumentOfEveryCall) {
   for (const ObservedCall& call : observedFileCalls()) {
     EXPECT_GE(call.first.path, 0) << call.name;
     EXPECT_LT(call.first.path, 6) << call.name;

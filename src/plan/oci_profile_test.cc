@@ -36,7 +36,7 @@ std::uint32_t valueOf(const std::vector<sock_filter>& program, std::string_view 
   return evaluate(program, nativeArchitecture(), syscallNumber(name).value_or(-1), arguments);
 }
 
-TEST(OciProfile, LeavesOnlyWhatItAllows) {
+TEST(OciProfile, RemovesCallsItDoesNotAllow) {
   CONFORMS("R-LEVEL-16");
   const auto program =
       narrowed(profileOf(R"({"names": ["read", "mount", "no_such_call"], "action": "SCMP_ACT_ALLOW"})"));

@@ -68,7 +68,7 @@ TEST(ProcFiles, ProcessorsAreNumberedWhereTheHostShowsNone) {
   EXPECT_EQ(contentOf(procFiles(policy, host), "/proc/cpuinfo"), "processor\t: 0\n\nprocessor\t: 1\n\n");
 }
 
-TEST(ProcFiles, KeepNothingOfTheHostsState) {
+TEST(ProcFiles, ContainNothingOfTheHostsState) {
   for (const CoverFile& file : procFiles(profile(), largeHost())) {
     EXPECT_FALSE(file.content.empty()) << file.target;
   }
@@ -76,7 +76,7 @@ TEST(ProcFiles, KeepNothingOfTheHostsState) {
             "Linux version 6.12.1 (sandbox@sandbox) #1 SMP\n");
 }
 
-TEST(ProcFiles, MaskIsForWhatIsNeitherShownNorCovered) {
+TEST(ProcFiles, OtherEntriesAreMasked) {
   for (const char* masked : {"/proc/kcore", "/proc/pressure/cpu", "/proc/diskstats", "/proc/fs/ext4"}) {
     EXPECT_TRUE(isMaskedProc(masked)) << masked;
   }
@@ -85,7 +85,7 @@ TEST(ProcFiles, MaskIsForWhatIsNeitherShownNorCovered) {
   }
 }
 
-TEST(ProcFiles, AreInEveryTreeThatHasItsOwnProc) {
+TEST(ProcFiles, AreInEveryTreeWithAPrivateProc) {
   for (const policy::Level level : {policy::Level::full, policy::Level::process}) {
     policy::Policy policy = profile();
     policy.isolation.level = level;

@@ -27,7 +27,7 @@ TEST(Quota, NoModeLetsSparseFilesGrowWithoutEnd) {
   }
 }
 
-TEST(Quota, LargestFileIsTheLargestPlaceThatTakesOne) {
+TEST(Quota, FileSizeLimitIsThatOfTheLargestWritableDirectory) {
   policy::Policy policy = withWorkspace(WorkspaceMode::overlay);
   policy.resources.memory = 64 * policy::kMiB;
   policy.filesystem.max_total_size = 3 * policy::kGiB;

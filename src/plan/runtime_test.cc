@@ -79,7 +79,7 @@ TEST(RuntimePlan, MissingRuntimeIsTheHostsFault) {
   EXPECT_EQ(plan.error().reason, "it is not installed");
 }
 
-TEST(RuntimePlan, WhatNoRuntimeCarriesOutIsRefused) {
+TEST(RuntimePlan, UnsupportedSettingsAreRefused) {
   policy::Policy process = withRuntime(Runtime::runc);
   process.isolation.level = policy::Level::process;
   policy::Policy tier = withRuntime(Runtime::runc);
@@ -96,7 +96,7 @@ TEST(RuntimePlan, WhatNoRuntimeCarriesOutIsRefused) {
   EXPECT_NE(session.error().message().find("a session cannot use crun"), std::string::npos);
 }
 
-TEST(RuntimePlan, GvisorLosesWhatOnlyPid1OfCaissonApplies) {
+TEST(RuntimePlan, GvisorLacksLayersThatPid1OfCaissonApplies) {
   const Plan plan = planned(withRuntime(Runtime::runsc), hostWithRuntime());
   EXPECT_EQ(plan.landlock.abi, 0);
   EXPECT_FALSE(plan.self_test);

@@ -22,7 +22,7 @@ TEST(SecretContent, CertificatesAloneArePublic) {
   EXPECT_FALSE(hasOnlyPublicKeys("\x30\x82")) << "binary: not known to be public";
 }
 
-TEST(SecretContent, NamesThatMayHoldAKey) {
+TEST(SecretContent, FilesThatMayContainAKeyAreFoundByName) {
   for (const char* name : {"deploy_key", "server.crt", "my-rsa-backup", "tls-combined.txt", "PRIVATE"}) {
     EXPECT_TRUE(mayHoldKey(name)) << name;
   }

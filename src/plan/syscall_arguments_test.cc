@@ -14,7 +14,7 @@
 namespace caisson::plan {
 namespace {
 
-TEST(HostileArguments, NoTypingIntoTheTerminalHoweverTheHighBitsAreSet) {
+TEST(HostileArguments, TerminalInputInjectionIsDeniedWithAnyHighBits) {
   for (const auto& [which, program] : everyProgram()) {
     for (const std::uint64_t command : {0x5412ULL, 0x541cULL}) {  // TIOCSTI, TIOCLINUX
       for (const std::uint64_t high : {0ULL, 1ULL << 32, 0xdeadbeefULL << 32, 0xffffffffULL << 32}) {
@@ -143,7 +143,7 @@ TEST(HostileArguments, NoSocketFamilyBeyondLocalInternetAndTheRoutingTable) {
 }
 
 /// All processes of the user have numbers there.
-TEST(HostileArguments, InTheTierOnlyTheCallerIsRescheduled) {
+TEST(HostileArguments, OnlyTheCallerCanBeRescheduledInTheLandlockTier) {
   constexpr std::uint64_t kHigh = 1ULL << 32, kOther = 77;
   const Filter program = programForTier();
   for (const char* call : {"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}) {
@@ -255,7 +255,7 @@ TEST(HostileArguments, NoSetuidOrSetgidBitByAnyCall) {
   }
 }
 
-TEST(HostileArguments, AModeThatTheKernelIgnoresDoesNotStopAnOpen) {
+TEST(HostileArguments, IgnoredModeDoesNotDenyAnOpen) {
   // Without O_CREAT, libc leaves the register of the mode undefined.
   if (here("open")) {
     EXPECT_EQ(ask(builtin(), "open", {{0, O_RDONLY, 07777}}), kLet);
@@ -279,7 +279,7 @@ TEST(HostileArguments, NoDeviceIsMade) {
   }
 }
 
-TEST(HostileArguments, TheLimitsOfPidOneAreOutOfReach) {
+TEST(HostileArguments, LimitsOfPidOneCannotBeChanged) {
   for (const auto& [which, program] : everyProgram()) {
     EXPECT_EQ(ask(program, "prlimit64", {{1}}), seen(EPERM)) << which;
     EXPECT_EQ(ask(program, "prlimit64", {{1 | (1ULL << 32)}}), seen(EPERM)) << which;

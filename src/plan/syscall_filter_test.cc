@@ -105,7 +105,7 @@ void fill(std::uint64_t (&arguments)[6], Random& random) {
   }
 }
 
-TEST(FilterCompiler, TheTreeAnswersAsTheRulesReadOneByOneDo) {
+TEST(FilterCompiler, TreeGivesTheSameResultAsALinearSearch) {
   Random random(20240607);  // fixed seed: failures are reproducible
   for (int round = 0; round < 60; ++round) {
     const SyscallFilter filter = randomFilter(random);
@@ -122,7 +122,7 @@ TEST(FilterCompiler, TheTreeAnswersAsTheRulesReadOneByOneDo) {
   }
 }
 
-TEST(FilterCompiler, EveryJumpLandsInsideTheProgramAndEveryPathEndsInAnAnswer) {
+TEST(FilterCompiler, EveryJumpIsInsideTheProgramAndEveryPathReturns) {
   Random random(7);
   for (int round = 0; round < 20; ++round) {
     const auto program = compile(randomFilter(random));
@@ -150,7 +150,7 @@ TEST(FilterCompiler, AnEmptyFilterRefusesEveryCall) {
   EXPECT_NE(evaluate(*program, nativeArchitecture(), -1, none) & SECCOMP_RET_ACTION_FULL, SECCOMP_RET_ALLOW);
 }
 
-TEST(FilterCompiler, AForeignArchitectureIsReportedWhateverTheNumber) {
+TEST(FilterCompiler, EveryCallOfAForeignArchitectureIsReported) {
   SyscallFilter filter;
   filter.unlisted = kAllow;
   const auto program = compile(filter);
@@ -177,7 +177,7 @@ TEST(FilterCompiler, X32NumbersAreKilled) {
 }
 #endif
 
-TEST(FilterCompiler, AProgramLongerThanTheKernelTakesIsRefusedAndSaysSo) {
+TEST(FilterCompiler, ProgramLongerThanTheKernelLimitIsAnError) {
   SyscallFilter filter;
   for (int number = 0; number < kNumbers; ++number) {
     SyscallRule rule{number, {}, kAllow};
@@ -214,7 +214,7 @@ TEST(FilterCompiler, LongJumpsAreTakenWhereShortOnesDoNotReach) {
 }
 
 /// The kernel compiles the program for every process that attaches it.
-TEST(FilterCompiler, WhatRulesHaveInCommonIsWrittenOnce) {
+TEST(FilterCompiler, CommonPartsOfRulesAreEmittedOnce) {
   SyscallFilter filter;
   filter.unlisted = refuse(38);
   for (int number = 0; number < 100; ++number) {
@@ -233,7 +233,7 @@ TEST(FilterCompiler, WhatRulesHaveInCommonIsWrittenOnce) {
   EXPECT_LT(builtinProgram().size(), 280U);
 }
 
-TEST(FilterCompiler, ManyValuesOfOneArgumentAreSearched) {
+TEST(FilterCompiler, ManyValuesOfOneArgumentUseABinarySearch) {
   SyscallFilter filter;
   SyscallRule rule{16, {}, refuse(25)};
   Random random(3);

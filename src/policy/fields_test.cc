@@ -30,7 +30,7 @@ TEST(Fields, KeysAreUniqueDescribedAndGroupedByTable) {
   }
 }
 
-TEST(Fields, PutGivesBackWhatGetTook) {
+TEST(Fields, PutRestoresWhatGetReturned) {
   Policy source;
   source.resources.cpu_affinity = {0, 3};
   source.resources.wall_seconds = 3.5;
@@ -59,7 +59,7 @@ TEST(Fields, SuggestTheNearestKey) {
   EXPECT_EQ(nearestKey(std::string(5000, 'a')), "");
 }
 
-TEST(Fields, Sections) {
+TEST(Fields, SectionsAreRecognised) {
   EXPECT_TRUE(isSection("resources"));
   EXPECT_TRUE(isSection("filesystem.workspace"));
   EXPECT_FALSE(isSection("filesystem.work"));

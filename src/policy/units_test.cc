@@ -31,7 +31,7 @@ TEST(Units, ReadSizes) {
   }
 }
 
-TEST(Units, RefuseWhatIsNoSize) {
+TEST(Units, InvalidSizesAreRejected) {
   for (const char* text : {"",
                            "-1",
                            "-1M",
@@ -70,13 +70,13 @@ TEST(Units, ReadDurations) {
   }
 }
 
-TEST(Units, RefuseWhatIsNoDuration) {
+TEST(Units, InvalidDurationsAreRejected) {
   for (const char* text : {"", "-1s", "s", "1x", "1..2s", "inf", "nan", "1e9", "99999999999", "1 h x", "0x1p3"}) {
     EXPECT_FALSE(parseSeconds(text)) << text;
   }
 }
 
-TEST(Units, PrintWhatPeopleWrite) {
+TEST(Units, PrintInTheUsualNotation) {
   EXPECT_EQ(formatSize(0), "0 bytes");
   EXPECT_EQ(formatSize(512ULL << 20), "512 MiB");
   EXPECT_EQ(formatSize(1000), "1000 bytes");

@@ -39,7 +39,7 @@ json configIn(const plan::Plan& outer) {
   return file == nullptr ? json() : json::parse(file->content);
 }
 
-TEST(OuterPlan, BuildsTheSameTreeBeforeItMovesIt) {
+TEST(OuterPlan, BuildsTheTreeOfThePlanBeforeMovingIt) {
   for (const bool image : {false, true}) {
     const plan::Plan plan = planFor(Runtime::runc, image);
     const plan::Plan outer = outerFor(plan);

@@ -43,7 +43,7 @@ class Files {
 
 }  // namespace
 
-TEST(Decode, AFileStartsFromBash) {
+TEST(Decode, FileInheritsBash) {
   const auto policy = toml("");
   ASSERT_TRUE(policy) << policy.error().message();
   Policy expected = *builtin("bash");
@@ -77,7 +77,7 @@ TEST(Decode, TheThreeFormatsMakeTheSamePolicy) {
   EXPECT_EQ(a->filesystem.tmpfs.size(), 1U);
 }
 
-TEST(Decode, AListThatIsGivenReplacesTheBasesWhole) {
+TEST(Decode, ListReplacesTheInheritedList) {
   const auto base = parse("extends = 'cargo'", Format::toml, "p.toml");
   ASSERT_TRUE(base) << base.error().message();
   ASSERT_GT(base->filesystem.tmpfs.size(), 1U);
@@ -343,7 +343,7 @@ TEST(Decode, SetsKeysFromText) {
   EXPECT_FALSE(policy.process.allowed_executables);
 }
 
-TEST(Decode, RefusesBadTextAndLeavesThePolicyAlone) {
+TEST(Decode, RejectsInvalidTextAndKeepsThePolicyUnchanged) {
   const std::pair<const char*, const char*> cases[] = {
       {"resources.memry", "1M"},
       {"resources", "1"},

@@ -97,7 +97,7 @@ TEST(Widening, IsFoundInBothDirections) {
 }
 
 /// A change of any key in one direction is reported, except for the keys listed here, which allow nothing.
-TEST(Widening, EveryKeyIsComparedButThoseThatAllowNothing) {
+TEST(Widening, EveryKeyIsComparedUnlessItAllowsNothing) {
   CONFORMS("R-POLICY-3");
   const std::set<std::string_view> never{"name",
                                          "description",
@@ -125,7 +125,7 @@ TEST(Widening, EveryKeyIsComparedButThoseThatAllowNothing) {
   }
 }
 
-TEST(Widening, ALimitedDirectoryThatIsNoLongerLimited) {
+TEST(Widening, RemovingTheLimitOfADirectoryIsAWidening) {
   Policy base;
   base.filesystem.tmpfs = {{.path = "/logs", .access = TmpfsAccess::wo}};
   Policy policy = base;
@@ -135,7 +135,7 @@ TEST(Widening, ALimitedDirectoryThatIsNoLongerLimited) {
   }
 }
 
-TEST(Widening, AListOfCallsMeansTheOppositeInADenylist) {
+TEST(Widening, ShorterDenylistIsAWidening) {
   Policy base;
   base.syscalls.mode = SyscallMode::denylist;
   base.syscalls.names = {"socket", "kill"};

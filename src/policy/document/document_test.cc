@@ -69,7 +69,7 @@ TEST(Document, AKeyGivenTwiceIsAnError) {
   EXPECT_FALSE(read("{a: 1, \"a\": 2}", Format::yaml));
 }
 
-TEST(Document, DatesHaveNoMeaning) {
+TEST(Document, DatesAreRejected) {
   for (const char* text : {"name = 1979-05-27\n", "a = 07:32:00\n", "a = [1979-05-27T07:32:00Z]\n"}) {
     const auto document = read(text, Format::toml);
     ASSERT_FALSE(document) << text;
@@ -110,7 +110,7 @@ TEST(Document, YamlFollowsTheCoreSchema) {
   EXPECT_EQ(root.find("version")->text, "1.2.3");
 }
 
-TEST(Document, YamlRefusesWhatCouldSurprise) {
+TEST(Document, YamlRejectsAmbiguousSyntax) {
   const char* const cases[] = {
       "base: &b {x: 1}\na:\n  <<: *b\n",  // merge
       "a: !!str 1\n",                     // tags

@@ -63,7 +63,7 @@ TEST(Import, AgentJsonKeepsNetworkAndLimits) {
                     "defaultNetwork"));
 }
 
-TEST(Import, TheContainerTemplateWithoutItsUnconfinedSeccomp) {
+TEST(Import, ComposeFileIsImportedWithoutItsUnconfinedSeccomp) {
   CONFORMS("R-POLICY-6");
   const Imported result = imported(R"(version: '3.8'
 services:

@@ -25,7 +25,7 @@ std::string profileDirectory() {
 
 }  // namespace
 
-TEST(Profiles, TheCompiledProfileIsTheFile) {
+TEST(Profiles, CompiledProfilesMatchTheirFiles) {
   ASSERT_FALSE(builtinNames().empty());
   EXPECT_EQ(builtinNames()[0], kDefaultProfile);
   for (const std::string_view name : builtinNames()) {

@@ -15,7 +15,7 @@ std::string ruleFor(const CommandRules& rules, std::string_view command) {
 
 }  // namespace
 
-TEST(Commands, AreQuotedSoThatOneWordCannotPassForTwo) {
+TEST(Commands, AreQuotedSoThatOneArgumentCannotPassForTwo) {
   EXPECT_EQ(commandLine(std::vector<std::string>{"cargo", "build", "--release"}), "cargo build --release");
   EXPECT_EQ(commandLine(std::vector<std::string>{"cargo build", ""}), "'cargo build' ''");
   EXPECT_EQ(commandLine(std::vector<std::string>{"sh", "-c", "echo 'a b'"}), R"(sh -c 'echo '\''a b'\''')");
@@ -43,7 +43,7 @@ TEST(Commands, AnEmptyAllowlistAllowsNothing) {
   EXPECT_EQ(ruleFor(rules, "true"), "commands.allowed_patterns");
 }
 
-TEST(Commands, LineEndsAndBrokenTextDoNotHideACommand) {
+TEST(Commands, LineEndsAndInvalidTextDoNotHideACommand) {
   CommandRules rules;
   rules.blocked_patterns = {"rm.*-rf"};
   EXPECT_NE(ruleFor(rules, "rm\n-rf"), "");

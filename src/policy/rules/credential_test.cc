@@ -30,7 +30,7 @@ TEST(Credentials, AreReadWithTheirDefaults) {
   EXPECT_EQ(placeholderOf(one), "caisson-credential-api.example.org");
 }
 
-TEST(Credentials, SurviveBeingWrittenAndReadAgain) {
+TEST(Credentials, RoundTrip) {
   const auto policy = parse(kGood, Format::toml, "p.toml");
   const auto again = parse(toJson(*policy), Format::json, "p.json");
   ASSERT_TRUE(again) << again.error().message();
@@ -59,7 +59,7 @@ TEST(Credentials, ALiteralSecretIsRefusedAndNotShown) {
   EXPECT_EQ(typed.find("8675309"), std::string::npos) << typed;
 }
 
-TEST(Credentials, AreForOneHostByName) {
+TEST(Credentials, NeedOneHostGivenByName) {
   for (const char* host : {"*.example.org", ".example.org", "*", "192.0.2.1", "[2001:db8::1]", "Example.org",
                            "example.org.", "example.org:0", "example.org:70000", "a_b.example.org", "2130706433", ""}) {
     EXPECT_NE(problemOf(std::string("host = \"") + host + "\"\nsecret_env = \"K\"\n"), "") << host;
@@ -67,7 +67,7 @@ TEST(Credentials, AreForOneHostByName) {
   EXPECT_EQ(problemOf("host = \"example.org:8443\"\nsecret_env = \"K\"\n"), "");
 }
 
-TEST(Credentials, NoHeaderThatCarriesTheMessage) {
+TEST(Credentials, FramingHeadersAreRejected) {
   for (const char* header : {"Host", "content-length", "Transfer-Encoding", "Connection", "Upgrade", "TE", "Trailer",
                              "Proxy-Authorization", "Expect", "A B", "A:B", "A\\r\\nB", ""}) {
     EXPECT_NE(problemOf(std::string("host = \"a.example.org\"\nsecret_env = \"K\"\nheader = \"") + header + "\"\n"), "")
@@ -77,7 +77,7 @@ TEST(Credentials, NoHeaderThatCarriesTheMessage) {
             "");
 }
 
-TEST(Credentials, OneSourceAndNoContradiction) {
+TEST(Credentials, NeedOneSourceWithoutContradictions) {
   EXPECT_NE(problemOf("host = \"a.example.org\"\n"), "");
   EXPECT_NE(problemOf("host = \"a.example.org\"\nsecret_env = \"K\"\nsecret_file = \"/k\"\n"), "");
   EXPECT_NE(problemOf("host = \"a.example.org\"\nsecret_file = \"relative\"\n"), "");

@@ -32,7 +32,7 @@ TEST(NetworkClient, IsNotDetectedByItsMentionInArguments) {
 }
 
 /// A hint how to allow such hosts would be wrong: they stay blocked in any case.
-TEST(NetworkClient, IsNotOfferedAddressesAndLocalNames) {
+TEST(NetworkClient, IsNotDetectedForAddressesAndLocalNames) {
   CONFORMS("R-NETWORK-5");
   for (const char* url : {"http://[::1]/", "http://a b.org/", "http://\x1b[2J.org/", "http://169.254.169.254/latest",
                           "http://metadata.google.internal/", "http://printer.local", "file:///workspace/f",
@@ -55,7 +55,7 @@ TEST(NetworkClient, IsDescribedWithTheFlagsThatAllowIt) {
             "`curl` uses the network, and this sandbox has none; allow it with --net proxy --allow-host example.org");
 }
 
-TEST(NetworkClient, IsGivenANetworkWithoutThePolicysHosts) {
+TEST(NetworkClient, GetsANetworkWithoutTheHostsOfThePolicy) {
   Network network;
   network.allowed_hosts = {"*"};
   network.denied_hosts = {"bad.example.org"};

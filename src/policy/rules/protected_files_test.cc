@@ -10,7 +10,7 @@ namespace caisson::policy {
 
 extern const char* const kDocumentDirectory;
 
-TEST(ProtectedFiles, HoldWhatTheHostExecutesLater) {
+TEST(ProtectedFiles, IncludeFilesThatTheHostExecutesLater) {
   const ProtectedFiles files;
   for (const char* path : {".git/hooks/pre-commit",
                            ".git/config",
@@ -55,7 +55,7 @@ TEST(ProtectedFiles, HoldWhatTheHostExecutesLater) {
   }
 }
 
-TEST(ProtectedFiles, LetAProjectsOwnContentPass) {
+TEST(ProtectedFiles, ExcludeTheContentOfAProject) {
   const ProtectedFiles files;
   for (const char* path :
        {"src/main.cc", "Makefile", "package.json", ".git/objects/ab/cdef", ".git/objects/info/packs",
@@ -79,7 +79,7 @@ TEST(ProtectedFiles, NameTheProtectedObject) {
   EXPECT_FALSE(files.match(".envrc/inside")) << "a file's name does not protect what is below a directory of that name";
 }
 
-TEST(ProtectedFiles, FoldWhatFileSystemsIgnoreInNames) {
+TEST(ProtectedFiles, IgnoreTheDifferencesThatFileSystemsIgnore) {
   const ProtectedFiles files;
   EXPECT_TRUE(files.match(".g\u200cit/config"));
   EXPECT_TRUE(files.match(".BA\u017fHRC"));

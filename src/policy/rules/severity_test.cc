@@ -20,7 +20,7 @@ TEST(Severity, FollowsTheBuiltInTable) {
   }
 }
 
-TEST(Severity, IsThePolicysToChange) {
+TEST(Severity, CanBeChangedByThePolicy) {
   Syscalls own;
   own.critical = {"unshare"};
   own.high = {"bpf"};
@@ -53,7 +53,7 @@ TEST(Severity, IsShownByExplain) {
   EXPECT_NE(text.find("high_limit"), std::string::npos);
 }
 
-TEST(Indicator, SaysWhatTheCallWouldHaveBeenAStepOf) {
+TEST(Indicator, ClassifiesTheAttemptedCall) {
   EXPECT_EQ(indicatorOf("mount"), Indicator::filesystem);
   EXPECT_EQ(indicatorOf("ptrace"), Indicator::process);
   EXPECT_EQ(indicatorOf("socket"), Indicator::network);

@@ -17,14 +17,14 @@ TEST(Shells, ProfilesBelowFullHaveNone) {
   EXPECT_FALSE(canStartShell(*builtin("strict")));
 }
 
-TEST(Shells, AreTakenAwayByACompleteBlocklistOnly) {
+TEST(Shells, AreBlockedByACompleteBlocklistOnly) {
   Policy policy = *builtin("files");
   ASSERT_FALSE(canStartShell(policy));
   std::erase(policy.process.blocked_executables, "busybox");
   EXPECT_TRUE(canStartShell(policy));
 }
 
-TEST(Shells, AnAllowlistMayNameOneInManyWays) {
+TEST(Shells, AllowlistCanContainOneInManyWays) {
   Policy policy;
   policy.process.allowed_executables = {"grep", "/usr/lib/git-core"};
   EXPECT_FALSE(canStartShell(policy));
@@ -37,7 +37,7 @@ TEST(Shells, AnAllowlistMayNameOneInManyWays) {
   EXPECT_TRUE(canStartShell(policy)) << "one can be brought along";
 }
 
-TEST(Shells, NothingHoldsThemBackWithoutMountsOfOurOwn) {
+TEST(Shells, CanAlwaysStartWithoutAPrivateMountTree) {
   Policy policy = *builtin("files");
   policy.isolation.tier = Tier::landlock;
   EXPECT_TRUE(canStartShell(policy));
