@@ -65,7 +65,7 @@ TEST(Exchange, TooManyInterimAnswersGet502) {
 }
 
 /// The host must be authenticated first, whatever the client has sent.
-TEST(Exchange, NothingGoesOutBeforeTheHostIsProved) {
+TEST(Exchange, SendsNothingBeforeTheHostIsAuthenticated) {
   Exchange exchange = make(false);
   exchange.fromClient(kGet);
   EXPECT_EQ(exchange.toUpstream(), "");
@@ -74,7 +74,7 @@ TEST(Exchange, NothingGoesOutBeforeTheHostIsProved) {
   EXPECT_TRUE(has(exchange.toUpstream(), kField));
 }
 
-TEST(Exchange, AHostThatIsNotProvedGetsNothing) {
+TEST(Exchange, UnauthenticatedHostGetsNothing) {
   Exchange exchange = make(false);
   exchange.fromClient(kGet);
   exchange.hostFailed("the certificate is expired");
@@ -84,7 +84,7 @@ TEST(Exchange, AHostThatIsNotProvedGetsNothing) {
   EXPECT_TRUE(exchange.finished());
 }
 
-TEST(Exchange, TheProgramsOwnFieldIsReplacedHoweverItIsWritten) {
+TEST(Exchange, HeaderOfTheProgramIsReplacedInAnySpelling) {
   for (const char* own : {"Authorization: Bearer caisson-credential-api\r\n", "aUTHORIZATION:x\r\n",
                           "Authorization: a\r\nauthorization: b\r\n"}) {
     Exchange exchange = make();
@@ -97,7 +97,7 @@ TEST(Exchange, TheProgramsOwnFieldIsReplacedHoweverItIsWritten) {
 }
 
 /// "Connection: authorization" would make the next proxy drop the field.
-TEST(Exchange, TheFieldCannotBeDeclaredHopByHop) {
+TEST(Exchange, CredentialHeaderCannotBeDeclaredHopByHop) {
   Exchange exchange = make();
   exchange.fromClient("GET / HTTP/1.1\r\nHost: api.example.org\r\nConnection: authorization\r\n\r\n");
   EXPECT_TRUE(has(exchange.toUpstream(), kField));
@@ -114,7 +114,7 @@ TEST(Exchange, EveryRequestOfAConnectionIsForTheHost) {
   EXPECT_TRUE(exchange.finished());
 }
 
-TEST(Exchange, WhatTwoServersCouldReadDifferentlyIsRefused) {
+TEST(Exchange, AmbiguousRequestsAreRefused) {
   const std::string host = "Host: api.example.org\r\n";
   for (const std::string& request : {
            "POST / HTTP/1.1\r\n" + host + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -153,20 +153,20 @@ TEST(Exchange, BytesAfterABodyAreANewRequest) {
   EXPECT_TRUE(has(exchange.toClient(), "HTTP/1.1 400"));
 }
 
-TEST(Exchange, MalformedChunksEndIt) {
+TEST(Exchange, MalformedChunksEndTheConnection) {
   Exchange exchange = make();
   exchange.fromClient("POST / HTTP/1.1\r\nHost: api.example.org\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n");
   EXPECT_TRUE(exchange.finished());
 }
 
-TEST(Exchange, AnAnswerThatNobodyAskedForEndsIt) {
+TEST(Exchange, UnsolicitedResponseEndsTheConnection) {
   Exchange exchange = make();
   exchange.fromUpstream(kFine);
   EXPECT_TRUE(exchange.broken());
   EXPECT_EQ(exchange.toClient(), "");
 }
 
-TEST(Exchange, AHeadThatRepeatsTheSecretIsMasked) {
+TEST(Exchange, SecretRepeatedInAResponseHeadIsMasked) {
   Exchange exchange = make();
   exchange.fromClient(kGet);
   exchange.fromUpstream(
@@ -175,7 +175,7 @@ TEST(Exchange, AHeadThatRepeatsTheSecretIsMasked) {
   EXPECT_TRUE(has(exchange.toClient(), "t=***\r\n"));
 }
 
-TEST(Exchange, AWebSocketGoesOnAsBytesOnlyAfterTheHostAgreed) {
+TEST(Exchange, WebSocketIsRelayedOnlyAfterTheHostAcceptedIt) {
   const std::string ask =
       "GET /ws HTTP/1.1\r\nHost: api.example.org\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
   Exchange agreed = make();
@@ -199,7 +199,7 @@ TEST(Exchange, AnAnswerThatIsCutShortLooksCutShort) {
   EXPECT_TRUE(exchange.broken());
 }
 
-TEST(Exchange, HoldsBackWhenNobodyReads) {
+TEST(Exchange, StopsReadingWhileTheOtherSideDoesNotRead) {
   Exchange exchange = make();
   exchange.fromClient("POST / HTTP/1.1\r\nHost: api.example.org\r\nContent-Length: 1000000\r\n\r\n");
   while (exchange.wantsClient()) exchange.fromClient(std::string(16384, 'x'));

@@ -20,7 +20,7 @@ Settings example() {
   return settings;
 }
 
-TEST(BrokerSettings, SurviveTheWay) {
+TEST(BrokerSettings, RoundTrip) {
   const SecretBytes packet = encode(example());
   const auto settings = decodeSettings(packet.text());
   ASSERT_TRUE(settings);
@@ -31,7 +31,7 @@ TEST(BrokerSettings, SurviveTheWay) {
   EXPECT_EQ(settings->credentials[0].target, "api.example.org:443");
 }
 
-TEST(BrokerSettings, APartOfThemIsRefused) {
+TEST(BrokerSettings, TruncatedSettingsAreRejected) {
   const SecretBytes packet = encode(example());
   for (std::size_t size = 0; size < packet.size(); ++size) {
     const auto settings = decodeSettings(packet.text().substr(0, size));
@@ -39,7 +39,7 @@ TEST(BrokerSettings, APartOfThemIsRefused) {
   }
 }
 
-TEST(BrokerSettings, MessagesAreCounted) {
+TEST(BrokerSettings, MessagesAreLengthPrefixed) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   ASSERT_TRUE(sendCounted(ends[0], encode(Answer{true, "certificate"})));
@@ -54,7 +54,7 @@ TEST(BrokerSettings, MessagesAreCounted) {
   ::close(ends[1]);
 }
 
-TEST(BrokerWords, SurviveTheWay) {
+TEST(BrokerMessages, RoundTrip) {
   EXPECT_EQ(egress::decodeHandOver(egress::encodeHandOver("api.example.org:443")), "api.example.org:443");
   const auto report = egress::decodeBrokerReport(egress::encode(egress::BrokerReport{true, "a:443", "http", "api"}));
   ASSERT_TRUE(report);

@@ -61,7 +61,7 @@ TEST(BlockedRange, CoversEveryKindOfAddressThatIsNotPublic) {
   for (const auto& [text, range] : cases) EXPECT_EQ(rangeOf(text), range) << text;
 }
 
-TEST(BlockedRange, SeesThroughFormsThatCarryAnIpv4Address) {
+TEST(BlockedRange, CoversFormsThatEmbedAnIpv4Address) {
   CONFORMS("R-NETWORK-4");
   EXPECT_EQ(rangeOf("::ffff:169.254.169.254"), "cloud metadata");
   EXPECT_EQ(rangeOf("64:ff9b::10.0.0.1"), "private");
@@ -77,7 +77,7 @@ TEST(BlockedRange, LeavesPublicAddressesAlone) {
   }
 }
 
-TEST(BlockedRange, NobodyCanOpenMetadataOrMulticast) {
+TEST(BlockedRange, ExceptionsCannotOpenMetadataOrMulticast) {
   CONFORMS("R-NETWORK-5");
   EXPECT_TRUE(mayBeExcepted("private"));
   EXPECT_TRUE(mayBeExcepted("loopback"));

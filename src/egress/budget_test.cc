@@ -35,7 +35,7 @@ TEST(LookupBudget, KnownAndExactNamesCostNothing) {
   EXPECT_EQ(budget.charge("another", 300, now), Verdict::too_much_text);
 }
 
-TEST(LookupBudget, QuestionsAreCountedByTheMinute) {
+TEST(LookupBudget, QueriesAreLimitedPerMinute) {
   CONFORMS("R-NETWORK-11");
   LookupBudget budget(3);
   const auto now = LookupBudget::Clock::now();
@@ -44,7 +44,7 @@ TEST(LookupBudget, QuestionsAreCountedByTheMinute) {
   EXPECT_EQ(budget.charge("a", 0, now + 61s), Verdict::fine);
 }
 
-TEST(SyntheticNames, StandForTheirNameInBothFamilies) {
+TEST(SyntheticNames, MapToOneAddressPerFamilyAndBack) {
   SyntheticNames names;
   const auto four = names.addressOf("a.example", true);
   const auto six = names.addressOf("a.example", false);

@@ -57,7 +57,7 @@ Bytes hello(const std::vector<Bytes>& extensions, std::size_t record = 16384) {
   return out;
 }
 
-TEST(ClientHello, TellsTheServerName) {
+TEST(ClientHello, HasTheServerName) {
   const ClientHello parsed = parseClientHello(hello({serverName("example.org")}));
   EXPECT_EQ(parsed.kind, ClientHello::Kind::tls);
   EXPECT_TRUE(parsed.has_name);
@@ -65,7 +65,7 @@ TEST(ClientHello, TellsTheServerName) {
   EXPECT_FALSE(parsed.encrypted);
 }
 
-TEST(ClientHello, FindsANameThatIsCutAcrossRecords) {
+TEST(ClientHello, FindsANameSplitAcrossRecords) {
   for (std::size_t record = 1; record < 80; record += 7) {
     const ClientHello parsed = parseClientHello(hello({serverName("example.org")}, record));
     EXPECT_EQ(parsed.kind, ClientHello::Kind::tls) << record;
@@ -80,7 +80,7 @@ TEST(ClientHello, WaitsWhenItComesByteByByte) {
   }
 }
 
-TEST(ClientHello, SeesThatThereIsNoNameOrAnEncryptedOne) {
+TEST(ClientHello, DetectsAMissingOrEncryptedName) {
   EXPECT_FALSE(parseClientHello(hello({})).has_name);
   EXPECT_TRUE(parseClientHello(hello({serverName("cover.example"), extension(0xfe0d, {0, 1, 2})})).encrypted);
 }

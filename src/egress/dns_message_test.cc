@@ -50,7 +50,7 @@ TEST(DnsQuery, IsReadAndAnswered) {
   EXPECT_EQ(response->ttl, 30U);
 }
 
-TEST(DnsQuery, ARefusalSaysWhyToThoseWhoUnderstand) {
+TEST(DnsQuery, RefusalContainsAReasonForClientsWithEdns) {
   Message query = buildQuery(1, "evil.example", kTypeA);
   query[11] = 1;
   query.insert(query.end(), {0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, 0});
@@ -65,7 +65,7 @@ TEST(DnsQuery, ARefusalSaysWhyToThoseWhoUnderstand) {
   EXPECT_NE(std::string(wire.begin(), wire.end()).find("not on the list"), std::string::npos);
 }
 
-TEST(DnsQuery, ALabelThatHoldsADotOrNulIsNoName) {
+TEST(DnsQuery, LabelWithADotOrNulIsRejected) {
   for (const std::uint8_t byte : {std::uint8_t{'.'}, std::uint8_t{0}}) {
     Message query = buildQuery(1, "exampleXorg", kTypeA);
     query[12 + 1 + 7] = byte;
@@ -73,7 +73,7 @@ TEST(DnsQuery, ALabelThatHoldsADotOrNulIsNoName) {
   }
 }
 
-TEST(DnsQuery, RefusesWhatAnHonestResolverNeverSends) {
+TEST(DnsQuery, RefusesWhatAResolverNeverSends) {
   const Message good = buildQuery(1, "example.org", kTypeA);
   Message response = good;
   response[2] |= 0x80;
@@ -114,7 +114,7 @@ TEST(DnsResponse, RecordsOfOtherNamesAreIgnored) {
   EXPECT_TRUE(response->addresses.empty());
 }
 
-TEST(DnsResponse, AnAnswerToAnotherQuestionIsNone) {
+TEST(DnsResponse, ResponseToAnotherQueryIsRejected) {
   const Message query = buildQuery(7, "example.org", kTypeA);
   const Message good = respond(query, 1, record(12, kTypeA, {1, 2, 3, 4}));
   EXPECT_TRUE(parseResponse(good, 7, "example.org", kTypeA));

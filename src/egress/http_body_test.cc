@@ -31,7 +31,7 @@ TEST(BodyFramer, EndsAfterTheLastChunkAndItsTrailers) {
   EXPECT_TRUE(slow.done());
 }
 
-TEST(BodyFramer, RefusesLooseChunks) {
+TEST(BodyFramer, RejectsMalformedChunks) {
   for (const char* body : {"5\nhello\r\n", "\r\n", "g\r\n", "5 \r\nhello", "5\r\nhelloX", "5\r\nhello\n", "-5\r\n",
                            "0x5\r\n", "1234567890123456\r\n", "5;\x01\r\n", "0\r\n\n", "5\r\rhello"}) {
     BodyFramer framer = chunked();

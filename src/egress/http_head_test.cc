@@ -41,7 +41,7 @@ TEST(RequestHead, TargetAndHostMustAgree) {
   EXPECT_FALSE(bad("GET http://example.org/ HTTP/1.1\r\nHOST: EXAMPLE.org.\r\n\r\n"));
 }
 
-TEST(RequestHead, RefusesEverythingThatSmugglesASecondRequest) {
+TEST(RequestHead, RejectsSmuggledRequests) {
   const std::string line = "POST http://example.org/ HTTP/1.1\r\nHost: example.org\r\n";
   for (const char* fields : {
            "Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
@@ -70,7 +70,7 @@ TEST(RequestHead, RefusesEverythingThatSmugglesASecondRequest) {
   EXPECT_TRUE(bad("POST http://example.org/ HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"));
 }
 
-TEST(RequestHead, RefusesOddRequestLines) {
+TEST(RequestHead, RejectsMalformedRequestLines) {
   for (const char* line :
        {"GET  http://example.org/ HTTP/1.1", "GET http://example.org/", "GET\thttp://a/ HTTP/1.1",
         "GET http://example.org/ HTTP/2.0", "GET http://example.org/ HTTP/1.1 x",
@@ -91,7 +91,7 @@ TEST(RequestHead, IsBounded) {
   EXPECT_TRUE(bad("GET http://example.org/ HTTP/1.1\r\nA: " + std::string(kHeadBytes, 'a')));
 }
 
-TEST(Rewrite, SpeaksToTheOriginAndKeepsNothingOfTheHop) {
+TEST(Rewrite, UsesOriginFormAndRemovesHopByHopHeaders) {
   const RequestHead head = parse(
       "GET http://example.org/a HTTP/1.1\r\nHost: EXAMPLE.org\r\nProxy-Authorization: secret\r\nConnection: X-Drop\r\n"
       "X-Drop: 1\r\nUpgrade: h2c\r\nHTTP2-Settings: x\r\nAccept: */*\r\n\r\n");
@@ -100,14 +100,14 @@ TEST(Rewrite, SpeaksToTheOriginAndKeepsNothingOfTheHop) {
             "GET /a HTTP/1.1\r\nHost: example.org\r\nAccept: */*\r\nX-Added: 1\r\n\r\n");
 }
 
-TEST(Rewrite, AHopFieldCannotNameTheFraming) {
+TEST(Rewrite, ConnectionHeaderCannotRemoveFramingHeaders) {
   const RequestHead head = parse(
       "POST http://example.org/ HTTP/1.1\r\nHost: example.org\r\nConnection: content-length\r\nContent-Length: "
       "5\r\n\r\n");
   EXPECT_NE(rewriteForOrigin(head, {}).find("Content-Length: 5"), std::string::npos);
 }
 
-TEST(ResponseHead, KnowsWhereTheBodyEnds) {
+TEST(ResponseHead, DeterminesWhereTheBodyEnds) {
   const auto kind = [](std::string_view text, bool to_head = false) { return parseResponse(text, to_head).body.kind; };
   EXPECT_EQ(kind("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"), Framing::Kind::length);
   EXPECT_EQ(kind("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"), Framing::Kind::none);
@@ -119,7 +119,7 @@ TEST(ResponseHead, KnowsWhereTheBodyEnds) {
   EXPECT_EQ(parseResponse("ICY 200 OK\r\n\r\n", false).status, Status::bad);
 }
 
-TEST(Looks, TellsRequestsFromOtherProtocols) {
+TEST(HttpDetection, DistinguishesRequestsFromOtherProtocols) {
   EXPECT_EQ(looksLikeRequest("GET / HTTP/1.1\r\n"), Looks::http);
   EXPECT_EQ(looksLikeRequest("\r\n\r\nget /"), Looks::http);
   EXPECT_EQ(looksLikeRequest("GET http://x/ HTTP/1.1\r\n"), Looks::http);

@@ -7,14 +7,14 @@ namespace {
 
 using Step = PromptLimiter::Step;
 
-TEST(PromptLimiter, ATargetIsAskedAboutOnceAndTheOthersWait) {
+TEST(PromptLimiter, ConcurrentRequestsForOneTargetShareOnePrompt) {
   PromptLimiter questions;
   EXPECT_EQ(questions.next("a:80"), Step::ask);
   EXPECT_EQ(questions.next("a:80"), Step::wait);
   EXPECT_EQ(questions.next("a:443"), Step::ask);
 }
 
-TEST(PromptLimiter, ANoIsRememberedAndOnceIsNot) {
+TEST(PromptLimiter, DenialIsRememberedAndAllowOnceIsNot) {
   PromptLimiter questions;
   questions.next("a:80");
   questions.answered("a:80", true);
@@ -24,13 +24,13 @@ TEST(PromptLimiter, ANoIsRememberedAndOnceIsNot) {
   EXPECT_EQ(questions.next("b:80"), Step::ask);
 }
 
-TEST(PromptLimiter, AnAnswerToNothingChangesNothing) {
+TEST(PromptLimiter, AnswerWithoutAPromptIsIgnored) {
   PromptLimiter questions;
   questions.answered("a:80", true);
   EXPECT_EQ(questions.next("a:80"), Step::ask);
 }
 
-TEST(PromptLimiter, ThereIsAnEndToThem) {
+TEST(PromptLimiter, NumberOfPromptsIsLimited) {
   PromptLimiter questions;
   int asked = 0;
   for (int i = 0; i < 1000; ++i) {

@@ -7,7 +7,7 @@
 namespace caisson::egress {
 namespace {
 
-TEST(Records, SurviveTheWay) {
+TEST(Records, RoundTrip) {
   Report report;
   report.kind = Report::Kind::request;
   report.request = {.operation = "connect",
@@ -43,7 +43,7 @@ TEST(Records, SurviveTheWay) {
   EXPECT_EQ(decodeReport(encode(whose)), whose);
 }
 
-TEST(Records, RecordedConnectionsAreANumber) {
+TEST(Records, RecordedCountRoundTripsAndMalformedOnesAreRejected) {
   EXPECT_EQ(decodeRecorded(encodeRecorded(7)), 7U);
   EXPECT_FALSE(decodeRecorded(pack({"recorded"})));
   EXPECT_FALSE(decodeRecorded(pack({"recorded", "-1"})));
@@ -52,7 +52,7 @@ TEST(Records, RecordedConnectionsAreANumber) {
   EXPECT_FALSE(decodeChange(encodeRecorded(7)));
 }
 
-TEST(Records, OverflowSurvivesTheWayForEveryCategory) {
+TEST(Records, OverflowRoundTripsForEveryCategory) {
   for (std::size_t i = 0; i < kCategories; ++i) {
     Report overflow{Report::Kind::overflow, {}, {}, {}};
     overflow.overflow = {i % 2 == 0, static_cast<Category>(i), 2001, 1'700'000'000'000, 1'700'000'000'999, 5, 6};
@@ -74,7 +74,7 @@ TEST(Records, MalformedOverflowIsRejected) {
   EXPECT_FALSE(overflow({"0", "host", "1", "2", "3", "0", "0", "0"}));
 }
 
-TEST(Records, ALyingPacketIsDropped) {
+TEST(Records, MalformedPacketIsDropped) {
   using namespace std::string_view_literals;
   for (const std::string_view packet :
        {""sv, "\x01"sv, "\xff\xff\xff\xff"sv, "\x05\x00\x00\x00rea"sv, "\x05\x00\x00\x00ready"sv}) {
@@ -84,7 +84,7 @@ TEST(Records, ALyingPacketIsDropped) {
   EXPECT_FALSE(decodeReport(pack({"request", "too", "few"})));
 }
 
-TEST(Records, ANumberIsWhatItSaysOrThePacketIsDropped) {
+TEST(Records, PacketWithAMalformedNumberIsDropped) {
   const auto question = [](const char* port) { return decodeReport(pack({"question", "a.example", port})); };
   EXPECT_TRUE(question("443"));
   for (const char* port : {"", "x", "443x", " 443", "-1", "+1", "0443", "65979", "99999999999999999999"}) {
@@ -105,7 +105,7 @@ TEST(Records, ANumberIsWhatItSaysOrThePacketIsDropped) {
   EXPECT_TRUE(decodeReport(encode(endless)));
 }
 
-TEST(Settings, SurviveTheWay) {
+TEST(Settings, RoundTrip) {
   Settings settings;
   settings.rules.allowed_hosts = {"a.example", ".b.example"};
   settings.rules.denied_ports = {"1-1023"};

@@ -36,7 +36,7 @@ TEST(RequestLog, RecordsAndOverflowAddUpToAllRefusals) {
   EXPECT_TRUE(log.takeOverflows().empty());
 }
 
-TEST(RequestLog, OverflowsOfSeveralTakesAddUp) {
+TEST(RequestLog, OverflowsTakenInStepsAddUp) {
   RequestLog log;
   std::uint64_t total = 0;
   for (int i = 0; i < 5000; ++i) {
@@ -113,7 +113,7 @@ TEST(RequestLog, RefusalsWithoutDetailsAreCountedApart) {
   EXPECT_EQ(overflows[0], (Overflow{false, Category::unknown, 7, 10, 30, 0, 0}));
 }
 
-TEST(RequestLog, WithoutRoomEverythingIsCounted) {
+TEST(RequestLog, WithoutRoomEveryRequestIsCounted) {
   RequestLog log;
   EXPECT_TRUE(log.add(refusal("a.test"), Time()));
   EXPECT_FALSE(log.add(refusal("a.test"), Time(), false));

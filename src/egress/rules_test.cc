@@ -26,7 +26,7 @@ TEST(Rules, AnEmptyListAllowsNothing) {
   EXPECT_FALSE(Rules::from(no_ports)->judge(*canonicalHost("example.org"), 443).allowed);
 }
 
-TEST(Rules, PatternsMeanWhatTheySay) {
+TEST(Rules, PatternsMatchExactAndSubdomainHosts) {
   CONFORMS("R-NETWORK-3");
   const Rules rules = rulesOf({.allowed_hosts = {"exact.example", "*.star.example", ".both.example", "192.0.2.5"}});
   EXPECT_TRUE(allows(rules, "EXACT.example."));
@@ -75,7 +75,7 @@ TEST(Rules, LocalNamesNeedAnException) {
   EXPECT_FALSE(allows(opened, "other.local"));
 }
 
-TEST(Rules, AddressesOfTheAnswerAreJudgedToo) {
+TEST(Rules, ResolvedAddressesAreCheckedToo) {
   CONFORMS("R-NETWORK-7", "R-NETWORK-5");
   const Rules rules = rulesOf({.allowed_hosts = {"*"}, .private_hosts = {"registry.local"}});
   const Host host = *canonicalHost("example.org");
@@ -140,7 +140,7 @@ TEST(Rules, APatternMayNameItsOwnPort) {
   EXPECT_TRUE(rules.judgeName(*canonicalHost("git.example")).allowed);
 }
 
-TEST(Rules, FreeBytesAreWhatATunnelCouldWriteInto) {
+TEST(Rules, FreeBytesCountWildcardCharactersOnly) {
   const Rules rules = rulesOf({.allowed_hosts = {"exact.example", "*.star.example", "a.star.example"}});
   EXPECT_EQ(rules.freeBytes(*canonicalHost("exact.example")), 0U);
   EXPECT_EQ(rules.freeBytes(*canonicalHost("secret.star.example")), 7U);
@@ -148,7 +148,7 @@ TEST(Rules, FreeBytesAreWhatATunnelCouldWriteInto) {
   EXPECT_EQ(rulesOf({.allowed_hosts = {"*"}}).freeBytes(*canonicalHost("secret.star.example")), 0U);
 }
 
-TEST(Rules, TheLaterWordWins) {
+TEST(Rules, LaterChangeWins) {
   Rules rules = rulesOf({.allowed_hosts = {"example.org"}});
   ASSERT_TRUE(rules.deny("example.org"));
   EXPECT_FALSE(allows(rules, "example.org"));
@@ -165,7 +165,7 @@ TEST(Rules, TheLaterWordWins) {
   EXPECT_FALSE(rules.allow("not a host"));
 }
 
-TEST(Rules, APersonIsAskedAboutWhatNobodyNamedAndNotAboutWhatIsForbidden) {
+TEST(Rules, UnlistedHostsPromptAndForbiddenHostsDoNot) {
   const Rules rules = rulesOf({.allowed_hosts = {"example.org", "db.example:5432"},
                                .denied_hosts = {"evil.test"},
                                .allowed_ports = {"80", "443", "1-1023"},
@@ -186,7 +186,7 @@ TEST(Rules, APersonIsAskedAboutWhatNobodyNamedAndNotAboutWhatIsForbidden) {
   EXPECT_FALSE(askable("10.0.0.1", 80)) << "an answer would not open it";
 }
 
-TEST(Rules, ARefusalSaysWhichRuleAndWhatWouldHelp) {
+TEST(Rules, RefusalNamesTheRuleAndARemedy) {
   CONFORMS("R-USE-5");
   const Rules rules = rulesOf({.allowed_hosts = {"example.org"}});
   const Decision name = rules.judge(*canonicalHost("other.example"), 443);
@@ -207,7 +207,7 @@ TEST(Rules, ANamedExceptionDoesNotOpenAMetadataService) {
 }
 
 /// The answers of a metadata service are credentials of the machine: no prompt and no hint offers to allow it.
-TEST(Rules, ARefusalOfAMetadataServiceHasNoAdvice) {
+TEST(Rules, RefusalOfAMetadataServiceHasNoRemedy) {
   CONFORMS("R-NETWORK-5");
   const Rules rules = rulesOf({.allowed_hosts = {"example.org"}});
   for (const char* host : {"169.254.169.254", "100.100.100.200", "fd00:ec2::254", "metadata.google.internal",

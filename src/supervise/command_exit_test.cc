@@ -95,7 +95,7 @@ TEST_P(ClassifyTest, FileSizeSignalUnderADiskQuotaIsTheQuota) {
   EXPECT_EQ(result.exit_code, 128 + SIGXFSZ);
 }
 
-TEST_P(ClassifyTest, LimitMetByAProgramThatSucceedsIsNotTheOutcome) {
+TEST_P(ClassifyTest, LimitReachedByASuccessfulProgramIsNotTheOutcome) {
   exit.met = Limit::processes;
   exit.wait_status = 0;
   EXPECT_EQ(classified().outcome, OutcomeKind::exited);

@@ -27,7 +27,7 @@ TEST(Failure, OfAMissingOrForbiddenCallPointsToTheDoctor) {
   }
 }
 
-TEST(Failure, OfExecSaysWhatIsWrongWithTheProgram) {
+TEST(Failure, OfExecNamesTheFaultOfTheProgram) {
   for (const int code : {ENOENT, EACCES, ENOEXEC, E2BIG}) {
     Error error = failure(Stage::exec, "execve", code);
     explainFailure(error, {});

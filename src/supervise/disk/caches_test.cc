@@ -111,7 +111,7 @@ TEST_F(Caches, AreEmptiedWhenTheirInodesAreNearlyUsed) {
   EXPECT_FALSE(exists(openCache(few)->path + "/kept"));
 }
 
-TEST_F(Caches, AreSetAsideAfterAnEscapeAttempt) {
+TEST_F(Caches, AreKeptAsEvidenceAfterAnEscapeAttempt) {
   const auto attacked = openCache(step("w"));
   ASSERT_TRUE(attacked);
   for (const char* planted : {"first", "second"}) {

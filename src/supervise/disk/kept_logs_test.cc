@@ -51,7 +51,7 @@ TEST_F(KeptLogsTest, IsBoundedForSparseFilesToo) {
   EXPECT_EQ(test::readFile(kept->path + "/huge").size(), 100'000U);
 }
 
-TEST_F(KeptLogsTest, KeepsNothingOfNothingAndOnlyTheNewestRuns) {
+TEST_F(KeptLogsTest, OmitsEmptyLogsAndKeepsOnlyTheNewestRuns) {
   EXPECT_EQ(keep("cs-0")->path, "");
   EXPECT_FALSE(test::exists(home / "logs"));
   logs.write("x", "x");

@@ -129,7 +129,7 @@ TEST_F(RunStoreTest, HasNoLayersWithoutAnOverlayOnDisk) {
   EXPECT_FALSE(RunStore::needed(plan));
 }
 
-TEST_F(RunStoreTest, GoesWithItsObject) {
+TEST_F(RunStoreTest, IsRemovedByItsDestructor) {
   {
     auto store = RunStore::create("cs-1", onDisk());
     ASSERT_TRUE(store);
@@ -213,7 +213,7 @@ TEST_F(RunStoreTest, CannotBeMadeTwice) {
   EXPECT_TRUE(exists(runs("/cs-1"))) << "the failed attempt took the first one's store away";
 }
 
-TEST_F(RunStoreTest, WhereNothingCanBeWrittenIsAnErrorWithTheRemedy) {
+TEST_F(RunStoreTest, InAnUnwritableDirectoryIsAnErrorWithARemedy) {
   dir.write("file", "");
   const Variable in_a_file("CAISSON_HOME", dir / "file");
   const auto store = RunStore::create("cs-1", onDisk());

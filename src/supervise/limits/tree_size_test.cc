@@ -84,7 +84,7 @@ TEST_F(TreeSizeTest, StopsAtItsBounds) {
   EXPECT_EQ(measure({}, kAny, 10).inodes, 11U);
 }
 
-TEST_F(TreeSizeTest, CountsOnlyWhatCameSince) {
+TEST_F(TreeSizeTest, CountsOnlyNewEntries) {
   directory.write("old", std::string(100'000, 'x'));
   ::usleep(50'000);
   timespec since{};
@@ -101,13 +101,13 @@ TEST_F(TreeSizeTest, CountsOnlyWhatCameSince) {
   EXPECT_GE(measure(since).bytes, 50'000U);
 }
 
-TEST_F(TreeSizeTest, SaysWhenItCannotLook) {
+TEST_F(TreeSizeTest, ReportsUnlistableDirectories) {
   if (::geteuid() == 0) GTEST_SKIP() << "root can look everywhere";
   directory.makeDir("closed", 0300);
   EXPECT_TRUE(measure().hidden);
 }
 
-TEST_F(TreeSizeTest, CountsWhatNoPathReaches) {
+TEST_F(TreeSizeTest, CountsBelowTheLongestPossiblePath) {
   sys::Fd at(::open(directory.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   constexpr int kDepth = 2500;  // more than a path of 4096 bytes can name
   for (int i = 0; i < kDepth; ++i) {
@@ -119,7 +119,7 @@ TEST_F(TreeSizeTest, CountsWhatNoPathReaches) {
   EXPECT_FALSE(size.hidden);
 }
 
-TEST_F(TreeSizeTest, OfAFileIsTheFilesOwn) {
+TEST_F(TreeSizeTest, OfAFileIsItsSize) {
   const std::string path = directory.write("file", std::string(100'000, 'x'));
   const sys::Fd file(::open(path.c_str(), O_PATH | O_CLOEXEC));
   EXPECT_GE(measureTree(file.get(), {}).bytes, 100'000U);

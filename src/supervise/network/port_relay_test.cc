@@ -133,7 +133,7 @@ TEST_F(PortRelayTest, LosesNothingOfALargeStream) {
   EXPECT_EQ(received, sent);
 }
 
-TEST_F(PortRelayTest, ClosesTheClientWhenThereIsNoOtherSide) {
+TEST_F(PortRelayTest, ClosesTheClientWithoutAServer) {
   available_ = false;
   const sys::Fd client = connectTo(front_);
   EXPECT_EQ(readAll(client.get()), "");

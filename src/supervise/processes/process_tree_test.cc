@@ -17,7 +17,7 @@
 namespace caisson::supervise {
 namespace {
 
-TEST(ProcessTimes, AreReadBehindANameThatHoldsAnything) {
+TEST(ProcessTimes, AreParsedAfterAnyProcessName) {
   const std::string stat = "7 (a) b ) (x) S 1 7 7 0 -1 4194304 1 2 3 4 10 20 30 40 20 0 5 0 100";
   const auto times = parseProcessTimes(stat);
   ASSERT_TRUE(times);
@@ -25,7 +25,7 @@ TEST(ProcessTimes, AreReadBehindANameThatHoldsAnything) {
   EXPECT_EQ(times->threads, 5U);
 }
 
-TEST(ProcessTimes, OfSomethingElseAreNone) {
+TEST(ProcessTimes, MalformedTextIsRejected) {
   for (const char* text : {"", "7", "7 (a)", "7 (a) S 1 2 3", "7 (a) S 1 7 7 0 -1 4194304 1 2 3 4 x 20 30 40 20 0 5"})
     EXPECT_FALSE(parseProcessTimes(text)) << text;
 }
@@ -57,7 +57,7 @@ int startOneMore(void*) {
   return waitForever(nullptr);
 }
 
-TEST(ProcessTreeMembers, AreFoundBehindThousandsOfOthers) {
+TEST(ProcessTreeMembers, AreFoundAmongThousandsOfProcesses) {
   int report[2];
   ASSERT_EQ(::pipe(report), 0);
   const pid_t parent = ::fork();

@@ -18,7 +18,7 @@ namespace {
 
 egress::HostPort at(std::string_view text) { return *egress::canonicalAuthority(text, 0); }
 
-TEST(SocketOwner, ASocketIsFoundByBothItsEnds) {
+TEST(SocketOwner, SocketIsFoundByLocalAndRemoteAddress) {
   const std::string table =
       "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
       "   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 11 1 x 100 0\n"
@@ -38,7 +38,7 @@ TEST(SocketOwner, ASocketIsFoundByBothItsEnds) {
     EXPECT_EQ(inodeIn(text, at("127.0.0.1:40000"), at("198.18.0.1:80")), 0U) << text;
 }
 
-TEST(SocketOwner, RelationsAreReadBehindANameThatHoldsAnything) {
+TEST(SocketOwner, ParentAndGroupAreParsedAfterAnyProcessName) {
   const Relations read = relationsIn("7 (a) 1 2 3) S 4 5 6 0 -1");
   EXPECT_EQ(read.parent, 4);
   EXPECT_EQ(read.group, 5);
@@ -66,7 +66,7 @@ pid_t connectInChild(std::uint16_t port, bool away, int ready) {
   ::_exit(0);
 }
 
-TEST(SocketOwner, OnlyTheCommandWhoseProcessHoldsItHasIt) {
+TEST(SocketOwner, SocketBelongsOnlyToTheCommandThatHoldsIt) {
   const sys::Fd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in here{};
   here.sin_family = AF_INET;

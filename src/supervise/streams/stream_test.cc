@@ -122,7 +122,7 @@ TEST_F(OutputStreamTest, ALimitOfZeroKeepsNothingAndCountsAll) {
   EXPECT_EQ(result.dropped, 3U);
 }
 
-TEST_F(OutputStreamTest, AFloodIsReadToItsEndWithoutGrowingOurMemory) {
+TEST_F(OutputStreamTest, FloodIsReadToItsEndWithBoundedMemory) {
   OutputStream& stream = open(StreamMode::capture, 100);
   std::size_t written = 0;
   for (int round = 0; round < 50; ++round) {
@@ -173,7 +173,7 @@ TEST_F(OutputStreamTest, RelaysNoMoreThanTheLimit) {
   EXPECT_EQ(result.dropped, 2U);
 }
 
-TEST_F(OutputStreamTest, ASlowReaderMakesThePayloadWaitAndNotUs) {
+TEST_F(OutputStreamTest, SlowReaderBlocksThePayloadButNotTheRelay) {
   Pipe reader;
   OutputStream& stream = open(StreamMode::relay, kNoLimit, reader.write.get());
   const std::size_t room = fill(reader.write.get(), 'r');
@@ -201,7 +201,7 @@ TEST_F(OutputStreamTest, ASlowReaderMakesThePayloadWaitAndNotUs) {
   EXPECT_EQ(received, room + accepted);
 }
 
-TEST_F(OutputStreamTest, ABlockingSinkIsNeverWrittenBeyondWhatItTakesAtOnce) {
+TEST_F(OutputStreamTest, WritesToABlockingSinkNeverBlock) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);  // like a shell's pipe: blocking
   const Fd read_end(ends[0]);
@@ -215,7 +215,7 @@ TEST_F(OutputStreamTest, ABlockingSinkIsNeverWrittenBeyondWhatItTakesAtOnce) {
   ::alarm(0);
 }
 
-TEST_F(OutputStreamTest, AReaderThatNeverComesBackDoesNotHoldUsAtTheEnd) {
+TEST_F(OutputStreamTest, StalledReaderDoesNotDelayTheEnd) {
   Pipe reader;
   OutputStream& stream = open(StreamMode::relay, kNoLimit, reader.write.get());
   fill(reader.write.get());
@@ -264,7 +264,7 @@ TEST_F(OutputStreamTest, TheEndOfThePayloadsOutputClosesTheStream) {
   EXPECT_TRUE(polls.empty()) << "a closed stream would be polled for ever";
 }
 
-TEST_F(OutputStreamTest, AGrandchildThatKeepsThePipeOpenDoesNotHoldUs) {
+TEST_F(OutputStreamTest, GrandchildThatKeepsThePipeOpenDoesNotDelayTheEnd) {
   open(StreamMode::capture);
   put(payload.write, "said");
   Fd kept(::fcntl(payload.write.get(), F_DUPFD_CLOEXEC, 3));

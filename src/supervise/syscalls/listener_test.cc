@@ -104,7 +104,7 @@ class Payload {
   pid_t pid_ = -1;
 };
 
-TEST(Listener, TellsWhatWasTriedAndGivesTheAnswer) {
+TEST(Listener, ReceivesACallAndSendsTheReply) {
   Payload payload(1);
   ASSERT_TRUE(payload.waits());
   const auto attempt = payload.listener.next(Clock::now());
@@ -142,7 +142,7 @@ TEST(Listener, DoesNotWaitForAProcessThatIsGone) {
   EXPECT_FALSE(payload.listener.next(Clock::now()));
 }
 
-TEST(Listener, KnowsNothingOfAProcessThatIsGone) {
+TEST(Listener, HasNoProgramNameForAKilledProcess) {
   Payload payload(1);
   ASSERT_TRUE(payload.waits());
   const auto attempt = payload.listener.next(Clock::now());

@@ -7,7 +7,7 @@
 namespace caisson::supervise {
 namespace {
 
-TEST(ObservedCalls, AreThoseThatTheFilterAllowsAndReports) {
+TEST(ObservedCalls, AreTheCallsThatTheFilterObserves) {
   plan::Plan plan;
   plan.syscalls.emplace();
   plan.syscalls->rules = {{1, {}, plan::kObserve}, {2, {}, plan::notify(1)}, {3, {}, plan::kAllow}};
@@ -25,7 +25,7 @@ TEST(ObservedCalls, AreThoseThatTheFilterAllowsAndReports) {
   EXPECT_FALSE(observed.contains(attempt)) << "a foreign call";
 }
 
-TEST(ObservedCalls, AreNoneWithoutAFilterOfTheirOwn) {
+TEST(ObservedCalls, AreEmptyWithoutAFilter) {
   Attempt attempt;
   attempt.architecture = plan::nativeArchitecture();
   EXPECT_FALSE(ObservedCalls(plan::Plan()).contains(attempt));

@@ -5,7 +5,7 @@
 namespace caisson::supervise {
 namespace {
 
-TEST(Observer, MakesPathsPlain) {
+TEST(Observer, NormalisesPaths) {
   EXPECT_EQ(plainPath("/a/b", "c"), "/a/b/c");
   EXPECT_EQ(plainPath("/a/b", "../c/./d//e/"), "/a/c/d/e");
   EXPECT_EQ(plainPath("/a", "/x/../../y"), "/y");

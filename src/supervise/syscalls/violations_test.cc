@@ -33,7 +33,7 @@ Attempt attemptAt(std::string_view call, std::initializer_list<std::uint64_t> ar
 
 std::string program() { return "/usr/bin/program"; }
 
-TEST(Violations, AreWrittenDownAsTheKernelCopiedThem) {
+TEST(Violations, AreRecordedAsTheKernelReportsThem) {
   const plan::Plan plan = builtinPlan();
   Violations book(plan);
   const Verdict verdict = book.judge(attemptAt("mount", {1, 2, 3, 4, 5}), Time(), program);
@@ -62,7 +62,7 @@ TEST(Violations, GetTheErrnoThatTheFilterNames) {
   EXPECT_EQ(book.judge(attemptAt("socket", {AF_INET, SOCK_RAW, 1}), Time(), program).error, EPERM);
 }
 
-TEST(Violations, OneOfACriticalCallEndsTheSandbox) {
+TEST(Violations, OneCriticalCallEndsTheSandbox) {
   const plan::Plan plan = builtinPlan();
   Violations book(plan);
   EXPECT_TRUE(book.judge(attemptAt("open_by_handle_at"), Time(), program).end);
@@ -217,7 +217,7 @@ TEST(Violations, ForeignArchitecturesAreAlwaysCritical) {
 #endif
 }
 
-TEST(Violations, AskingToBeTracedIsNotTracing) {
+TEST(Violations, PtraceTracemeIsNotCritical) {
   const plan::Plan plan = builtinPlan();
   Violations book(plan);
   for (int i = 0; i < 50; ++i) EXPECT_FALSE(book.judge(attemptAt("ptrace", {0}), Time(), program).end);

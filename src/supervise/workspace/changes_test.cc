@@ -33,14 +33,14 @@ class DiscardedChanges : public testing::Test {
   TempDir upper;
 };
 
-TEST_F(DiscardedChanges, NoneIsNoNotice) { EXPECT_EQ(notice(), ""); }
+TEST_F(DiscardedChanges, NoChangesGiveNoNotice) { EXPECT_EQ(notice(), ""); }
 
-TEST_F(DiscardedChanges, OneIsOne) {
+TEST_F(DiscardedChanges, OneChangeIsCountedOnce) {
   upper.write("a", "x");
   EXPECT_EQ(notice(), "1 changed file in /workspace discarded; keep changes with --workspace DIR:rw");
 }
 
-TEST_F(DiscardedChanges, FilesLinksAndEmptyDirectoriesCountAndFilledDirectoriesDoNot) {
+TEST_F(DiscardedChanges, FilesLinksAndEmptyDirectoriesCountButNonEmptyOnesDoNot) {
   upper.write("a", "x");
   upper.write("deep/er/b", "x");
   upper.write("deep/er/c", "x");
@@ -59,7 +59,7 @@ TEST_F(DiscardedChanges, ALinkIsNeverFollowed) {
   EXPECT_TRUE(notice().starts_with("2 changed files ")) << notice();
 }
 
-TEST_F(DiscardedChanges, ATreeDeeperThanWeLookIsMoreThan) {
+TEST_F(DiscardedChanges, VeryDeepTreeIsReportedAsMoreThan) {
   std::string path = "d";
   for (int depth = 0; depth < 100; ++depth) path += "/d";
   upper.write(path + "/file", "x");
@@ -67,7 +67,7 @@ TEST_F(DiscardedChanges, ATreeDeeperThanWeLookIsMoreThan) {
   EXPECT_TRUE(notice().starts_with("more than ")) << notice();
 }
 
-TEST_F(DiscardedChanges, ADirectoryThatWeMayNotOpenIsMoreThan) {
+TEST_F(DiscardedChanges, UnreadableDirectoryIsReportedAsMoreThan) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may open everything";
   upper.makeDir("closed", 0);
   upper.write("near", "x");
