@@ -31,7 +31,7 @@ TEST(Completions, OfferNoHiddenVerb) {
   }
 }
 
-TEST(Completions, KnowWhatAValueIsByItsName) {
+TEST(Completions, CompleteValuesByTheirName) {
   EXPECT_EQ(completes("none|ro|rw"), Completes::words);
   EXPECT_EQ(completes("DIR[:MODE]"), Completes::directories);
   EXPECT_EQ(completes("FILE..."), Completes::files);

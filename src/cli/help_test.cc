@@ -39,7 +39,7 @@ TEST(Help, ListsEveryVerbThatIsNotHiddenAndNoOther) {
   }
 }
 
-TEST(Help, OfSessionsHasNothingThatSessionsRefuse) {
+TEST(Help, OfSessionsOmitsUnsupportedOptions) {
   for (const Verb* verb : everyVerb()) {
     const bool session = verb->path == "session create" || verb->path == "mcp" || verb->path == "agent run" ||
                          verb->path == "agent exec" || verb->path == "agent hook" || verb->path == "agent install";
@@ -58,7 +58,7 @@ TEST(Help, ColoursOnlyWhenAsked) {
   EXPECT_NE(renderOverview(allVerbs(), true).find('\033'), std::string::npos);
 }
 
-TEST(Verbs, HaveASummaryADeedAndOptionsWithDistinctNames) {
+TEST(Verbs, HaveASummaryAFunctionAndDistinctOptionNames) {
   for (const Verb* verb : everyVerb()) {
     EXPECT_FALSE(verb->summary.empty()) << verb->path;
     EXPECT_EQ(verb->perform == nullptr, !verb->verbs.empty()) << verb->path;

@@ -97,7 +97,7 @@ TEST(Options, RefusesASingleOptionGivenTwice) {
   EXPECT_EQ(parsed->given.size(), 2U);
 }
 
-TEST(Options, SaysWhichWordsAreExpected) {
+TEST(Options, NamesTheExpectedValues) {
   EXPECT_NE(errorOf({"--level", "ful"}).reason.find("none|process|full"), std::string::npos);
   EXPECT_NE(errorOf({"--level="}).reason.find("none|process|full"), std::string::npos);
   EXPECT_EQ(errorOf({"--json=yes"}).reason, "takes no value");
@@ -117,7 +117,7 @@ TEST(Options, TakesOperandsOnlyWhereTheVerbHasThem) {
   EXPECT_EQ(errorOf({"--", "ls"}, kFiles).object, "--");
 }
 
-TEST(Options, StopsAtAQuestionForHelp) {
+TEST(Options, StopsAtTheHelpOption) {
   for (const char* word : {"-h", "--help"}) {
     const Line line({word, "--bogus"});
     const auto parsed = line.parsedBy(kSyntax);

@@ -50,7 +50,7 @@ TEST(PolicyFlags, DiskSetsTheTotalAndKeepsChangesOnDisk) {
   EXPECT_EQ(dev->model().filesystem.tmpfs.front().size, 20 * policy::kGiB) << "on disk";
 }
 
-TEST(PolicyFlags, SetTheKeysTheyStandFor) {
+TEST(PolicyFlags, SetTheirPolicyKeys) {
   const auto policy =
       policyOf({"--memory", "256M", "--show-secrets", "--deny", "secret", "--deny=/opt/x", "--ro", "/srv"});
   ASSERT_TRUE(policy.has_value()) << describe(policy.error());
@@ -97,7 +97,7 @@ TEST(SessionFlags, AreTheFlagsOfRun) {
   }
 }
 
-TEST(SessionFlags, WhatNoSessionCanDoIsRefusedWithAReason) {
+TEST(SessionFlags, UnsupportedFlagsAreRefusedWithAReason) {
   const auto refusal = [](std::vector<std::string> words) {
     std::vector<char*> pointers;
     for (std::string& word : words) pointers.push_back(word.data());
@@ -125,7 +125,7 @@ TEST(PolicyFlags, ErrorsNameTheFlagAndWhatItWasGiven) {
   EXPECT_NE(complaintAbout({"--profile", "bash", "--policy", "x.toml"}).find("--policy"), std::string::npos);
 }
 
-TEST(PolicyFlags, ClaimErrorsThatTheLibraryRaisesLaterAboutTheirKey) {
+TEST(PolicyFlags, LaterErrorsAboutTheirKeyNameTheFlag) {
   const Arguments arguments{.given = {{&kMemoryFlag, "64G"}}};
   const Error raised = plainError(Stage::policy, "validate", "resources.memory", "at most 2 GiB", "ask an owner");
   EXPECT_EQ(describe(attributeToFlag(raised, arguments)), "--memory 64G: at most 2 GiB\n  try: ask an owner");

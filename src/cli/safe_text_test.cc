@@ -9,11 +9,9 @@ namespace {
 
 using namespace std::string_view_literals;
 
-TEST(SafeText, LeavesWhatAPersonCanReadAlone) {
-  EXPECT_EQ(safeLine("/home/Zoë/日本語 \\ ok"), "/home/Zoë/日本語 \\ ok");
-}
+TEST(SafeText, LeavesReadableTextUnchanged) { EXPECT_EQ(safeLine("/home/Zoë/日本語 \\ ok"), "/home/Zoë/日本語 \\ ok"); }
 
-TEST(SafeText, ShowsTerminalControlsInsteadOfObeyingThem) {
+TEST(SafeText, EscapesTerminalControls) {
   EXPECT_EQ(safeLine("\x1b[2Jgone\x07"), "\\x1b[2Jgone\\x07");
   EXPECT_EQ(safeLine("a\0b"sv), "a\\x00b");
   EXPECT_EQ(safeLine("\x7f"), "\\x7f");
@@ -42,7 +40,7 @@ TEST(SafeText, KeepsUntrustedTextOnItsLine) {
   EXPECT_EQ(safeLines("one\n\ttwo\r\n"), "one\n\ttwo\\r\n");
 }
 
-TEST(SafeText, ShowsInvalidBytesByNumber) {
+TEST(SafeText, ShowsInvalidBytesInHex) {
   EXPECT_EQ(safeLine("a\xff"
                      "b\xc3"),
             "a\\xffb\\xc3");

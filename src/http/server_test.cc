@@ -258,7 +258,7 @@ TEST_F(HttpServerTest, MalformedRequestsGet400AndAClosedConnection) {
     EXPECT_EQ(exchange(text).substr(0, 12), "HTTP/1.1 400") << text;
 }
 
-TEST_F(HttpServerTest, LimitsOfHeadAndBodyBind) {
+TEST_F(HttpServerTest, LimitsOfHeadAndBodyAreEnforced) {
   EXPECT_EQ(exchange("GET / HTTP/1.1\r\nHost: x\r\nA: " + std::string(20'000, 'a') + "\r\n\r\n").substr(9, 3), "431");
   std::string many = "GET / HTTP/1.1\r\nHost: x\r\n";
   for (int i = 0; i < 200; ++i) many += "A: b\r\n";
@@ -321,7 +321,7 @@ TEST_F(HttpServerTest, ConnectionsOfOnePeerAreLimited) {
   EXPECT_TRUE(hear(sockets.front()).starts_with("HTTP/1.1 200")) << "a connection of a known caller was closed";
 }
 
-TEST_F(HttpServerTest, ConnectionWithoutAKnownCallerGivesWayToANewOne) {
+TEST_F(HttpServerTest, UnauthenticatedConnectionIsReplacedByANewOne) {
   std::vector<sys::Fd> sockets;
   for (int i = 0; i < 20; ++i) sockets.push_back(open());
   for (int i = 0; i < 500 && server_->stats().open < 20; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -361,7 +361,7 @@ TEST_F(HttpServerTest, WebSocketFramesOutOfSequenceEndTheConnection) {
   EXPECT_TRUE(eventually([&] { return handler_.texts == before + 1; }));
 }
 
-TEST_F(HttpServerTest, ManyWebSocketFramesDelayNobodyElse) {
+TEST_F(HttpServerTest, ManyWebSocketFramesDoNotDelayOtherClients) {
   constexpr int kFrames = 6000;
   const sys::Fd other = open();
   say(other, "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");

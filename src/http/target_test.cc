@@ -14,7 +14,7 @@ TEST(HttpTarget, DecodesSegmentsAndQuery) {
   EXPECT_EQ(target->path(), "/v1/a%20b/c%2Fd");
 }
 
-TEST(HttpTarget, RejectsWhatCouldBeReadInTwoWays) {
+TEST(HttpTarget, RejectsAmbiguousTargets) {
   for (const char* text : {"", "v1", "//v1", "/v1//x", "/v1/./x", "/v1/../x", "/v1/%2e%2e/x", "/v1/%", "/v1/%0",
                            "/v1/%zz", "/v1/%00", "/v1 x", "/v1#x", "http://host/v1", "/v1/?a=%0", "/v1/"})
     EXPECT_FALSE(parseTarget(text)) << text;
@@ -30,7 +30,7 @@ TEST(HttpAuthority, ReadsHostAndPortOnlyIfWellFormed) {
   EXPECT_FALSE(parseOrigin("null"));
 }
 
-TEST(HttpAuthority, LoopbackIsNotWhatOnlyLooksLikeIt) {
+TEST(HttpAuthority, LookalikesAreNotLoopback) {
   for (const char* text : {"localhost", "127.0.0.1", "127.1.2.3", "[::1]"})
     EXPECT_TRUE(isLoopback(*parseAuthority(text))) << text;
   for (const char* text : {"127.0.0.1.evil.example", "127.evil", "localhost.evil", "0.0.0.0", "127.0.0.256"})

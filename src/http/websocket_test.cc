@@ -27,7 +27,7 @@ TEST(WebSocketFrame, IsUnmaskedOnceComplete) {
   EXPECT_FALSE(failed);
 }
 
-TEST(WebSocketFrame, UnmaskedHugeOrReservedOnesFail) {
+TEST(WebSocketFrame, UnmaskedHugeOrReservedFramesFail) {
   bool failed = false;
   for (const std::string& input :
        {makeFrame(FrameType::binary, "x"), std::string("\x82\xff\x00\x00\x00\x01\x00\x00\x00\x00", 10),

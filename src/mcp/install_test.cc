@@ -21,7 +21,7 @@ TEST(McpInstall, EveryHostGetsAnEntryAndASecondTimeChangesNothing) {
   }
 }
 
-TEST(McpInstall, WhatIsThereStays) {
+TEST(McpInstall, OtherEntriesAreKept) {
   const AgentHost& cursor = *findAgentHost("cursor");
   const std::string before = R"({"zeta": 1, "mcpServers": {"other": {"command": "x"}}, "alpha": [1, 2]})";
   const auto after = withEntry(cursor, before, {"/c", "mcp"});
@@ -39,7 +39,7 @@ TEST(McpInstall, WhatIsThereStays) {
       << *toml;
 }
 
-TEST(McpInstall, WhatCannotBeReadIsRefusedWithTheEntry) {
+TEST(McpInstall, UnparsableFileIsRefusedAndTheEntryIsShown) {
   for (const char* text : {"// a comment\n{}", "[]", "{\"mcpServers\": 5}", "{"}) {
     const auto after = withEntry(*findAgentHost("cursor"), text, {"/c", "mcp"});
     ASSERT_FALSE(after) << text;

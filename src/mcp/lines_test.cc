@@ -19,14 +19,14 @@ std::vector<std::pair<std::string, bool>> split(std::string_view bytes, std::siz
   return found;
 }
 
-TEST(McpLines, AreTheSameInPiecesOfAnySize) {
+TEST(McpLines, AreIndependentOfReadSizes) {
   const std::string text = "one\n\ntwo\r\n" + std::string(20, 'x') + "\nthree\nrest";
   const std::vector<std::pair<std::string, bool>> expected{
       {"one", true}, {"two", true}, {std::string(20, 'x'), true}, {"three", true}};
   for (const std::size_t piece : {1U, 2U, 3U, 7U, 100U}) EXPECT_EQ(split(text, piece, 100), expected) << piece;
 }
 
-TEST(McpLines, AnOverlongLineIsReportedOnceAndNotHeld) {
+TEST(McpLines, OverlongLineIsReportedOnceAndNotBuffered) {
   const std::string text = "a\n" + std::string(100000, 'x') + "\nb\n";
   for (const std::size_t piece : {1U, 1000U, 200000U}) {
     const auto found = split(text, piece, 1000);

@@ -36,7 +36,7 @@ CommandOptions someOptions() {
   return options;
 }
 
-TEST(SessionCodec, ValueSurvivesTheWay) {
+TEST(SessionCodec, ValueRoundTrips) {
   const CommandOptions sent = someOptions();
   const auto received = codec::decode<CommandOptions>(codec::encode(sent));
   ASSERT_TRUE(received);
@@ -71,7 +71,7 @@ TEST(SessionCodec, ResultKeepsViolationsEscapeAndError) {
   EXPECT_EQ(received->usage.processes_peak, 9U);
 }
 
-TEST(SessionCodec, CutOrLengthenedBytesAreRefused) {
+TEST(SessionCodec, TruncatedOrExtendedBytesAreRejected) {
   const std::string bytes = codec::encode(someOptions());
   for (std::size_t size = 0; size < bytes.size(); ++size) {
     EXPECT_FALSE(codec::decode<CommandOptions>(std::string_view(bytes).substr(0, size))) << size;
@@ -200,14 +200,14 @@ TEST_F(PacketTest, LongValueTravelsInAMemoryFile) {
   EXPECT_EQ(packet.descriptors.size(), 1U);
 }
 
-TEST_F(PacketTest, NothingAndEndAreToldApart) {
+TEST_F(PacketTest, NoPacketAndEndAreDistinguished) {
   Packet packet;
   EXPECT_EQ(receivePacket(right.get(), packet), Receipt::nothing);
   left.reset();
   EXPECT_EQ(receivePacket(right.get(), packet), Receipt::closed);
 }
 
-TEST_F(PacketTest, GarbageCountsAsTheEnd) {
+TEST_F(PacketTest, GarbageIsTreatedAsTheEnd) {
   Packet packet;
   ASSERT_EQ(::send(left.get(), "garbage", 7, 0), 7);
   EXPECT_EQ(receivePacket(right.get(), packet), Receipt::closed);

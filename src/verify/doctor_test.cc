@@ -111,7 +111,7 @@ TEST(Doctor, NamesTheSysctlThatForbidsUserNamespaces) {
   EXPECT_TRUE(report.level("landlock")->available) << "the tier without namespaces is left";
 }
 
-TEST(Doctor, KnowsAProfileThatDoesNotGrantUserNamespaces) {
+TEST(Doctor, DetectsAProfileThatDoesNotGrantUserNamespaces) {
   Probes probes = withoutNamespaces(goodHost(), EACCES);
   probes.obstacles.apparmor_label = "another-program (enforce)";
   const DoctorReport report = judge(probes);
@@ -123,7 +123,7 @@ TEST(Doctor, KnowsAProfileThatDoesNotGrantUserNamespaces) {
   EXPECT_FALSE(has(item(judge(probes), "user-namespaces").found, "AppArmor")) << "such a profile forbids nothing";
 }
 
-TEST(Doctor, KnowsAppArmorOfUbuntu2404) {
+TEST(Doctor, DetectsAppArmorOfUbuntu2404) {
   const DoctorReport report = judge(ubuntu2404());
   const DoctorItem& found = item(report, "user-namespaces");
   EXPECT_EQ(found.state, ItemState::fail);
@@ -134,7 +134,7 @@ TEST(Doctor, KnowsAppArmorOfUbuntu2404) {
   EXPECT_FALSE(report.full_available);
 }
 
-TEST(Doctor, GivesDockersFlags) {
+TEST(Doctor, NamesTheFlagsForDocker) {
   const DoctorReport report = judge(insideDocker());
   const std::string& remedy = item(report, "user-namespaces").remedy;
   for (const char* flag : {"seccomp=", "apparmor=unconfined", "systempaths=unconfined"}) EXPECT_TRUE(has(remedy, flag));
@@ -156,7 +156,7 @@ TEST(Doctor, AMaskedProcInAContainerNeedsUnmaskedSystemPaths) {
   EXPECT_FALSE(report.level("process")->available) << "it mounts a new /proc too";
 }
 
-TEST(Doctor, PodmanAndKubernetesGetTheirOwnWords) {
+TEST(Doctor, NamesTheRemedyForPodmanAndKubernetes) {
   Probes probes = insideDocker();
   probes.obstacles.container_signs = {"/run/.containerenv"};
   EXPECT_TRUE(has(item(judge(probes), "user-namespaces").remedy, "unmask=ALL"));
@@ -164,7 +164,7 @@ TEST(Doctor, PodmanAndKubernetesGetTheirOwnWords) {
   EXPECT_TRUE(has(item(judge(probes), "user-namespaces").remedy, "procMount"));
 }
 
-TEST(Doctor, KnowsTheEngineByItsSigns) {
+TEST(Doctor, DetectsTheContainerEngine) {
   using host::Engine, host::engineOf;
   EXPECT_EQ(engineOf({}), Engine::none);
   EXPECT_EQ(engineOf({"/.dockerenv"}), Engine::docker);
@@ -197,7 +197,7 @@ TEST(Doctor, ASmallStateDirectoryIsNotFull) {
   EXPECT_TRUE(report.full_available);
 }
 
-TEST(Doctor, TheVerdictIsThatOfARun) {
+TEST(Doctor, VerdictFollowsTheTrialRuns) {
   Trial refused;
   refused.error = plainError(Stage::mounts, "fsmount", "/proc", "covered", "unmask it");
   Trial started;
@@ -228,7 +228,7 @@ TEST(Doctor, TheVerdictIsThatOfARun) {
   EXPECT_TRUE(has(item(report, "launch").found, "hostname (kept: EPERM)"));
 }
 
-TEST(Doctor, AFilterOutsideAContainerIsNamedAsOne) {
+TEST(Doctor, NamesASeccompFilterOutsideAContainer) {
   Probes probes = withoutNamespaces(goodHost(), EPERM);
   probes.obstacles.seccomp_mode = 2;
   EXPECT_TRUE(has(item(judge(probes), "user-namespaces").remedy, "RestrictNamespaces="));
@@ -274,7 +274,7 @@ TEST(Doctor, LandlockWithoutScopingIsDegraded) {
   EXPECT_TRUE(report.full_available);
 }
 
-TEST(Doctor, AnOldKernelIsRefusedWithWhatItLacks) {
+TEST(Doctor, OldKernelIsRefusedWithItsMissingFeatures) {
   CONFORMS("R-USE-4", "R-LEVEL-21");
   const DoctorReport report = judge(oldKernel());
   const DoctorItem& kernel = item(report, "kernel");
@@ -325,7 +325,7 @@ TEST(Doctor, OverlayMayBeMissing) {
   EXPECT_TRUE(has(item(judge(probes), "overlay").found, "6.6"));
 }
 
-TEST(Doctor, SeccompIsNeededAndNotificationsAreMissed) {
+TEST(Doctor, SeccompIsRequiredAndMissingNotificationsDegrade) {
   Probes probes = goodHost();
   probes.seccomp.user_notify = {EBUSY};
   EXPECT_EQ(item(judge(probes), "seccomp").state, ItemState::degraded);
@@ -334,7 +334,7 @@ TEST(Doctor, SeccompIsNeededAndNotificationsAreMissed) {
   EXPECT_FALSE(judge(probes).full_available);
 }
 
-TEST(Doctor, TheStateDirectoryNeedsRoom) {
+TEST(Doctor, StateDirectoryNeedsFreeSpace) {
   CONFORMS("R-USE-4");
   Probes probes = goodHost();
   probes.home.writable = {EROFS};

@@ -44,7 +44,7 @@ TEST(AgentHook, ToolOfAnotherShellIsAnError) {
     EXPECT_FALSE(wrapShellCall(shellCall(tool), "/src/app", {.program = "caisson", .host = "claude-code"})) << tool;
 }
 
-TEST(AgentSettings, SecretsAreNoticed) {
+TEST(AgentSettings, SecretsAreDetected) {
   for (const char* text : {R"({"env":{"MY_API_KEY":"abc"}})", "experimental_bearer_token = \"abc\"",
                            "password: hunter2", R"({"url":"https://me:pass@example.org"})",
                            R"(["ghp_0123456789abcdefghijklmnopqrstuvwxyz"])", "-----BEGIN PRIVATE KEY-----"})

@@ -56,7 +56,7 @@ TEST(Learn, StopsAtTheCeiling) {
 }
 
 /// A host name or path chosen by a payload must not inject a separate line.
-TEST(Learn, IsNotLedByWordsOfThePayload) {
+TEST(Learn, NamesChosenByThePayloadCannotInjectSettings) {
   const Proposal proposal = proposePolicy({}, "a\"b",
                                           denied({{.rule = "no entry of network.allowed_hosts",
                                                    .object = "x\"\nisolation.level = \"none\":443",
@@ -104,7 +104,7 @@ Proposal forFiles(std::vector<FileRequest> files, const policy::Policy& policy =
   return proposePolicy(policy, "bash", result);
 }
 
-TEST(LearnPaths, FilesAreShownAndDirectoriesOnlyWhenTheyWereListed) {
+TEST(LearnPaths, ProposeDirectoriesOnlyIfTheyWereListed) {
   const Proposal proposal = forFiles(
       {asked("/opt/app/data/x", FileOperation::read), asked("/opt/app", FileOperation::look, HostFile::directory),
        asked("/opt/app/data", FileOperation::look, HostFile::directory),
@@ -118,7 +118,7 @@ TEST(LearnPaths, FilesAreShownAndDirectoriesOnlyWhenTheyWereListed) {
   EXPECT_TRUE(has(proposal.policy, "# /home/me was asked for and holds too much"));
 }
 
-TEST(LearnPaths, WritingIsProposedWhereTheCallerMay) {
+TEST(LearnPaths, ProposeWritingOnlyWhereTheCallerMayWrite) {
   FileRequest made = asked("/srv/state/new", FileOperation::create, HostFile::absent);
   made.host_directory = "/srv/state";
   made.host_directory_writable = true;
@@ -134,7 +134,7 @@ TEST(LearnPaths, WritingIsProposedWhereTheCallerMay) {
   EXPECT_TRUE(has(proposal.policy, "filesystem.read_only = []")) << proposal.policy;
 }
 
-TEST(LearnPaths, SecretsAndWhatIsNotTheCallersAreRemarks) {
+TEST(LearnPaths, SecretsAndInaccessibleFilesBecomeComments) {
   FileRequest unreadable = asked("/srv/other", FileOperation::read);
   unreadable.host_readable = false;
   FileRequest hidden = asked("/workspace/.env", FileOperation::read);
@@ -146,14 +146,14 @@ TEST(LearnPaths, SecretsAndWhatIsNotTheCallersAreRemarks) {
   EXPECT_FALSE(has(proposal.policy, "\nfilesystem.")) << proposal.policy;
 }
 
-TEST(LearnPaths, NamesOfThePayloadStayText) {
+TEST(LearnPaths, NamesChosenByThePayloadAreEscaped) {
   const Proposal proposal = forFiles({asked("/srv/a\"]\nisolation.level = \"none\"", FileOperation::read),
                                       asked("/srv/\xe2\x80\xae", FileOperation::read)});
   EXPECT_FALSE(has(proposal.policy, "\nisolation")) << proposal.policy;
   EXPECT_FALSE(has(proposal.policy, "\xe2\x80\xae")) << proposal.policy;
 }
 
-TEST(LearnPaths, ManyBecomeARemark) {
+TEST(LearnPaths, TooManyBecomeAComment) {
   std::vector<FileRequest> many;
   for (int i = 0; i < 200; ++i) many.push_back(asked("/srv/x" + std::to_string(i), FileOperation::read));
   const Proposal proposal = forFiles(many);

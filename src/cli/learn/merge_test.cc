@@ -82,7 +82,7 @@ TEST(MergeLessons, WithoutNewLessonsLeaveTheFileAsItIs) {
   EXPECT_TRUE(merged->diff.empty());
 }
 
-TEST(MergeLessons, RefuseWhatTheyCannotChangeInPlace) {
+TEST(MergeLessons, FilesThatCannotBeChangedInPlaceAreRefused) {
   const auto merged = mergeLessons("p.toml", "filesystem = { read_only = [\"/a\"] }\n",
                                    lessons({{"filesystem.read_only", "[\"/b\"]", "asked for"}}), false);
   ASSERT_FALSE(merged);

@@ -79,7 +79,7 @@ TEST_F(ResultFileTest, StaysInTheDirectoryThatWasNamedWhenThePayloadSwapsIt) {
   EXPECT_TRUE(fs::is_empty(directory_ / "elsewhere"));
 }
 
-TEST_F(ResultFileTest, RefusesWhatARenameWouldDestroyBeforeAnythingRuns) {
+TEST_F(ResultFileTest, RefusesDirectoriesAndSpecialFilesBeforeAnythingRuns) {
   fs::create_directory(directory_ / "dir");
   EXPECT_FALSE(ResultFile::prepare((directory_ / "dir").string()).has_value());
   EXPECT_FALSE(ResultFile::prepare("/dev/null").has_value());

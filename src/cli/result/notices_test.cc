@@ -14,7 +14,7 @@ RunResult exited(int code) {
   return result;
 }
 
-TEST(Notices, SayNothingAfterAPlainSuccess) { EXPECT_TRUE(noticesFor(exited(0), true).empty()); }
+TEST(Notices, AreEmptyAfterAPlainSuccess) { EXPECT_TRUE(noticesFor(exited(0), true).empty()); }
 
 TEST(Notices, NameTheLimitAndTheFlagThatRaisesIt) {
   RunResult result;
@@ -23,13 +23,13 @@ TEST(Notices, NameTheLimitAndTheFlagThatRaisesIt) {
   EXPECT_EQ(noticesFor(result, false), std::vector<std::string>{"ended by the memory limit; raise it with --memory"});
 }
 
-TEST(Notices, TellOfDiscardedChangesAlsoAfterSuccess) {
+TEST(Notices, ReportDiscardedChangesAlsoAfterSuccess) {
   RunResult result = exited(0);
   result.notices = {"3 changed files were discarded"};
   EXPECT_EQ(noticesFor(result, false), result.notices);
 }
 
-TEST(Notices, ShowWeakenedProtectionsOnlyToAPerson) {
+TEST(Notices, ShowWeakenedProtectionsOnlyOnATerminal) {
   RunResult result = exited(0);
   result.warnings = {"no cgroup"};
   EXPECT_TRUE(noticesFor(result, false).empty());
@@ -48,7 +48,7 @@ TEST(Notices, ShowAFewDenialsAndCountTheRest) {
   EXPECT_EQ(noticesFor(result, false).size(), 6U) << "a refusal is told also when the program went on";
 }
 
-TEST(Notices, LeaveOutWhatASuccessfulProgramOnlyProbed) {
+TEST(Notices, OmitProbesOfASuccessfulProgram) {
   RunResult result = exited(0);
   result.denials = {
       {.rule = "r", .object = "perf_event_open", .operation = "o", .remedy = "m", .count = 3, .probe = true}};
@@ -57,7 +57,7 @@ TEST(Notices, LeaveOutWhatASuccessfulProgramOnlyProbed) {
   EXPECT_EQ(noticesFor(result, false), std::vector<std::string>{"denied: o: perf_event_open, 3 times (r); m"});
 }
 
-TEST(Notices, DoNotTellALimitTwice) {
+TEST(Notices, ReportALimitOnce) {
   RunResult result;
   result.outcome = OutcomeKind::limit;
   result.limit = Limit::memory;
@@ -65,7 +65,7 @@ TEST(Notices, DoNotTellALimitTwice) {
   EXPECT_EQ(noticesFor(result, false).size(), 1U);
 }
 
-TEST(Notices, NameASignalUnlessThePersonSentIt) {
+TEST(Notices, NameASignalUnlessTheUserSentIt) {
   RunResult result;
   result.outcome = OutcomeKind::signaled;
   result.signal = SIGSEGV;

@@ -91,7 +91,7 @@ class McpHttp : public testing::Test {
   std::thread serving;
 };
 
-TEST_F(McpHttp, OnlyThoseWithTheTokenAndFromThisMachineGetIn) {
+TEST_F(McpHttp, RequestsNeedTheTokenAndALocalOrigin) {
   CONFORMS("R-SESSION-19");
   const std::string request = post(1, "tools/list", Json::object());
   EXPECT_EQ(statusOf(exchange(request)), 200);
@@ -114,7 +114,7 @@ TEST_F(McpHttp, OnlyThoseWithTheTokenAndFromThisMachineGetIn) {
   EXPECT_EQ(statusOf(exchange(head("DELETE", "Mcp-Session-Id: x\r\n\r\n"))), 404);
 }
 
-TEST_F(McpHttp, StrangersAreRefusedBeforeTheirBody) {
+TEST_F(McpHttp, UnauthenticatedRequestsAreRefusedBeforeTheirBody) {
   const std::string body = "Content-Type: application/json\r\nContent-Length: 8000000\r\n\r\n";
   const std::string stranger = "POST /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer wrong\r\n" + body;
   const std::string rebound = "POST /mcp HTTP/1.1\r\nHost: evil.example\r\n" + body;
@@ -137,7 +137,7 @@ TEST_F(McpHttp, StrangersAreRefusedBeforeTheirBody) {
   EXPECT_LT(sent, 100U << 20U) << "the connection is closed";
 }
 
-TEST_F(McpHttp, TheBodyOfThoseWithTheTokenIsRead) {
+TEST_F(McpHttp, BodyOfAuthenticatedRequestsIsRead) {
   const std::string request = post(1, "tools/list", {{"filler", std::string(3U << 20U, 'x')}});
   EXPECT_EQ(statusOf(exchange(request)), 200);
 }

@@ -18,7 +18,7 @@ bool agrees(std::vector<std::pair<std::string, std::string>> headers, std::strin
   return !checkHeaders({.method = "POST", .headers = std::move(headers)}, callOf(params), kOneTool);
 }
 
-TEST(McpHttpHeaders, MustSayWhatTheBodySays) {
+TEST(McpHttpHeaders, MustMatchTheBody) {
   EXPECT_TRUE(agrees({{"mcp-name", "t"}}, R"({"name":"t"})"));
   EXPECT_FALSE(agrees({{"mcp-name", "T"}}, R"({"name":"t"})"));
   EXPECT_FALSE(agrees({}, R"({"name":"t"})"));

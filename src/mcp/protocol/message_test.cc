@@ -7,7 +7,7 @@ namespace {
 
 std::expected<Message, Malformed> decode(std::string_view text) { return decodeMessage(*parseJson(text)); }
 
-TEST(McpMessage, SortsTheThreeKinds) {
+TEST(McpMessage, DistinguishesRequestsNotificationsAndResponses) {
   const auto request = decode(R"({"jsonrpc":"2.0","id":"a","method":"m","params":{"x":1}})");
   ASSERT_TRUE(request);
   EXPECT_EQ(request->kind, Message::Kind::request);
@@ -18,7 +18,7 @@ TEST(McpMessage, SortsTheThreeKinds) {
   EXPECT_FALSE(decode(R"({"jsonrpc":"2.0","id":3,"error":{"code":1,"message":"x"}})")->error.is_null());
 }
 
-TEST(McpMessage, RefusesWhatIsNoMessage) {
+TEST(McpMessage, RejectsInvalidMessages) {
   for (const char* text :
        {"[]", "3", "null", R"({})", R"({"id":1,"method":"m"})", R"({"jsonrpc":"1.0","id":1,"method":"m"})",
         R"({"jsonrpc":"2.0","id":1,"method":7})", R"({"jsonrpc":"2.0","id":1,"method":"m","params":[]})",
@@ -39,7 +39,7 @@ TEST(McpMessage, AnIdIsAStringOrAnInteger) {
   EXPECT_EQ(decode(R"({"jsonrpc":"2.0","method":"m","id":-5})")->id, -5);
 }
 
-TEST(McpMessage, EchoesTheIdOfWhatItRefuses) {
+TEST(McpMessage, RejectionHasTheIdOfTheRequest) {
   const auto message = decode(R"({"jsonrpc":"2.0","id":9,"method":"m","params":"x"})");
   ASSERT_FALSE(message);
   EXPECT_EQ(makeError(message.error().id, message.error().error)["id"], 9);

@@ -7,7 +7,7 @@ namespace {
 
 const Json kParams{{"name", "t"}, {"arguments", {{"a", 1}}}};
 
-TEST(McpRequestState, ComesBackThroughTheClient) {
+TEST(McpRequestState, RoundTripsThroughTheClient) {
   const RequestState states;
   const std::string token = states.seal("step 2", "tools/call", kParams);
   Json again = kParams;
@@ -30,7 +30,7 @@ TEST(McpRequestState, AnyChangedByteIsNoticed) {
   EXPECT_EQ(states.open(".", "tools/call", kParams), std::nullopt);
 }
 
-TEST(McpRequestState, BelongsToOneRequestOneProcessAndOneQuarterOfAnHour) {
+TEST(McpRequestState, IsValidForOneRequestAndProcessAndFifteenMinutes) {
   const RequestState states;
   const std::string token = states.seal("allow", "tools/call", kParams);
   EXPECT_EQ(states.open(token, "prompts/get", kParams), std::nullopt);

@@ -197,7 +197,7 @@ TEST_F(McpServer, ServesBothErasOnOneConnection) {
   EXPECT_EQ(channel->answer(2)["result"]["resultType"], "complete");
 }
 
-TEST_F(McpServer, AnUnknownVersionIsOfferedTheNewestThatBeginsWithInitialize) {
+TEST_F(McpServer, UnknownVersionGetsTheNewestVersionWithInitialize) {
   for (const char* version : {"2026-07-28", "1999-01-01", "2099-01-01"}) {
     channel = std::make_shared<Recorder>();
     initialize(version);
@@ -238,13 +238,13 @@ TEST_F(McpServer, AnIdInUseIsRefusedAndFreeAgainAfterTheAnswer) {
   EXPECT_TRUE(channel->answer("1").contains("result"));
 }
 
-TEST_F(McpServer, TooManyCallsAreRefusedNotHeld) {
+TEST_F(McpServer, TooManyCallsAreRefusedNotQueued) {
   for (std::size_t i = 0; i < Client::kMaxCalls + 50; ++i)
     send({{"id", i}, {"method", "subscriptions/listen"}, {"params", modern({{"notifications", Json::object()}})}});
   EXPECT_TRUE(channel->answer(Client::kMaxCalls + 49).contains("error"));
 }
 
-TEST_F(McpServer, BeforeTheStatelessVersionTheServerAsks) {
+TEST_F(McpServer, ServerSendsElicitationsBeforeTheStatelessVersion) {
   initialize("2025-11-25", {{"elicitation", Json::object()}});
   send({{"id", 7}, {"method", "tools/call"}, {"params", {{"name", "test_input_required_result_multi_round"}}}});
   for (const auto& [field, value] : {std::pair{"name", "Ada"}, std::pair{"color", "green"}}) {
@@ -258,7 +258,7 @@ TEST_F(McpServer, BeforeTheStatelessVersionTheServerAsks) {
   EXPECT_EQ(channel->answer(7)["result"]["content"][0]["text"], "Your colour is green.");
 }
 
-TEST_F(McpServer, AQuestionThatTheClientCannotAnswerIsNotAsked) {
+TEST_F(McpServer, UnsupportedElicitationIsNotSent) {
   initialize("2025-11-25");
   send({{"id", 7}, {"method", "tools/call"}, {"params", {{"name", "test_elicitation"}}}});
   EXPECT_TRUE(channel->answer(7).contains("error"));
@@ -266,7 +266,7 @@ TEST_F(McpServer, AQuestionThatTheClientCannotAnswerIsNotAsked) {
   EXPECT_EQ(channel->answer(8)["error"]["code"], code::kMissingCapability);
 }
 
-TEST_F(McpServer, SubscribersHearWhatTheyAskedForAndNothingElse) {
+TEST_F(McpServer, SubscribersGetOnlyTheNotificationsTheyRequested) {
   send({{"id", "l"},
         {"method", "subscriptions/listen"},
         {"params", modern({{"notifications", {{"promptsListChanged", true}, {"unknown", true}}}})}});

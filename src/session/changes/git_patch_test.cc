@@ -39,7 +39,7 @@ TEST(GitPatch, ShowsCreationDeletionModeAndRename) {
             "diff --git a/old b/new name\nsimilarity index 87%\nrename from old\nrename to new name\n");
 }
 
-TEST(GitPatch, MakesAChangeOfKindTwoSteps) {
+TEST(GitPatch, ShowsAChangeOfFileTypeAsDeletionAndCreation) {
   EXPECT_EQ(patch({Mode::file, "n", "a\n"}, {Mode::link, "n", "to"}),
             "diff --git a/n b/n\ndeleted file mode 100644\n--- a/n\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n"
             "diff --git a/n b/n\nnew file mode 120000\n--- /dev/null\n+++ b/n\n@@ -0,0 +1 @@\n+to\n"

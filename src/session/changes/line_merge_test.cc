@@ -115,7 +115,7 @@ TEST(MergeLines, AgreesWithGitOnRandomEdits) {
   EXPECT_GT(conflicts, 20);
 }
 
-TEST(MergeLines, HoldsItsLawsForTextsWithRepeatedLines) {
+TEST(MergeLines, KeepsItsInvariantsForTextsWithRepeatedLines) {
   std::mt19937 random(8);
   const auto text = [&] {
     std::string made;

@@ -42,7 +42,7 @@ TEST_F(CommitJournal, IsReadAsItWasWritten) {
   EXPECT_EQ(codec::encode(**read), codec::encode(exampleTransaction()));
 }
 
-TEST_F(CommitJournal, NoneIsNoError) {
+TEST_F(CommitJournal, MissingJournalIsNotAnError) {
   const auto read = readJournal(session_);
   ASSERT_TRUE(read);
   EXPECT_FALSE(read->has_value());

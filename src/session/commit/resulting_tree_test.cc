@@ -38,7 +38,7 @@ TEST_F(ResultingTreeTest, LinksOutsideAreHeld) {
   EXPECT_FALSE(passes("src/l", "../../x"));
 }
 
-TEST_F(ResultingTreeTest, MissingPartOfTheWayIsHeld) {
+TEST_F(ResultingTreeTest, LinkThroughAMissingDirectoryIsHeld) {
   EXPECT_FALSE(passes("l", "missing/../../x"));
   EXPECT_FALSE(passes("l", "missing/file"));
   EXPECT_FALSE(passes("l", "src/file/x"));

@@ -78,7 +78,7 @@ TEST_F(HiddenSizeTest, LayerOfACheckpointCounts) {
   EXPECT_EQ(hidden({"upper", "old"}, {"old"}), 0U);
 }
 
-TEST_F(HiddenSizeTest, NothingAfterTheDeadline) {
+TEST_F(HiddenSizeTest, StopsAtTheDeadline) {
   whiteout("upper/a");
   file("old/a");
   EXPECT_EQ(sizeOfHidden(store, {"upper", "old"}, {}, std::chrono::steady_clock::now() - std::chrono::seconds(1)).bytes,

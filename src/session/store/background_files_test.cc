@@ -40,7 +40,7 @@ TEST_F(BackgroundFiles, RunningCommandIsDescribed) {
   EXPECT_EQ(info->out_bytes, 5U);
 }
 
-TEST_F(BackgroundFiles, EndIsDescribed) {
+TEST_F(BackgroundFiles, EndedCommandIsDescribed) {
   const std::uint32_t exec = start({"a"});
   EndRecord record{.status = 3 << 8, .outcome = static_cast<std::uint32_t>(OutcomeKind::exited), .wall_ms = 5};
   record.dropped[1] = 9;
@@ -116,7 +116,7 @@ TEST_F(BackgroundFiles, BlockedCallsAreReadAsWrittenAndPrintable) {
   EXPECT_EQ(info->violations[0].arguments[5], UINT64_MAX);
 }
 
-TEST_F(BackgroundFiles, DamagedEndIsNoEnd) {
+TEST_F(BackgroundFiles, DamagedEndRecordIsIgnored) {
   const std::uint32_t exec = start({"a"});
   sys::fixtures::writeText(directory_.path() + "/1.end", "short");
   const auto info = describeCommand(logs_, exec, true);

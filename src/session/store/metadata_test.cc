@@ -147,7 +147,7 @@ TEST_F(SessionActivity, DoesNotReviveAnExpiredSession) {
   EXPECT_FALSE(extendByActivity(session_, metadata));
 }
 
-TEST_F(SessionActivity, SmallGainIsNotWritten) {
+TEST_F(SessionActivity, SmallExtensionIsNotWritten) {
   Metadata metadata = example();
   metadata.setTtl(Moment::now(), 3600);
   EXPECT_FALSE(extendByActivity(session_, metadata));

@@ -38,7 +38,7 @@ TEST(SessionNames, NamesAreSafeAsFileNames) {
   EXPECT_FALSE(checkName("call", std::string_view("a\0b", 3)));
 }
 
-TEST(SessionLock, HeldOneIsBusyUntilItIsReleased) {
+TEST(SessionLock, HeldLockIsBusyUntilItIsReleased) {
   const sys::fixtures::TempDir directory;
   const auto root = sys::RootDir::open(directory.path());
   ASSERT_TRUE(root);

@@ -38,7 +38,7 @@ TEST_F(CommandResult, HasSessionStatusUsageAndNotice) {
   EXPECT_EQ(result.notices.back(), "restarted");
 }
 
-TEST_F(CommandResult, FollowsTheSessionsRules) {
+TEST_F(CommandResult, ReportsTheEndOfTheSession) {
   command.runner->noteCause(EndedBy::sandbox, Limit::none, "the session expired");
   const RunResult result = resultOf(command, "cs-1");
   EXPECT_EQ(result.outcome, OutcomeKind::signaled);
