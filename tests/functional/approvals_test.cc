@@ -130,7 +130,7 @@ TEST_F(Owner, LevelNoneAndTheHostsNetworkNeedAnApprovalForEachRun) {
 }
 
 /// Both are on record as what they are, with the approval.
-TEST_F(Owner, AnApprovalForATimeHoldsForEachRunUntilItIsOver) {
+TEST_F(Owner, TimedApprovalIsValidForEachRunUntilItExpires) {
   CONFORMS("R-LEVEL-7", "R-LEVEL-20");
   for (const auto& [flag, value, what, field] : std::vector<std::array<std::string, 4>>{
            {"--level", "none", "level:none", "level"}, {"--net", "host", "net:host", "network"}}) {
@@ -194,7 +194,7 @@ TEST_F(Owner, LevelNoneIsRefusedWhereAPathIsDenied) {
   EXPECT_EQ(owned.out, "");
 }
 
-TEST_F(Owner, ABrokenConfigurationStopsEverythingAndSaysWhere) {
+TEST_F(Owner, InvalidConfigurationStopsEveryRunAndNamesTheLine) {
   configure("[ceilings]\nmemmory = '8G'\n");
   const RunOutput output = caisson({"run", "--", "true"});
   EXPECT_EQ(output.exit_status, 125);
@@ -206,7 +206,7 @@ TEST_F(Owner, ABrokenConfigurationStopsEverythingAndSaysWhere) {
   EXPECT_TRUE(contains(top.err, "config.toml:1: memory: ")) << top.describe();
 }
 
-TEST_F(Owner, AnApprovalIsNeededWherePoliciesAskForOne) {
+TEST_F(Owner, ApprovalIsNeededWhereThePolicyRequiresOne) {
   const std::string file = workspace.write("ask.toml", "[approvals]\nrequired = ['deploy']\n");
   const RunOutput refused = caisson({"run", "--policy", file, "--", "true"});
   EXPECT_EQ(refused.exit_status, 125);
@@ -242,7 +242,7 @@ TEST_F(Owner, APolicyFileCannotLowerTheProtectionAlone) {
   EXPECT_EQ(caisson({"session", "list"}).out, "");
 }
 
-TEST_F(Owner, ALevelTypedAsAFlagIsTheUsersDecisionAndRecorded) {
+TEST_F(Owner, LevelGivenAsAFlagNeedsNoApprovalAndIsRecorded) {
   CONFORMS("R-LEVEL-8");
   const std::string file = workspace.write("lower.toml", "isolation.level = 'process'\n");
   EXPECT_EQ(caisson({"run", "--policy", file, "--level", "process", "--", "true"}).exit_status, 0);
@@ -258,7 +258,7 @@ TEST_F(Owner, ALevelTypedAsAFlagIsTheUsersDecisionAndRecorded) {
   EXPECT_EQ(by, (std::vector<std::string>{"--level on the command line", "--profile on the command line"}));
 }
 
-TEST_F(Owner, NobodyApprovesWithoutATerminal) {
+TEST_F(Owner, ApprovalIsRefusedWithoutATerminal) {
   CONFORMS("R-LEVEL-7", "R-APPROVAL-3");
   EXPECT_EQ(caisson({"approvals", "grant", "level:none"}).exit_status, 125);
   EXPECT_EQ(caisson({"approvals", "list"}).out, "nothing is approved\n");
@@ -281,7 +281,7 @@ TEST_F(Owner, AProjectsPolicyIsNotUsedWithoutConsent) {
   EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
 }
 
-TEST_F(Owner, APolicyInTheHomeDirectoryBelongsToNoProject) {
+TEST_F(Owner, PolicyInTheHomeDirectoryIsNotAProjectPolicy) {
   workspace.write("caisson.toml", "extends = 'shell'\n");
   workspace.makeDir("project");
   const TempDir links;
@@ -317,7 +317,7 @@ TEST_F(Owner, AGrantIsRedeemedOnceListedAndRevoked) {
   EXPECT_TRUE(contains(audit.out, "approval_revoked")) << audit.describe();
 }
 
-TEST_F(Owner, ConsentToAProjectsPolicyHoldsForItsContent) {
+TEST_F(Owner, ConsentToAProjectsPolicyAppliesToItsContent) {
   CONFORMS("R-POLICY-13");
   const std::string text = "extends = 'shell'\n[environment.set]\nFROM_PROJECT = 'yes'\n";
   workspace.write("caisson.toml", text);
@@ -412,7 +412,7 @@ TEST_F(ProjectConsent, RevokedConsentIsForgotten) {
   EXPECT_TRUE(contains(output.err, "needs your consent")) << output.describe();
 }
 
-TEST_F(ProjectConsent, RecordWithoutPlaceHoldsForItsContent) {
+TEST_F(ProjectConsent, RecordWithoutDirectoryAppliesToItsContent) {
   const std::string file = state_ / "caisson/approvals/approvals.json";
   auto stored = nlohmann::json::parse(readFile(file));
   stored["approvals"][0].erase("place");
@@ -424,7 +424,7 @@ TEST_F(ProjectConsent, RecordWithoutPlaceHoldsForItsContent) {
   expectRefused("it would replace ", "below");
 }
 
-TEST_F(Owner, ConsentToAProjectsPolicyHoldsForItsPlace) {
+TEST_F(Owner, ConsentToAProjectsPolicyAppliesToItsDirectory) {
   const std::string text = "extends = 'shell'\n[environment.set]\nFROM_PROJECT = 'yes'\n";
   workspace.write("trusted/caisson.toml", text);
   ASSERT_EQ(onTerminal({"policy", "trust", "trusted/caisson.toml"}, "as long as it stays as it is"), 0);

@@ -148,7 +148,7 @@ rm "$1/fill"; "$0" run -q --workspace .:rw -- touch after && "$0" audit verify >
 }
 
 /// The payload would create a file in the workspace; it must not have run.
-TEST_F(AuditLogFiles, WithoutALogNothingRuns) {
+TEST_F(AuditLogFiles, NothingRunsWithoutALog) {
   CONFORMS("R-AUDIT-2");
   const auto expectRefusal = [&](const std::string& home, const std::string& words) {
     RunOptions how = options();

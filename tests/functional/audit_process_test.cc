@@ -7,7 +7,7 @@ namespace {
 
 using Audit = AuditTest;
 
-TEST_F(Audit, ReachingTheProcessLimitIsRecordedThoughTheProgramGoesOn) {
+TEST_F(Audit, ReachingTheProcessLimitIsRecordedIfTheProgramContinues) {
   CONFORMS("R-LIMIT-8", "R-AUDIT-4");
   // A shell that cannot fork exits, so an inner one tries; the outer one lives until the limit is sampled.
   const RunOutput output = script(

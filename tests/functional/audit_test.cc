@@ -143,7 +143,7 @@ TEST_F(Audit, AttemptsAtIoUringAreRecorded) {
   }
 }
 
-TEST_F(Audit, SessionsCountInTheFigures) {
+TEST_F(Audit, SessionsCountInTheStatistics) {
   CONFORMS("R-AUDIT-13", "R-AUDIT-14");
   const std::string id = caisson({"session", "create", "--workspace", ":none"}).out;
   const std::string session = id.substr(0, id.find('\n'));
@@ -165,7 +165,7 @@ TEST_F(Audit, SessionsCountInTheFigures) {
   EXPECT_EQ(caisson({"stats", "--json"}).json()["lifetime_seconds"]["count"], 2) << "of its commands";
 }
 
-TEST_F(Audit, UsageAndEscapesOfSessionsCountInTheFigures) {
+TEST_F(Audit, UsageAndEscapesOfSessionsCountInTheStatistics) {
   CONFORMS("R-AUDIT-14");
   const std::string id = caisson({"session", "create", "--workspace", ":none", "--ro", payloadPath()}).out;
   const std::string session = id.substr(0, id.find('\n'));
@@ -184,7 +184,7 @@ TEST_F(Audit, UsageAndEscapesOfSessionsCountInTheFigures) {
   EXPECT_EQ(caisson({"session", "destroy", session}).exit_status, 0);
 }
 
-TEST_F(Audit, BytesReadAndWrittenCountInTheFigures) {
+TEST_F(Audit, BytesReadAndWrittenCountInTheStatistics) {
   CONFORMS("R-AUDIT-14");
   struct statfs status{};
   ASSERT_EQ(::statfs(workspace.path().c_str(), &status), 0);
@@ -203,7 +203,7 @@ TEST_F(Audit, BytesReadAndWrittenCountInTheFigures) {
   EXPECT_GE(figures()["read_bytes"].get<std::uint64_t>(), 8U << 20) << figures();
 }
 
-TEST_F(Audit, TheFiguresHaveTheUsageOfAllRuns) {
+TEST_F(Audit, StatisticsIncludeTheUsageOfAllRuns) {
   CONFORMS("R-AUDIT-14");
   const std::vector<std::string> burn{payloadPath(), "burn-tree", "0.2"};
   const std::vector<std::string> memory{payloadPath(), "take-anonymous", "80"};

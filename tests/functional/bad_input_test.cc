@@ -28,7 +28,7 @@ class BadInput : public SandboxTest {
   }
 };
 
-TEST_F(BadInput, Programs) {
+TEST_F(BadInput, UnusablePrograms) {
   workspace.write("plain", "not executable");
   workspace.write("garbage",
                   std::string("\x7f"
@@ -166,7 +166,7 @@ TEST_F(BadInput, UnusableWorkspaceIsRejected) {
   expectRefusal(run({"--workspace", ""}, {"true"}));
 }
 
-TEST_F(BadInput, AWorkspaceOfSomebodyElse) {
+TEST_F(BadInput, WorkspaceOfAnotherUser) {
   if (runsAsRoot()) {
     workspace.makeDir("closed", 0700);
     EXPECT_EQ(run({"--workspace", "closed"}, {"ls"}).exit_status, 0) << "root's own closed directory is root's to show";
@@ -178,7 +178,7 @@ TEST_F(BadInput, AWorkspaceOfSomebodyElse) {
   }
 }
 
-TEST_F(BadInput, AWorkspaceThatVanishesMeanwhile) {
+TEST_F(BadInput, WorkspaceRemovedDuringTheRun) {
   for (const std::string mode : {"overlay", "ro", "rw"}) {
     const RunOutput output =
         onHost("rm -f said; mkdir gone; echo x > gone/f; { \"$CAISSON\" run --workspace gone:" + mode +
@@ -298,7 +298,7 @@ TEST_F(BadInput, FewDescriptors) {
   }
 }
 
-TEST_F(BadInput, OtherLimitsOfTheCaller) {
+TEST_F(BadInput, LowResourceLimitsOfTheCaller) {
   EXPECT_EQ(onHost(R"(nice -n 3 "$CAISSON" run -- nice)").out, onHost("nice -n 3 nice").out);
   EXPECT_EQ(onHost(R"(umask 077; "$CAISSON" run --workspace .:rw -- cat /etc/hostname)").out, "sandbox\n");
   for (const std::string limit : {"-f 0", "-s 256", "-c 0", "-t 5", "-l 0", "-q 0", "-i 0"}) {
@@ -308,7 +308,7 @@ TEST_F(BadInput, OtherLimitsOfTheCaller) {
   }
 }
 
-TEST_F(BadInput, IgnoredSignalsOfTheCallerDoNotLeakIn) {
+TEST_F(BadInput, IgnoredSignalsOfTheCallerAreNotInherited) {
   for (const std::string names : {"TERM INT HUP PIPE USR1", "CHLD"}) {
     const RunOutput output =
         onHost("trap '' " + names +

@@ -65,7 +65,7 @@ INSTANTIATE_TEST_SUITE_P(Bad, BadPolicies, testing::ValuesIn(kBad),
 using Widenings = SandboxTest;
 
 /// A wider policy is listed, key by key, with the old and the new value.
-TEST_F(Widenings, NoneIsSilent) {
+TEST_F(Widenings, EachIsReported) {
   CONFORMS("R-POLICY-3");
   workspace.write("wide.toml", "extends = \"strict\"\nprocess.allow_exec = true\nresources.memory = \"100M\"\n");
   workspace.openToAll();

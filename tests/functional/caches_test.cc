@@ -88,7 +88,7 @@ TEST_F(CacheDirectories, WithTooManyFilesIsEmptiedForTheNextRun) {
   EXPECT_EQ(next.exit_status, 0) << next.describe();
 }
 
-TEST_F(CacheDirectories, HoldTheirSizeAlsoInClosedDirectories) {
+TEST_F(CacheDirectories, ClosedDirectoriesCountTowardsTheirSize) {
   const std::string policy = smallCache();
   for (const char* rest : {"sleep 1", ":"}) {
     for (int i = 0; i < 6; ++i) {

@@ -102,7 +102,7 @@ TEST_F(CargoProfile, BuildOutputMayBeLargerThanTheMemoryLimit) {
   EXPECT_EQ(runProgram({"ls", "-A", state_ / "runs"}).out, "");
 }
 
-TEST_F(CargoProfile, ABuildScriptFindsNoShellNoInterpreterAndNoPlaceForOne) {
+TEST_F(CargoProfile, BuildScriptFindsNoShellOrInterpreterAndCannotAddOne) {
   CONFORMS("R-CARGO-6");
   workspace.write("build.rs", R"(
 use std::process::Command;
@@ -242,7 +242,7 @@ TEST_F(CargoDirectories, MetadataDescribesTheSandboxAndCannotBeChanged) {
   EXPECT_TRUE(contains(output.err, "/metadata/new: Permission denied")) << output.describe();
 }
 
-TEST_F(CargoProfile, MetadataIsTheSystemsAndTheWorkspaceIsReadOnly) {
+TEST_F(CargoProfile, MetadataAndWorkspaceAreReadOnly) {
   CONFORMS("R-CARGO-2");
   buildScript(R"(
     fs::read_dir("/metadata").expect("it is there");
@@ -318,7 +318,7 @@ TEST_F(CargoProfile, ABuildThatFillsTheTemporaryFilesIsEndedByDisk) {
   EXPECT_EQ(cargo({"build", "--quiet"}).exit_status, 0) << "the same build has room in the profile's own /tmp";
 }
 
-TEST_F(CargoProfile, StatesAreInTheResultAndOnRecord) {
+TEST_F(CargoProfile, StatesAreInTheResultAndTheAuditLog) {
   CONFORMS("R-CARGO-8", "R-AUDIT-16");
   EXPECT_EQ(statesOf(cargo({"--version"}, {"--json"}).json()),
             "Created Initialized Running Monitoring Completed Cleanup");

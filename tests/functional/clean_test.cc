@@ -16,7 +16,7 @@ using Clean = AuditTest;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-TEST_F(Clean, AllStopsWhatLivesAndCleanAloneDoesNot) {
+TEST_F(Clean, OnlyCleanAllStopsLiveSandboxes) {
   CONFORMS("R-AUDIT-17");
   BackgroundProgram live({caissonBinary(), "run", "--", "sleep", "60"}, options());
   ASSERT_TRUE(eventually([&] { return exists(home_ / "audit/00000001.jsonl") && contains(log(), "sandbox_execute"); }));

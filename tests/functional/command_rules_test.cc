@@ -33,7 +33,7 @@ TEST_F(CommandRules, RefuseByPatternAndNameTheRule) {
 }
 
 /// A session is planned without a command; its rules judge each one.
-TEST_F(CommandRules, HoldForEachCommandOfASession) {
+TEST_F(CommandRules, ApplyToEachCommandOfASession) {
   CONFORMS("R-PROCESS-9");
   const TempDir home;
   RunOptions how{.env = {{"CAISSON_HOME", home.path()}}};
@@ -73,7 +73,7 @@ TEST_F(CommandRules, HoldForEachCommandOfASession) {
 }
 
 /// Not only the command itself: what it starts is held to the list too.
-TEST_F(CommandRules, AListOfExecutablesHoldsForWhatASessionCommandStarts) {
+TEST_F(CommandRules, ExecutableListAppliesToChildrenOfASessionCommand) {
   CONFORMS("R-PROCESS-7");
   const TempDir home;
   RunOptions how{.env = {{"CAISSON_HOME", home.path()}}};
@@ -101,7 +101,7 @@ TEST_F(CommandRules, ALongCommandIsRefused) {
   EXPECT_TRUE(contains(refused.err, "commands.max_length")) << refused.describe();
 }
 
-TEST_F(CommandRules, OneWordWithABlankDoesNotPassForTwo) {
+TEST_F(CommandRules, ArgumentWithASpaceDoesNotPassForTwo) {
   const std::string file = policy("allowed_patterns = ['^echo one( |$)']\n");
   EXPECT_EQ(run({"--policy", file}, {"echo", "one"}).exit_status, 0);
   EXPECT_EQ(run({"--policy", file}, {"echo one"}).exit_status, 125);
@@ -122,7 +122,7 @@ TEST_F(CommandRules, AreExplainedBeforehand) {
   EXPECT_FALSE(contains(spoof.out, "\xe2\x80\xae")) << spoof.describe();
 }
 
-TEST_F(CommandRules, NamesOfPoliciesAreShownHarmless) {
+TEST_F(CommandRules, NamesOfPoliciesAreEscaped) {
   const std::string file = workspace.write("deceptive.toml",
                                            "name = \"a\xe2\x80\xae"
                                            "b\"\ndescription = \"c\xe2\x80\x8b"
@@ -145,7 +145,7 @@ TEST_F(CommandRules, PatternsThatCannotWorkAreErrors) {
 }
 
 /// Without a terminal there is no prompt: a notice comes before the command's own output, and the result has it.
-TEST_F(CommandRules, ANetworkClientWithoutNetworkIsAnnouncedFirst) {
+TEST_F(CommandRules, NetworkClientWithoutNetworkIsReportedBeforeItRuns) {
   CONFORMS("R-NETWORK-16");
   const std::vector<std::string> command{"git", "ls-remote", "https://git.example.org/x.git"};
   const std::string hint =
@@ -163,7 +163,7 @@ TEST_F(CommandRules, ANetworkClientWithoutNetworkIsAnnouncedFirst) {
   EXPECT_TRUE(contains(chosen.err, hint)) << chosen.err;
 }
 
-TEST_F(CommandRules, AFailedCommandThatWantedTheNetworkSaysSo) {
+TEST_F(CommandRules, FailedNetworkClientGetsANotice) {
   const RunOutput output = script("true && curl -sS --max-time 5 example.org");
   EXPECT_TRUE(contains(output.err, "looks like network use")) << output.describe();
   EXPECT_FALSE(contains(script("true || curl example.org").err, "network use"));

@@ -15,7 +15,7 @@ class Denials : public SandboxTest {
   RunOptions how{.env = {{"CAISSON_HOME", home.path() + "/state"}}};
 };
 
-TEST_F(Denials, SayRuleObjectAndRemedyOnStandardError) {
+TEST_F(Denials, NameRuleObjectAndRemedyOnStandardError) {
   CONFORMS("R-USE-5", "R-SYSCALL-18");
   const RunOutput output = run({}, {"unshare", "-r", "true"}, how);
   EXPECT_EQ(output.exit_status, 1);
@@ -25,7 +25,7 @@ TEST_F(Denials, SayRuleObjectAndRemedyOnStandardError) {
   EXPECT_TRUE(contains(output.err, "--no-sandbox"));
 }
 
-TEST_F(Denials, AreToldAlsoWhenTheProgramWentOn) {
+TEST_F(Denials, AreReportedAlsoWhenTheProgramSucceeds) {
   const RunOutput output = script("unshare -r true 2>/dev/null; true", {}, how);
   EXPECT_EQ(output.exit_status, 0);
   EXPECT_TRUE(contains(output.err, "denied: ")) << output.describe();
@@ -40,7 +40,7 @@ TEST_F(Denials, NameTheLimitThatWasMet) {
 }
 
 /// A notification costs a round trip: ordinary programs must not cause any.
-TEST_F(Denials, OfOrdinaryProgramsThereAreNone) {
+TEST_F(Denials, DoNotOccurForOrdinaryPrograms) {
   CONFORMS("R-SYSCALL-18");
   const std::pair<const char*, const char*> programs[] = {
       {"bash", "for i in 1 2 3; do (echo $i); done | sort | tail -1"},
@@ -66,7 +66,7 @@ TEST_F(Denials, OfOrdinaryProgramsThereAreNone) {
 
 class Learn : public Denials {};
 
-TEST_F(Learn, ProposesThePolicyThatLetsTheProgramThrough) {
+TEST_F(Learn, ProposesAPolicyThatAllowsTheProgram) {
   home.write("base.toml", "format_version = 1\nextends = \"bash\"\nprocess.allow_exec = false\n");
   const std::string base = home.path() + "/base.toml";
   const std::string learned = home.path() + "/learned.toml";
@@ -80,7 +80,7 @@ TEST_F(Learn, ProposesThePolicyThatLetsTheProgramThrough) {
   EXPECT_EQ(run({"--policy", learned}, command, how).out, "through\n");
 }
 
-TEST_F(Learn, ASystemCallThatNoListKnowsIsSeenAndProposed) {
+TEST_F(Learn, UnknownSystemCallIsReported) {
   const std::string learned = home.path() + "/learned.toml";
   requireOrSkip(systemHas("python3"), "no python3");
   const RunOutput output = run({"--learn", learned, "--json"},
@@ -99,7 +99,7 @@ TEST_F(Learn, ProposesNothingForAProgramThatNeedsNothing) {
   EXPECT_TRUE(contains(readFile(learned), "extends = \"dev\""));
 }
 
-TEST_F(Learn, IsRefusedWhereTooLittleIsSeen) {
+TEST_F(Learn, IsRefusedAtLevelProcess) {
   EXPECT_EQ(run({"--level", "process", "--learn", home.path() + "/x.toml"}, {"true"}, how).exit_status, 125);
 }
 

@@ -131,7 +131,7 @@ TEST_F(EscapeResponse, OfARunLeavesTheWorkspaceAsItWas) {
   EXPECT_FALSE(exists(workspace / "new"));
 }
 
-TEST_F(EscapeResponse, KeepsWhatWasLeftInTheCacheFromTheNextRun) {
+TEST_F(EscapeResponse, HidesTheCacheContentFromTheNextRun) {
   const std::string script = "open('/cache/planted', 'w').write('x'); " + attempt()[2];
   const RunOutput output = run({"--json"}, {"python3", "-c", script}, owned());
   const std::string rollback = output.json()["escape"]["rollback"];
@@ -141,7 +141,7 @@ TEST_F(EscapeResponse, KeepsWhatWasLeftInTheCacheFromTheNextRun) {
   EXPECT_EQ(next.out, "") << "the attacker's file is still there";
 }
 
-TEST_F(EscapeResponse, DeniedConnectionIsOnRecordAsANetworkIndicator) {
+TEST_F(EscapeResponse, DeniedConnectionIsRecordedAsANetworkIndicator) {
   CONFORMS("R-SYSCALL-6");
   const std::string script =
       "import socket; s = socket.create_connection(('127.0.0.1', 3128)); "
@@ -153,7 +153,7 @@ TEST_F(EscapeResponse, DeniedConnectionIsOnRecordAsANetworkIndicator) {
   EXPECT_EQ(denied[0]["data"]["indicator"], "NETWORK") << denied[0];
 }
 
-TEST_F(EscapeResponse, IsOnRecordAndSaysWhatCannotBeRolledBack) {
+TEST_F(EscapeResponse, IsRecordedWithWhatCannotBeRolledBack) {
   CONFORMS("R-SYSCALL-8", "R-AUDIT-5", "R-SYSCALL-4", "R-AUDIT-9", "R-AUDIT-14");
   const RunOutput output = run({"--json", "--workspace", ".:rw"}, attempt(), owned());
   EXPECT_TRUE(contains(output.json()["escape"]["rollback"], "not possible")) << output.describe();
@@ -174,7 +174,7 @@ TEST_F(EscapeResponse, IsOnRecordAndSaysWhatCannotBeRolledBack) {
 }
 
 /// S4: a person who reads standard error, or a log of it, learns it before the program starts.
-TEST_F(EscapeResponse, DirectWorkspaceIsSaidAtTheStartAndInTheAlert) {
+TEST_F(EscapeResponse, DirectWorkspaceIsReportedAtTheStartAndInTheAlert) {
   CONFORMS("R-SYSCALL-8");
   workspace.openToAll();
   RunOptions how = owned();
@@ -221,7 +221,7 @@ TEST_F(EscapeResponse, PutsExactlyThisCommandIntoQuarantine) {
   EXPECT_EQ(caisson({"tool", "list", "--json"}).json().size(), 2U);
 }
 
-TEST_F(EscapeResponse, NeverPutsAnInterpreterAway) {
+TEST_F(EscapeResponse, NeverQuarantinesAnInterpreter) {
   RunOptions how = owned();
   how.stdin_data = attempt()[2];
   const RunOutput output = run({}, {"python3"}, how);
@@ -230,7 +230,7 @@ TEST_F(EscapeResponse, NeverPutsAnInterpreterAway) {
   EXPECT_TRUE(caisson({"tool", "list", "--json"}).json().empty());
 }
 
-TEST_F(EscapeResponse, TellsTheOwnersProgramAtOnce) {
+TEST_F(EscapeResponse, RunsTheOwnersAlertProgramAtOnce) {
   CONFORMS("R-SYSCALL-9");
   const std::string told = config_ / "told";
   config_.write("caisson/config.toml", "[alerts]\ncommand = [\"/bin/sh\", \"-c\", \"cat > " + told + "\"]\n");
@@ -242,7 +242,7 @@ TEST_F(EscapeResponse, TellsTheOwnersProgramAtOnce) {
   EXPECT_EQ(events({"--event", "alert_failed"}).size(), 0U);
 }
 
-TEST_F(EscapeResponse, AnAlertThatFailsIsOnRecord) {
+TEST_F(EscapeResponse, FailedAlertIsRecorded) {
   config_.write("caisson/config.toml", "[alerts]\ncommand = [\"/bin/false\"]\nwebhook = \"http://127.0.0.1:1/\"\n");
   const RunOutput output = run({}, attempt(), owned());
   EXPECT_EQ(output.exit_status, 125);
@@ -297,7 +297,7 @@ TEST_F(EscapeResponse, AWebhooksAddressIsASecret) {
   EXPECT_FALSE(contains(log(), "sesame"));
 }
 
-TEST_F(EscapeResponse, AlertsThatMakeNoSenseAreRefusedBeforeAnythingRuns) {
+TEST_F(EscapeResponse, InvalidAlertsAreRejectedBeforeAnythingRuns) {
   for (const char* text : {"command = [\"relative\"]", "command = []", "command = \"sh\"", "webhook = \"ftp://x/\"",
                            "webhook = \"http://x y\"", "webhook = 7", "other = 1"}) {
     config_.write("caisson/config.toml", std::string("[alerts]\n") + text + "\n");

@@ -87,7 +87,7 @@ TEST_F(Workspace, NoneIsEmpty) {
   }
 }
 
-TEST_F(Workspace, InOtherPlacesAndThroughLinks) {
+TEST_F(Workspace, InOtherDirectoriesAndThroughLinks) {
   workspace.write("dir/file", "x\n");
   ASSERT_EQ(symlink("dir", (workspace / "link").c_str()), 0);
   for (const std::string& name : {std::string("dir"), std::string("./dir/"), std::string("link"), workspace / "dir",
@@ -109,7 +109,7 @@ TEST_F(Workspace, NamesWithSpacesQuotesColonsCommasAndBackslashesWork) {
   }
 }
 
-TEST_F(Workspace, HomeDirectoriesAndWhatIsAboveAreNeverTheDefault) {
+TEST_F(Workspace, HomeDirectoriesAndTheirAncestorsAreNeverTheDefault) {
   CONFORMS("R-FILES-22");
   const std::string home = workspace.makeDir("parent/home");
   workspace.write("parent/home/private", "x");
@@ -125,7 +125,7 @@ TEST_F(Workspace, HomeDirectoriesAndWhatIsAboveAreNeverTheDefault) {
       << "below home is fine";
 }
 
-TEST_F(Workspace, TheHomeOfTheUserDatabaseCountsEvenIfTheVariableLies) {
+TEST_F(Workspace, HomeOfTheUserDatabaseCountsWhateverTheVariable) {
   const passwd* user = getpwuid(geteuid());
   requireOrSkip(user != nullptr && exists(user->pw_dir), "this user has no home directory");
   const std::string home = user->pw_dir;
@@ -174,7 +174,7 @@ TEST_F(Secrets, AreShownWithTheFlag) {
   }
 }
 
-TEST_F(Secrets, AMaskThatMattersIsMentioned) {
+TEST_F(Secrets, HiddenFileThatWasReadIsReported) {
   workspace.write(".env", "content\n");
   const RunOutput output = script("cat .env", {"--json"});
   EXPECT_TRUE(contains(
@@ -197,7 +197,7 @@ TEST_F(Secrets, OfTheHomeDirectoryAreNeverThere) {
 }
 
 /// Files in temporary directories, System V objects and processes of one run do not exist in the next.
-TEST_F(Root, NothingOfOneRunIsThereInTheNext) {
+TEST_F(Root, NothingOfOneRunIsVisibleInTheNext) {
   CONFORMS("R-FILES-19");
   const std::string look =
       "ls -A /tmp /var/tmp /home/sandbox /run /dev/shm /dev/mqueue 2>/dev/null | grep -c leaked; "
@@ -254,7 +254,7 @@ TEST_F(Root, TemporaryDirectoriesHaveAnInodeLimit) {
       << output.describe();
 }
 
-TEST_F(Root, ExecutionIsPossibleOnlyWherePromised) {
+TEST_F(Root, ExecutionIsPossibleOnlyWhereDocumented) {
   CONFORMS("R-FILES-8");
   const RunOutput output = script(
       "for d in /workspace /tmp /home/sandbox /var/tmp /run /dev/shm; do cp /bin/true $d/t; $d/t 2>/dev/null; echo $d "
@@ -286,7 +286,7 @@ TEST_F(Root, RootsHomeIsInaccessible) {
 }
 
 /// Root may name a part of its home; the rest of it stays out of reach.
-TEST_F(Root, OfRootsHomeOnlyWhatIsNamedIsReached) {
+TEST_F(Root, OnlyNamedPathsOfRootsHomeAreReached) {
   CONFORMS("R-FILES-4");
   if (!runsAsRoot()) GTEST_SKIP() << "only root has its home in /root";
   std::string made = "/root/caisson-test-XXXXXX";

@@ -31,7 +31,7 @@ class HeldLock {
 
 using HeldLocks = AuditTest;
 
-TEST_F(HeldLocks, RunsAndSessionsFailInTimeAndNameTheFile) {
+TEST_F(HeldLocks, RunsAndSessionsTimeOutAndNameTheFile) {
   workspace.write("disk.toml", "[filesystem]\noverlay_store = \"disk\"\n");
   workspace.openToAll();
   home_.makeDir("runs", 0700);

@@ -49,7 +49,7 @@ class ImageRoot : public SandboxTest {
   }
 };
 
-TEST_F(ImageRoot, ProgramsOfTheDirectoryRunAndNothingOfTheHostIsThere) {
+TEST_F(ImageRoot, ProgramsOfTheDirectoryRunAndTheHostIsInvisible) {
   const TempDir root;
   installBusybox(root);
   const RunOutput output = in(root, "id -u; pwd; ls /; test -e /usr || echo no usr; cat /proc/self/comm");
@@ -84,7 +84,7 @@ TEST_F(ImageRoot, IsReadOnlyAndUnchanged) {
 }
 
 /// Without layers of ours above it, /proc -> /etc and the like would mount over files of the image or of the host.
-TEST_F(ImageRoot, LinksAtMountPointsLeadNowhere) {
+TEST_F(ImageRoot, LinksAtMountPointsCannotRedirectMounts) {
   CONFORMS("R-ROOT-3");
   const TempDir root, victim;
   installBusybox(root);
@@ -154,7 +154,7 @@ TEST_F(ImageRoot, OnlyListedProgramsAndTheirLibrariesAreExecutable) {
   EXPECT_EQ(run({"--policy", listed}, {"/opt/echo", "x"}).out, "");
 }
 
-TEST_F(ImageRoot, HostPathsAndSecretsWorkAsWithTheHostsRoot) {
+TEST_F(ImageRoot, HostPathsAndSecretsWorkAsWithoutAnImage) {
   CONFORMS("R-ROOT-4");
   const TempDir root, shown;
   installBusybox(root);
@@ -201,7 +201,7 @@ TEST_F(ImageRoot, RootInsideWithSubordinateIdsHasPowerOverTheseOnly) {
   EXPECT_TRUE(contains(out, "NoNewPrivs:\t1")) << output.describe();
 }
 
-TEST_F(ImageRoot, FilesOfSubordinateIdsGoWithTheirSession) {
+TEST_F(ImageRoot, FilesOfSubordinateIdsAreRemovedWithTheirSession) {
   CONFORMS("R-ROOT-6");
   const TempDir root, home;
   installBusybox(root);
@@ -225,7 +225,7 @@ TEST_F(ImageRoot, FilesOfSubordinateIdsGoWithTheirSession) {
   }
 }
 
-TEST_F(ImageRoot, CheckpointsAndForksHoldTheRoot) {
+TEST_F(ImageRoot, CheckpointsAndForksIncludeTheRoot) {
   CONFORMS("R-ROOT-6");
   const TempDir root, home;
   installBusybox(root);
@@ -279,7 +279,7 @@ TEST_F(ImageRoot, RootInsideSetsModesWithoutSetIdBits) {
   EXPECT_EQ(status.st_mode & 07777U, 0755U);
 }
 
-TEST_F(ImageRoot, RootInsideIsToldThatOwnersAndDevicesChange) {
+TEST_F(ImageRoot, RootInsideSeesFakedChangesOfOwnersAndDevices) {
   CONFORMS("R-ROOT-6");
   const TempDir root;
   installBusybox(root);

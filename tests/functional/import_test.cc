@@ -152,7 +152,7 @@ TEST_F(PolicyImport, SettingsOfOtherToolsRun) {
   EXPECT_EQ(run({"--policy", compose}, {"sh", "-c", "grep MemTotal: /proc/meminfo | tr -dc 0-9"}).out, "262144");
 }
 
-TEST_F(PolicyImport, ReportsKeyByKeyAndRefusesWhatItDoesNotKnow) {
+TEST_F(PolicyImport, ReportsEveryKeyAndRejectsUnknownFormats) {
   CONFORMS("R-POLICY-6");
   const std::string file =
       workspace.write("template.yaml", "services:\n  sandbox:\n    security_opt:\n      - seccomp:unconfined\n");

@@ -23,7 +23,7 @@ class Interactive : public SandboxTest {
   }
 };
 
-TEST_F(Interactive, TheProgramHasATerminalOfItsOwn) {
+TEST_F(Interactive, ProgramHasAPrivateTerminal) {
   Terminal terminal(command({},
                             "tty; test -t 0 && test -t 1 && test -t 2 && echo all; ls /dev/pts | tr '\\n' ' '; "
                             "echo direct > /dev/tty; ps -o tty= $$"),
@@ -110,7 +110,7 @@ TEST_F(Interactive, TheWindowSizePassesAndFollows) {
   EXPECT_TRUE(contains(terminal.screen(), "44 122\r\n")) << terminal.screen();
 }
 
-TEST_F(Interactive, TheTerminalIsGivenBackAsItWas) {
+TEST_F(Interactive, TerminalIsRestored) {
   for (const std::string text :
        {"echo ready; read x; exit 0", "stty raw -echo; echo ready; read x; exit 4", "echo ready; read x; kill -9 $$"}) {
     Terminal terminal(command({}, text), workspace.path());
@@ -123,7 +123,7 @@ TEST_F(Interactive, TheTerminalIsGivenBackAsItWas) {
   }
 }
 
-TEST_F(Interactive, TheTerminalIsGivenBackWhenCaissonIsTerminated) {
+TEST_F(Interactive, TerminalIsRestoredWhenCaissonIsTerminated) {
   for (const int number : {SIGTERM, SIGHUP, SIGINT}) {
     Terminal terminal(command({}, "stty raw -echo; echo ready; exec sleep 60"), workspace.path());
     ASSERT_TRUE(terminal.shows("ready")) << terminal.screen();
@@ -166,7 +166,7 @@ TEST_F(Interactive, LevelNoneIsApprovedOnATerminal) {
   EXPECT_TRUE(contains(terminal.screen(), "ran\r\n")) << terminal.screen();
 }
 
-TEST_F(Interactive, LevelNoneIsAskedForOnATerminalAndNoMeansNo) {
+TEST_F(Interactive, LevelNonePromptsOnATerminalAndNoDenies) {
   CONFORMS("R-LEVEL-7");
   Terminal terminal(
       {caissonBinary(), "run", "--level", "none", "--workspace", ".:rw", "--", "bash", "-c", "echo ran-anyway"},
@@ -178,7 +178,7 @@ TEST_F(Interactive, LevelNoneIsAskedForOnATerminalAndNoMeansNo) {
 }
 
 /// A terminal answers some sequences by itself, as if they were typed: its bytes make an answer unclear.
-TEST_F(Interactive, UnclearAnswerToApprovalMeansNoAndIsNotAskedAgain) {
+TEST_F(Interactive, UnclearAnswerToApprovalDeniesWithoutASecondPrompt) {
   for (const std::string reply : {"maybe\n", "\x1b[24;80Ry\n", "\x1b]10;rgb:ffff/ffff/ffff\x1b\\\n"}) {
     Terminal terminal(
         {caissonBinary(), "run", "--level", "none", "--workspace", ".:rw", "--", "bash", "-c", "echo ran-anyway"},

@@ -115,7 +115,7 @@ TEST_F(Languages, PythonVirtualEnvironment) {
   EXPECT_EQ(output.out, "module\n/workspace/v\n");
 }
 
-TEST_F(Languages, PythonSeesAnHonestSystem) {
+TEST_F(Languages, PythonSeesAConsistentSystem) {
   requireProgram("python3");
   const RunOutput output = python(R"py(
 import getpass, os, pathlib, random, socket, ssl, tempfile, time, uuid

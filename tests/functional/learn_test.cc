@@ -41,7 +41,7 @@ class LearnFiles : public SandboxTest {
 
 /// A program that needs a file, a program and a writable directory, none of them shown. Each proposal is used in the
 /// next run, like a user who agrees.
-TEST_F(LearnFiles, LeadToAPolicyThatLetsTheProgramThrough) {
+TEST_F(LearnFiles, LeadToAPolicyThatAllowsTheProgram) {
   requireOrSkip(systemHas("python3"), "no python3");
   outside_.write("settings.json", R"({"answer": 42})");
   outside_.write("tool", "#!/bin/sh\necho made by the tool\n", 0755);
@@ -129,7 +129,7 @@ TEST_F(LearnFiles, ProposeProgramsWhereThereIsAList) {
       << lesson.proposal;
 }
 
-TEST_F(LearnFiles, SayWhatWasUsedAndWhatWasShownInVain) {
+TEST_F(LearnFiles, ReportShownPathsThatWereNotUsed) {
   outside_.write("used", "1");
   outside_.write("unused", "2");
   outside_.openToAll();
@@ -141,7 +141,7 @@ TEST_F(LearnFiles, SayWhatWasUsedAndWhatWasShownInVain) {
 }
 
 /// Without a network no host is reported; the program's DNS queries are used instead.
-TEST_F(LearnFiles, ProposeTheHostThatWasAskedFor) {
+TEST_F(LearnFiles, ProposeTheRequestedHost) {
   requireOrSkip(systemHas("curl"), "no curl");
   const Lesson lesson = learn({}, {"curl", "-sS", "--max-time", "5", "https://registry.example.org/x"});
   EXPECT_TRUE(contains(lesson.proposal, "network.mode = \"proxy\"")) << lesson.output.err << lesson.proposal;
@@ -154,7 +154,7 @@ TEST_F(LearnFiles, ProposeTheHostThatWasAskedFor) {
 }
 
 /// A program may pass an invalid pointer, an endless path, or a name that would inject a line into the policy.
-TEST_F(LearnFiles, AreNotLedAstrayByAProgramThatLies) {
+TEST_F(LearnFiles, HandleInvalidPointersAndDeceptivePaths) {
   requireOrSkip(systemHas("python3"), "no python3");
   const Lesson lesson = learn({}, {"/usr/bin/python3", "-c", R"(
 import ctypes, os
@@ -196,7 +196,7 @@ find /usr/share/doc -maxdepth 1 | head -1000 | wc -l >/dev/null; echo found)"});
 }
 
 /// Learning does not change denials, however many calls are reported.
-TEST_F(LearnFiles, TheWallsStandWhileItLearns) {
+TEST_F(LearnFiles, DenialsStayInForceWhileLearning) {
   const Lesson lesson = learn({"--workspace", ".:overlay"}, {"bash", "-c", R"(
 unshare -r true 2>/dev/null && echo unshared
 touch /usr/x 2>/dev/null && echo wrote
@@ -241,7 +241,7 @@ TEST_F(LearnMerge, ShowsAllThatTheFileWidens) {
   EXPECT_TRUE(contains(second.err, "network.allowed_hosts: [] -> [evil.example.org]")) << second.err;
 }
 
-TEST_F(LearnMerge, OfThePolicyOfTheRunDoesNotExtendItself) {
+TEST_F(LearnMerge, IntoThePolicyOfTheRunDoesNotMakeItExtendItself) {
   outside_.write("one", "1\n");
   outside_.write("two", "2\n");
   outside_.openToAll();
@@ -256,7 +256,7 @@ TEST_F(LearnMerge, OfThePolicyOfTheRunDoesNotExtendItself) {
   }
 }
 
-TEST_F(LearnMerge, NeverReplacesOtherFilesUnasked) {
+TEST_F(LearnMerge, NeverReplacesOtherFilesWithoutARequest) {
   outside_.write("one", "1\n");
   outside_.openToAll();
   const std::string file = state_.write("notes.toml", "precious = true\n");
@@ -354,7 +354,7 @@ TEST_F(TraceFiles, ShowsWhatWasAskedForAndStarted) {
   EXPECT_FALSE(contains(run({"--json"}, {"true"}, how_).out, "\"files\"")) << "without --trace";
 }
 
-TEST_F(TraceFiles, OfNothingElseThanFiles) {
+TEST_F(TraceFiles, UnknownKindIsRejected) {
   const RunOutput unknown = run({"--trace", "everything"}, {"true"}, how_);
   EXPECT_EQ(unknown.exit_status, 125);
   EXPECT_TRUE(contains(unknown.err, "--trace")) << unknown.err;

@@ -164,7 +164,7 @@ TEST_F(Leftovers, NoneWhenTheOverlayIsFullOfLinksToTheHost) {
   expectNothingLeft(marker);
 }
 
-TEST_F(Leftovers, NoneOfTheStoppedOrZombieKind) {
+TEST_F(Leftovers, NoneOfAStoppedProgram) {
   const std::string marker = uniqueMarker();
   BackgroundProgram program(
       {caissonBinary(), "run", "--", "bash", "-c", "kill -STOP $$; exec -a " + marker + " sleep 100"}, options());
@@ -176,7 +176,7 @@ TEST_F(Leftovers, NoneOfTheStoppedOrZombieKind) {
   expectNothingLeft(marker);
 }
 
-TEST_F(Leftovers, TwentyRunsAtOnceAreAllRight) {
+TEST_F(Leftovers, TwentyConcurrentRunsSucceed) {
   const std::string marker = uniqueMarker();
   const TempDir results;
   const RunOutput output =
@@ -194,7 +194,7 @@ TEST_F(Leftovers, TwentyRunsAtOnceAreAllRight) {
   expectNothingLeft(marker);
 }
 
-TEST_F(Leftovers, ARunInsideARunIsRefusedInWords) {
+TEST_F(Leftovers, RunInsideARunIsRefusedWithAMessage) {
   const RunOutput output =
       run({"--ro", caissonBinary(), "--timeout", "20s"}, {caissonBinary(), "run", "--", "echo", "inner"}, options());
   EXPECT_EQ(output.exit_status, 125) << output.describe();

@@ -319,7 +319,7 @@ TEST_F(Levels, HostNetworkIsRefusedWithoutApproval) {
   EXPECT_TRUE(contains(output.err, "approv")) << output.describe();
 }
 
-TEST_F(Levels, TheLandlockTierWorksAndSaysWhatItDoesNotProtect) {
+TEST_F(Levels, LandlockTierWorksAndReportsWhatItDoesNotProtect) {
   workspace.openToAll();  // nothing maps root's files to the payload's uid in this tier
   workspace.write("file", "content\n");
   const TempDir elsewhere;
@@ -337,7 +337,7 @@ TEST_F(Levels, TheLandlockTierWorksAndSaysWhatItDoesNotProtect) {
   EXPECT_TRUE(contains(result["layers"]["namespaces"].get<std::string>(), "none")) << result.dump();
 }
 
-TEST_F(Levels, TheLandlockTierWarnsAPersonToo) {
+TEST_F(Levels, LandlockTierPrintsAWarningToo) {
   CONFORMS("R-LEVEL-24");
   workspace.openToAll();
   const RunOutput output = run({"--tier", "landlock", "--workspace", ".:ro"}, {"true"});
@@ -348,7 +348,7 @@ TEST_F(Levels, TheLandlockTierWarnsAPersonToo) {
   EXPECT_FALSE(contains(run({"--workspace", ".:ro"}, {"true"}).err, "Not protected"));
 }
 
-TEST_F(Levels, TheLandlockTierWritesOnlyWhereItMayAndEndsItsTree) {
+TEST_F(Levels, LandlockTierWritesOnlyWhereAllowedAndKillsItsTree) {
   ASSERT_EQ(chmod(workspace.path().c_str(), 0777), 0);
   const std::string marker = uniqueMarker();
   const RunOutput output = script("echo kept > new; (exec -a " + marker + " setsid sleep 300) & sleep 300",

@@ -93,7 +93,7 @@ TEST_F(Library, ALogOfMoreThanAQuarterGibibyteLosesItsOldestFile) {
 
 /// Until its exec the payload is a copy of the launching program. A poll sees that only at the right moment, so there
 /// are many runs.
-TEST_F(Library, ALargeCallerIsNotHeldAgainstThePayload) {
+TEST_F(Library, MemoryOfTheCallerIsNotChargedToThePayload) {
   const std::vector<char> ballast(300U << 20, 'x');
   auto policy = Policy::profile("strict");
   ASSERT_TRUE(policy);

@@ -71,7 +71,7 @@ TEST_F(Lifetime, TheTimeoutHoldsAtLevelProcessToo) {
   EXPECT_TRUE(eventually([&] { return processesNaming(marker).empty(); }, seconds(2)));
 }
 
-TEST_F(Lifetime, TheTimeoutStandsAgainstAProgramThatIgnoresSignalsOrIsStopped) {
+TEST_F(Lifetime, TimeoutKillsAProgramThatIgnoresSignalsOrIsStopped) {
   CONFORMS("R-PROCESS-3");
   EXPECT_EQ(script("trap '' TERM INT HUP QUIT; while :; do sleep 1; done", {"--timeout", "500ms"}).exit_status, 124);
   EXPECT_EQ(script("kill -STOP $$", {"--timeout", "500ms"}, {.timeout = seconds(20)}).exit_status, 124);
@@ -91,7 +91,7 @@ TEST_F(Lifetime, SignalsReachTheProgram) {
   }
 }
 
-TEST_F(Lifetime, SignalsEndAProgramThatDoesNotExpectThem) {
+TEST_F(Lifetime, SignalsKillAProgramWithoutHandlers) {
   CONFORMS("R-PROCESS-10");
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     const auto status =
@@ -100,7 +100,7 @@ TEST_F(Lifetime, SignalsEndAProgramThatDoesNotExpectThem) {
   }
 }
 
-TEST_F(Lifetime, ATerminationThatIsIgnoredIsCarriedOutAfterAGracePeriod) {
+TEST_F(Lifetime, ProgramThatIgnoresTerminationIsKilledAfterAGracePeriod) {
   const auto status = statusAfter(SIGTERM, "trap '' TERM; touch ready; while :; do sleep 0.1; done", seconds(30));
   ASSERT_TRUE(status.has_value()) << "still running half a minute after SIGTERM";
   EXPECT_NE(*status, 0);
@@ -121,7 +121,7 @@ TEST_F(Lifetime, ProcessesOutsideAreInvisible) {
   EXPECT_LT(std::stoi(output.out), 8) << output.describe();
 }
 
-TEST_F(Lifetime, TheProcessLimitIsMetInside) {
+TEST_F(Lifetime, ProcessLimitAppliesInside) {
   CONFORMS("R-PROCESS-4");
   const RunOutput output = script("for i in $(seq 40); do sleep 5 & done; echo went on",
                                   {"--pids", "20", "--timeout", "10s"}, {.timeout = seconds(30)});

@@ -39,7 +39,7 @@ class McpApprovals : public Mcp {
   const TempDir other;
 };
 
-TEST_F(McpApprovals, WhatWasGrantedOnATerminalIsNotAskedAgain) {
+TEST_F(McpApprovals, GrantFromATerminalNeedsNoPrompt) {
   grant({"path:" + other.path(), "--for", "1h"});
   for (const Json& capabilities : {Json::object(), Json{{"elicitation", Json::object()}}}) {
     const auto client = start(capabilities);
@@ -57,7 +57,7 @@ TEST_F(McpApprovals, AGrantForOneUseIsUsedUp) {
   EXPECT_EQ(client->request("tools/call", showOther())["result"]["isError"], true);
 }
 
-TEST_F(McpApprovals, WhatIsRevokedCountsNoMoreAtOnce) {
+TEST_F(McpApprovals, RevocationTakesEffectAtOnce) {
   CONFORMS("R-APPROVAL-1");
   grant({"path:" + other.path(), "--for", "1h"});
   const auto client = start();
@@ -106,7 +106,7 @@ constexpr const char* kDeceptive[] = {
     "\xcd\x8f",          // combining grapheme joiner
 };
 
-TEST_F(McpApprovals, NoQuestionHasCharactersThatTheCommandLineEscapes) {
+TEST_F(McpApprovals, PromptsContainNoDeceptiveCharacters) {
   const auto client = start({{"elicitation", Json::object()}});
   const std::string id = create(*client);
   for (const std::string text : kDeceptive) {
@@ -126,7 +126,7 @@ TEST_F(McpApprovals, NoQuestionHasCharactersThatTheCommandLineEscapes) {
   EXPECT_EQ(client->request("tools/call", showOther())["result"]["resultType"], "input_required");
 }
 
-TEST_F(McpApprovals, AnAnswerIsKeptForAsLongAsThePersonSaid) {
+TEST_F(McpApprovals, AnswerIsKeptForTheChosenTime) {
   const auto client = start({{"elicitation", {{"form", Json::object()}}}});
   const Json once = client->request("tools/call", showOther())["result"];
   ASSERT_EQ(once["resultType"], "input_required") << once;
@@ -149,7 +149,7 @@ TEST_F(McpApprovals, AnAnswerIsKeptForAsLongAsThePersonSaid) {
     EXPECT_TRUE(contains(audit, event)) << event << audit;
 }
 
-TEST_F(McpApprovals, AnAnswerThatNobodyAskedForIsNoAnswer) {
+TEST_F(McpApprovals, UnsolicitedAnswerIsIgnored) {
   CONFORMS("R-APPROVAL-2");
   const auto client = start({{"elicitation", Json::object()}});
   Json forged = showOther();
@@ -259,7 +259,7 @@ TEST_F(McpApprovals, AProfileWithANetworkNeedsEveryApproval) {
   EXPECT_EQ(mute->request("tools/call", fetch)["result"]["isError"], true);
 }
 
-TEST_F(McpApprovals, DeniedRequestIsNotAskedAboutAgainAtOnce) {
+TEST_F(McpApprovals, DeniedRequestIsNotPromptedForAgainAtOnce) {
   const auto client = start({{"elicitation", Json::object()}});
   const std::string id = create(*client);
   const auto open = [&](const std::string& host) {
@@ -286,7 +286,7 @@ TEST_F(McpApprovals, DeniedRequestIsNotAskedAboutAgainAtOnce) {
   EXPECT_TRUE(isMade(client->request("tools/call", show)["result"]));
 }
 
-TEST_F(McpApprovals, GrantForOneUseSurvivesADenialOfAnotherQuestion) {
+TEST_F(McpApprovals, GrantForOneUseSurvivesADenialOfAnotherRequest) {
   grant({"net:proxy"});
   const auto client = start({{"elicitation", Json::object()}});
   Json fetch{{"name", "sandbox_create"}, {"arguments", {{"profile", "web-fetch"}, {"memory", "much"}}}};
@@ -303,7 +303,7 @@ TEST_F(McpApprovals, GrantForOneUseSurvivesADenialOfAnotherQuestion) {
   EXPECT_FALSE(contains(approvals().dump(), "net:proxy")) << approvals();
 }
 
-TEST_F(McpApprovals, GrantForOneUseSurvivesTheQuestionAboutRoots) {
+TEST_F(McpApprovals, GrantForOneUseSurvivesTheRequestForRoots) {
   grant({"user:root"});
   auto variables = environment();
   variables["CLAUDE_PROJECT_DIR"] = "/";  // no project, so that the client is asked for its roots
@@ -331,13 +331,13 @@ TEST_F(McpApprovals, HostGrantedForOneUseStaysOpenInTheSandbox) {
   EXPECT_FALSE(contains(approvals().dump(), "example.org")) << approvals();
 }
 
-TEST_F(McpApprovals, AClientThatOnlyOpensAddressesCannotAsk) {
+TEST_F(McpApprovals, ClientThatOnlyOpensUrlsCannotPrompt) {
   const Json refused =
       start({{"elicitation", {{"url", Json::object()}}}})->request("tools/call", showOther())["result"];
   EXPECT_EQ(refused["isError"], true) << refused;
 }
 
-TEST_F(McpApprovals, ASandboxMayCommitAsLongAsItsApprovalStands) {
+TEST_F(McpApprovals, SandboxMayCommitWhileItsApprovalIsValid) {
   workspace.makeDir(".git/hooks", 0777);
   const auto client = start({{"elicitation", Json::object()}});
   const std::string id = create(*client);

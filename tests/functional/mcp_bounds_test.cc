@@ -96,7 +96,7 @@ std::vector<Json> extremesOf(const Json& schema, const std::string& other) {
   return values;
 }
 
-TEST_F(McpBounds, ExtremeValuesOfEveryOfferedParameterShowNothingMore) {
+TEST_F(McpBounds, ExtremeParameterValuesRevealNothing) {
   CONFORMS("R-SESSION-20");
   const auto client = startNarrow();
   const std::string id = create(*client);
@@ -162,7 +162,7 @@ TEST_F(McpBounds, HiddenFileIsRefusedAndRecordedAsAResourceAndInCompletion) {
   EXPECT_TRUE(contains(complete("a").dump(), "a.txt"));
 }
 
-TEST_F(McpBounds, ResourcesAndPromptsGoWithTheToolsThatAreOffered) {
+TEST_F(McpBounds, ResourcesAndPromptsAreLimitedToTheOfferedTools) {
   CONFORMS("R-SESSION-21");
   const auto everything = start();
   EXPECT_EQ(namesOf(*everything, "prompts/list", "prompts", "name").size(), 3U);

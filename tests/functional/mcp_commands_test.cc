@@ -11,7 +11,7 @@
 namespace caisson::test {
 namespace {
 
-TEST_F(Mcp, ALongCommandIsHandedOverAndCanBeKilled) {
+TEST_F(Mcp, LongCommandMovesToTheBackgroundAndCanBeKilled) {
   const auto client = start();
   const std::string id = create(*client);
   const Json running = client->tool(
@@ -28,7 +28,7 @@ TEST_F(Mcp, ALongCommandIsHandedOverAndCanBeKilled) {
   EXPECT_EQ(client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", wait_for_end}})["stdout"], "none\n");
 }
 
-TEST_F(Mcp, ACancelledCallTakesItsWholeTreeAlongAndIsNotAnswered) {
+TEST_F(Mcp, CancelledCallKillsItsWholeTreeAndIsNotAnswered) {
   const auto client = start();
   const std::string id = create(*client);
   const int call = client->send(
@@ -65,7 +65,7 @@ TEST_F(Mcp, ABackgroundCommandTakesInputAndOutlivesTheCall) {
   EXPECT_EQ(ended["stdout"], "first\nhello\n");
 }
 
-TEST_F(Mcp, WhatABackgroundCommandWasRefusedIsInTheAnswers) {
+TEST_F(Mcp, DenialsOfABackgroundCommandAreInTheReplies) {
   CONFORMS("R-SYSCALL-5");
   const auto client = start();
   const std::string id = create(*client);
@@ -88,7 +88,7 @@ TEST_F(Mcp, WhatABackgroundCommandWasRefusedIsInTheAnswers) {
   EXPECT_TRUE(refused(attempt)) << attempt;
 }
 
-TEST_F(Mcp, OutputIsCutInPlainSightAndWholeAsAResource) {
+TEST_F(Mcp, TruncatedOutputIsMarkedAndCompleteAsAResource) {
   const auto client = start();
   const std::string id = create(*client);
   const Json ran = client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "seq 1 20000; printf '\\377'"}});

@@ -143,7 +143,7 @@ class McpConsent : public Mcp {
   static std::string message(const Json& asked) { return asked["inputRequests"]["approval"]["params"]["message"]; }
 };
 
-TEST_F(McpConsent, ContentThatIsSwappedWhileTheQuestionIsOpenDoesNotArrive) {
+TEST_F(McpConsent, ContentSwappedDuringThePromptIsNotCommitted) {
   const auto client = start({{"elicitation", Json::object()}});
   const std::string id = create(*client);
   const auto run = [&](const std::string& script) {
@@ -215,7 +215,7 @@ TEST_F(McpConsent, WholeManifestIsShownInPages) {
   EXPECT_TRUE(exists(workspace / "d/349.txt"));
 }
 
-TEST_F(McpConsent, UnusualFilesAreHeldBackAndTheDigestIsHonoured) {
+TEST_F(McpConsent, UnusualFilesAreHeldBackAndTheDigestIsChecked) {
   const auto client = start({{"elicitation", Json::object()}});
   const std::string id = create(*client);
   client->tool("sandbox_execute",

@@ -98,7 +98,7 @@ TEST_F(McpFiles, ReachEveryPathThatCommandsSee) {
   EXPECT_EQ(read("/tmp/../workspace/./a.txt")["content"], "from the host\n");
 }
 
-TEST_F(McpFiles, LinksLeadWhereACommandFindsThem) {
+TEST_F(McpFiles, LinksResolveAsInACommand) {
   CONFORMS("R-FILES-11");
   begin();
   const std::string canary = other / "canary";
@@ -122,7 +122,7 @@ TEST_F(McpFiles, LinksLeadWhereACommandFindsThem) {
   EXPECT_EQ(readFile(canary), "of the host\n");
 }
 
-TEST_F(McpFiles, KernelInterfacesAreLeftToCommands) {
+TEST_F(McpFiles, KernelInterfacesAreRefused) {
   begin();
   run("ln -s /proc/1/environ environ; ln -s /proc proc");
   for (const char* path : {"/proc/1/environ", "/proc/self/status", "/proc/sys/kernel/hostname", "/proc", "/proc/new",
@@ -143,7 +143,7 @@ TEST_F(McpFiles, HaveOnlyTheRightsOfACommand) {
 }
 
 /// At level process the root is a view of the host's, and Landlock alone denies the rest.
-TEST_F(McpFiles, LandlockRulesBindTheToolsAsWell) {
+TEST_F(McpFiles, LandlockRulesApplyToTheToolsToo) {
   begin({"--level", "process", "--workspace", workspace.path()});
   EXPECT_EQ(read("a.txt")["content"], "from the host\n");
   for (const char* path : {"/", "/var", "/srv"}) {

@@ -11,7 +11,7 @@
 namespace caisson::test {
 namespace {
 
-TEST_F(Mcp, StatesCanBeKeptBranchedComparedAndGoneBackTo) {
+TEST_F(Mcp, CheckpointForkDiffAndRestoreWork) {
   const auto client = start();
   const std::string id = create(*client);
   const auto put = [&](const std::string& sandbox, const std::string& text) {
@@ -80,7 +80,7 @@ TEST_F(Mcp, DiffReturnsPatchWhenAsked) {
   }
 }
 
-TEST_F(Mcp, SandboxesEndWithTheServerUnlessTheyStay) {
+TEST_F(Mcp, SandboxesEndWithTheServerUnlessKept) {
   CONFORMS("R-SESSION-10");
   auto client = start();
   create(*client);

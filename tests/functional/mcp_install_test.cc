@@ -77,7 +77,7 @@ TEST_F(McpInstall, UserFilesHaveAbsolutePaths) {
   }
 }
 
-TEST_F(McpInstall, ChangeDuringTheQuestionIsKept) {
+TEST_F(McpInstall, ChangeDuringThePromptIsKept) {
   home.write(".claude.json", R"({"projects": {}})");
   const std::string changed = R"({"projects": {"/a": {}}, "oauthAccount": "new"})";
   for (const bool changes : {true, false}) {
@@ -94,7 +94,7 @@ TEST_F(McpInstall, ChangeDuringTheQuestionIsKept) {
   }
 }
 
-TEST_F(McpInstall, FileThatWouldNotSurviveIsRefused) {
+TEST_F(McpInstall, FileThatCannotBeEditedSafelyIsRefused) {
   const struct {
     const char* host;
     const char* file;

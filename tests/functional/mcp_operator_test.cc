@@ -197,7 +197,7 @@ TEST_F(McpOperator, ExcessInEveryParameterIsRefusedAndRecorded) {
   usual->call("sandbox_destroy", {{"sandbox_id", foreign}});
 }
 
-TEST_F(McpOperator, DecidedChoicesAreNoParametersAndLessIsAccepted) {
+TEST_F(McpOperator, FixedChoicesAreNotParametersAndLowerValuesAreAccepted) {
   const auto narrow = startNarrow();
   const auto create_parameters = parametersOf(*narrow, "sandbox_create");
   EXPECT_EQ(create_parameters, (std::set<std::string>{"empty", "keep", "memory", "name", "timeout_seconds"}));

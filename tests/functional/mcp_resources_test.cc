@@ -40,7 +40,7 @@ class McpResources : public Mcp {
   std::string id;
 };
 
-TEST_F(McpResources, AFileIsFetchedByTheAddressThatWritingItGave) {
+TEST_F(McpResources, FileIsReadByTheUriReturnedFromWritingIt) {
   const Json written =
       client->call("sandbox_write_file", {{"sandbox_id", id}, {"path", "new/a b%.txt"}, {"content", "text \xC3\xA4"}});
   const std::string uri = written["structuredContent"]["uri"];
@@ -53,7 +53,7 @@ TEST_F(McpResources, AFileIsFetchedByTheAddressThatWritingItGave) {
   EXPECT_EQ(content(at("fs/bytes"))["blob"], "/wA=");
 }
 
-TEST_F(McpResources, ADirectoryLeadsToWhatIsInIt) {
+TEST_F(McpResources, DirectoryListsTheUrisOfItsEntries) {
   run("mkdir -p 'd/e f'; echo inner > 'd/e f/g'");
   const Json top = Json::parse(content(at("fs/"))["text"].get<std::string>());
   EXPECT_EQ(top["total_entries"], 2) << top;
@@ -63,7 +63,7 @@ TEST_F(McpResources, ADirectoryLeadsToWhatIsInIt) {
   EXPECT_EQ(content(inner["entries"][0]["uri"])["text"], "inner\n") << inner;
 }
 
-TEST_F(McpResources, AddressesLeadNowhereElse) {
+TEST_F(McpResources, UrisCannotReachOtherFiles) {
   CONFORMS("R-FILES-11");
   run("ln -s /etc/passwd link; ln -s / root; mkfifo pipe; truncate -s 2M large");
   for (const char* rest :
@@ -79,7 +79,7 @@ TEST_F(McpResources, AddressesLeadNowhereElse) {
   EXPECT_TRUE(read(at("root" + workspace.path() + "/a.txt")).contains("error"));
 }
 
-TEST_F(McpResources, TheOutputOfABackgroundCommandIsThereAsWell) {
+TEST_F(McpResources, OutputOfABackgroundCommandIsAResource) {
   const Json started = client->tool(
       "sandbox_execute", {{"sandbox_id", id}, {"command", "seq 1 20000"}, {"background", true}, {"wait_ms", 5000}});
   EXPECT_EQ(started["truncated"], true) << started.dump().substr(0, 300);
@@ -95,7 +95,7 @@ TEST_F(McpResources, ACutOutputHasALink) {
   EXPECT_TRUE(content(uri)["text"].get<std::string>().ends_with("\n20000\n"));
 }
 
-TEST_F(McpResources, TheRecordTellsWhatRanInThisSandboxAndInNoOther) {
+TEST_F(McpResources, AuditLogContainsOnlyTheCommandsOfThisSandbox) {
   const std::string other = create(*client);
   run("echo of-this-one");
   client->tool("sandbox_execute", {{"sandbox_id", other}, {"command", "echo of-the-other"}});

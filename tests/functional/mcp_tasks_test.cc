@@ -164,7 +164,7 @@ TEST_F(McpTasks, CancelledCallLeavesNoCommand) {
   EXPECT_TRUE(eventually([&] { return sleepers() == "0\n"; }, kTimeout));
 }
 
-TEST_F(McpTasks, OnlyTheExactIdLeadsToATask) {
+TEST_F(McpTasks, OnlyTheExactIdFindsATask) {
   const auto client = start(capabilities());
   const std::string sandbox = create(*client);
   const std::string id = begin(*client, sandbox, "sleep 300")["taskId"];

@@ -11,7 +11,7 @@
 namespace caisson::test {
 namespace {
 
-TEST_F(Mcp, ASandboxLastsOverCallsAndTheRealFilesStayAsTheyAre) {
+TEST_F(Mcp, SandboxPersistsAcrossCallsAndTheRealFilesStayUnchanged) {
   CONFORMS("R-SESSION-6");
   const auto client = start();
   const std::string id = create(*client, {{"name", "flow"}});
@@ -154,7 +154,7 @@ TEST_F(Mcp, DefaultIsDevWithTwoMinutesPerCommandAndAtMostAnHour) {
   EXPECT_EQ(client->tool("sandbox_info", {{"sandbox_id", bash}})["policy"]["open_files"], 1024);
 }
 
-TEST_F(Mcp, AProfileWithCommandRulesJudgesEachCommand) {
+TEST_F(Mcp, CommandRulesOfAProfileApplyToEachCommand) {
   CONFORMS("R-PROCESS-9");
   const auto client = start();
   const std::string id = create(*client, {{"profile", "cargo"}});
@@ -163,7 +163,7 @@ TEST_F(Mcp, AProfileWithCommandRulesJudgesEachCommand) {
   EXPECT_TRUE(refused.dump().find("commands.allowed_patterns") != std::string::npos) << refused;
 }
 
-TEST_F(Mcp, APathThatLeavesTheWorkspaceIsOnRecordOnce) {
+TEST_F(Mcp, PathThatLeavesTheWorkspaceIsRecordedOnce) {
   CONFORMS("R-FILES-12");
   const auto client = start();
   const std::string id = create(*client);
@@ -248,7 +248,7 @@ TEST_F(Mcp, EachCommandIsRecordedAsEnteredAndExited) {
       << "a background command";
 }
 
-TEST_F(Mcp, SandboxesCountInTheFigures) {
+TEST_F(Mcp, SandboxesCountInTheStatistics) {
   CONFORMS("R-AUDIT-14");
   const auto client = start();
   const std::string id = create(*client);
@@ -312,7 +312,7 @@ TEST_F(Mcp, SecretThatAppearsIsHiddenFromABackgroundCommandAndFromReads) {
   EXPECT_EQ(client->call("sandbox_read_file", {{"sandbox_id", id}, {"path", ".env"}})["isError"], true);
 }
 
-TEST_F(Mcp, WrongArgumentsAreNamedAndHarmNothing) {
+TEST_F(Mcp, InvalidArgumentsAreNamedAndChangeNothing) {
   CONFORMS("R-SESSION-8");
   const auto client = start();
   const std::string id = create(*client);
@@ -347,7 +347,7 @@ TEST_F(Mcp, WrongArgumentsAreNamedAndHarmNothing) {
   EXPECT_EQ(runProgram({"ls", "-lAR", "--time-style=full-iso", workspace.path()}).out, before);
 }
 
-TEST_F(Mcp, HostileLinesAreAnsweredOrDroppedAndTheServerGoesOn) {
+TEST_F(Mcp, HostileLinesAreAnsweredOrDroppedAndTheServerContinues) {
   CONFORMS("R-SESSION-11");
   const auto client = start();
   client->sendLine("{bad");

@@ -134,7 +134,7 @@ TEST_F(Paths, CredentialsThatAreNamedAreShownWithAWarning) {
   EXPECT_FALSE(contains(run({"--json", "--ro", home / "data"}, {"true"}, how).out, "usually holds keys"));
 }
 
-TEST_F(Paths, NotNamedMeansNotThere) {
+TEST_F(Paths, UnnamedPathsAreInvisible) {
   CONFORMS("R-LEVEL-3", "R-FILES-10");
   const TempDir other;
   const Canary canary(other / "canary");
@@ -161,7 +161,7 @@ TEST_F(Paths, DeniedWinsOverEverything) {
   EXPECT_EQ(readFile(workspace / "file"), "hidden-content\n");
 }
 
-TEST_F(Paths, DeniedHoldsInAShownTreeToo) {
+TEST_F(Paths, DeniedPathsInAShownTreeAreHidden) {
   CONFORMS("R-FILES-14");
   const TempDir shown;
   shown.write("open", "open\n");
@@ -171,7 +171,7 @@ TEST_F(Paths, DeniedHoldsInAShownTreeToo) {
   EXPECT_EQ(output.out, "open\n") << output.describe();
 }
 
-TEST_F(Paths, DenyingWhatIsNotThereLeavesNoGhostOnTheHost) {
+TEST_F(Paths, DenyingAMissingPathCreatesNothingOnTheHost) {
   CONFORMS("R-FILES-26");
   const RunOutput overlay = script("true", {"--deny", "absent"});
   EXPECT_EQ(overlay.exit_status, 0) << overlay.describe();

@@ -133,7 +133,7 @@ TEST_F(Overlay, NpmReplacesAnInstalledPackage) {
                "1\n2\n0\n");
 }
 
-TEST_F(Overlay, CargoGoesOnFromTheHostsTarget) {
+TEST_F(Overlay, CargoContinuesFromTheHostsTarget) {
   requireProgram("cargo");
   workspace.write("crate/Cargo.toml", "[package]\nname = \"c\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
   workspace.write("crate/src/main.rs", "fn main() { println!(\"one\"); }\n");
@@ -159,7 +159,7 @@ print(sqlite3.connect("a.db").execute("select sum(x) from t").fetchone()[0])')sh
                "3\n");
 }
 
-TEST_F(Overlay, MaskedSecretsAreNeitherSeenNorHarmed) {
+TEST_F(Overlay, MaskedSecretsAreNeitherVisibleNorChanged) {
   workspace.write(".env", "hidden-content\n");
   expectOutput(
       "test ! -e .env; ls -A | grep -c env || :; echo mine > .env; cat .env; rm .env; test ! -e .env; mkdir .env; "
@@ -168,7 +168,7 @@ TEST_F(Overlay, MaskedSecretsAreNeitherSeenNorHarmed) {
   EXPECT_EQ(readFile(workspace / ".env"), "hidden-content\n");
 }
 
-TEST_F(Overlay, WhatTheHostHidesFromItsUserStaysHidden) {
+TEST_F(Overlay, FileNameThatIsNotUtf8Works) {
   workspace.write("special\xFFname", "x\n");
   expectOutput("cat special*; mv special* plain; cat plain", "x\nx\n");
 }
@@ -185,7 +185,7 @@ TEST_F(Overlay, ChangesOfTheHostMadeBetweenRunsAreSeen) {
   EXPECT_EQ(script("cat file").out, "changed\n");
 }
 
-TEST_F(Overlay, HoldsOnEveryKindOfHostFileSystem) {
+TEST_F(Overlay, WorksOnEveryKindOfHostFileSystem) {
   for (const std::string directory : {"/dev/shm", "/tmp", "/var/tmp"}) {
     std::string pattern = directory + "/caisson-overlay-XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) continue;

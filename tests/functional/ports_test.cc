@@ -134,7 +134,7 @@ TEST_F(HostPort, PayloadHasNoDescriptorOfThePorts) {
   EXPECT_EQ(output.out, "0\n1\n2\n3\n") << "3 is the directory that ls reads: " << output.describe();
 }
 
-TEST_F(HostPort, BadOnesAreRefused) {
+TEST_F(HostPort, InvalidPortsAreRejected) {
   for (const char* bad : {"0", "65536", "x", "5432/tcp", "1-40"}) {
     const RunOutput output = runWith({"--host-port", bad}, {"true"});
     EXPECT_EQ(output.exit_status, 125) << bad;
@@ -145,7 +145,7 @@ TEST_F(HostPort, BadOnesAreRefused) {
   EXPECT_TRUE(contains(proxy.err, "3128")) << proxy.describe();
 }
 
-TEST_F(HostPort, IsTheAdviceForLocalhostInHostLists) {
+TEST_F(HostPort, IsSuggestedForLocalhostInHostLists) {
   for (const char* host : {"localhost:8123", "127.0.0.1:8123", "[::1]:8123", "LOCALHOST:8123"}) {
     const RunOutput output = runWith({"--net", "proxy", "--allow-host", host}, {"true"});
     EXPECT_EQ(output.exit_status, 125) << host;
@@ -264,7 +264,7 @@ TEST_F(Publish, ManyConnectionsNeitherBlockNorBreakTheRun) {
   EXPECT_GT(held.size(), 100U) << "the test did not load the port";
 }
 
-TEST_F(Publish, AndHostPortShowInThePlan) {
+TEST_F(Publish, AndHostPortAreInThePlan) {
   const RunOutput plan = runCaisson({"plan", "--host-port", "5432", "--publish", "8000", "--", "true"}, options());
   EXPECT_TRUE(contains(plan.out, "5432 of 127.0.0.1")) << plan.describe();
   EXPECT_TRUE(contains(plan.out, "8000 at 127.0.0.1")) << plan.describe();

@@ -171,7 +171,7 @@ TEST_F(Profile, DiskLetsTheWorkspaceExceedTheMemoryLimit) {
   EXPECT_EQ(output.out, "157286400\n") << output.describe();
 }
 
-TEST_F(Profile, AdviceForAFullDirectoryWorks) {
+TEST_F(Profile, RemedyForAFullDirectoryWorks) {
   CONFORMS("R-POLICY-15", "R-USE-5");
   const std::string fill = "head -c 100M /dev/zero > ~/large && echo filled && ls -d /tmp /run";
   const RunOutput full = script(fill, {"--profile", "bash"});

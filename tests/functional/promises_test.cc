@@ -35,7 +35,7 @@ std::string linkOf(const std::string& path) {
   return length > 0 ? std::string(target, static_cast<std::size_t>(length)) : std::string();
 }
 
-TEST_F(Promises, FullHasNamespacesOfItsOwn) {
+TEST_F(Promises, FullHasPrivateNamespaces) {
   CONFORMS("R-LEVEL-1", "R-LEVEL-2");
   const RunOutput output =
       script("for n in user pid mnt net ipc uts cgroup; do echo $n: $(readlink /proc/self/ns/$n); done");
@@ -48,7 +48,7 @@ TEST_F(Promises, FullHasNamespacesOfItsOwn) {
   }
 }
 
-TEST_F(Promises, TheDefaultNetworkIsALoopbackOfItsOwn) {
+TEST_F(Promises, DefaultNetworkIsAPrivateLoopback) {
   CONFORMS("R-NETWORK-1");
   for (const std::string level : {"full", "process"}) {
     const RunOutput output = run({"--level", level}, {"python3", "-c", R"(
@@ -76,7 +76,7 @@ TEST_F(Promises, FullAppliesFilterPrivilegesAndCapabilities) {
   EXPECT_EQ(status["Uid"], "1000\t1000\t1000\t1000") << output.describe();
 }
 
-TEST_F(Promises, FullHasARootOfItsOwn) {
+TEST_F(Promises, FullHasAPrivateRoot) {
   CONFORMS("R-LEVEL-3");
   workspace.write("here", "x");
   workspace.openToAll();
@@ -281,7 +281,7 @@ TEST_F(Promises, EachCommandOfASessionIsRecordedAsEntered) {
   EXPECT_EQ(count("sandbox_created"), 1);
 }
 
-TEST_F(Promises, ARunGoesThroughItsStates) {
+TEST_F(Promises, RunRecordsItsLifecycleStates) {
   CONFORMS("R-AUDIT-16");
   workspace.write("states.toml", "[audit]\nlifecycle = true\n");
   workspace.openToAll();
@@ -303,7 +303,7 @@ TEST_F(Promises, ARunGoesThroughItsStates) {
   EXPECT_EQ(statesOf({}, {"/no/such/program"}), begin + "Error Cleanup ");
 }
 
-TEST_F(Promises, ASignalThatIsPassedOnIsRecorded) {
+TEST_F(Promises, ForwardedSignalIsRecorded) {
   CONFORMS("R-PROCESS-11");
   BackgroundProgram program(
       {caissonBinary(), "run", "--quiet", "--workspace", workspace.path() + ":rw", "--", "sh", "-c",

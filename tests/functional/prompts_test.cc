@@ -89,7 +89,7 @@ TEST_F(Prompts, BackgroundProcessEndsWithTheRun) {
   EXPECT_EQ(script("/usr/bin/python3 -c 'print(1 + 1)'").out, "2\n") << "ordinary work";
 }
 
-TEST_F(Prompts, PageListsEveryCaseWithItsAnswer) {
+TEST_F(Prompts, DocumentationListsEveryCaseWithItsResult) {
   CONFORMS("R-USE-3");
   // The answers are those that the tests above expect.
   const std::pair<const char*, const char*> cases[] = {

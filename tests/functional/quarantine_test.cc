@@ -29,7 +29,7 @@ class Quarantine : public AuditTest {
   }
 };
 
-TEST_F(Quarantine, ACommandIsRefusedUntilAPersonReleasesIt) {
+TEST_F(Quarantine, CommandIsRefusedUntilAUserReleasesIt) {
   CONFORMS("R-SYSCALL-10", "R-AUDIT-4");
   ASSERT_EQ(caisson({"tool", "quarantine", "--reason", "it reached out", "--", "echo", "one"}).exit_status, 0);
   const RunOutput refused = run({}, {"echo", "one"}, options());
@@ -59,7 +59,7 @@ TEST_F(Quarantine, ACommandIsRefusedUntilAPersonReleasesIt) {
 }
 
 /// A policy that disables the audit log does not disable the quarantine.
-TEST_F(Quarantine, HoldsWithoutTheAudit) {
+TEST_F(Quarantine, AppliesWithoutTheAuditLog) {
   CONFORMS("R-SYSCALL-10");
   ASSERT_EQ(caisson({"tool", "quarantine", "--", "echo", "one"}).exit_status, 0);
   workspace.write("off.toml", "extends = \"bash\"\naudit.enabled = false\n");
@@ -70,7 +70,7 @@ TEST_F(Quarantine, HoldsWithoutTheAudit) {
   EXPECT_EQ(run(off, {"echo", "one"}, options()).exit_status, 125);
 }
 
-TEST_F(Quarantine, HoldsInSessions) {
+TEST_F(Quarantine, AppliesInSessions) {
   CONFORMS("R-SYSCALL-10");
   const RunOutput created = caisson({"session", "create", "--workspace", ":none"});
   ASSERT_EQ(created.exit_status, 0) << created.describe();
@@ -85,7 +85,7 @@ TEST_F(Quarantine, HoldsInSessions) {
   EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
 }
 
-TEST_F(Quarantine, InterpretersAndNonsenseAreRefused) {
+TEST_F(Quarantine, InterpretersAndInvalidKeysAreRejected) {
   for (const std::vector<std::string>& words : {std::vector<std::string>{"bash"},
                                                 {"/usr/bin/python3.11"},
                                                 {"--", "bash"},
@@ -104,7 +104,7 @@ TEST_F(Quarantine, InterpretersAndNonsenseAreRefused) {
   EXPECT_EQ(caisson({"tool", "release", "unknown"}).exit_status, 125);
 }
 
-TEST_F(Quarantine, WhatIsDamagedStillHolds) {
+TEST_F(Quarantine, DamagedEntryStillApplies) {
   ASSERT_EQ(caisson({"tool", "quarantine", "--", "echo", "one"}).exit_status, 0);
   for (const auto& entry : std::filesystem::directory_iterator(home_ / "quarantine")) {
     std::ofstream(entry.path(), std::ios::trunc) << "{";
@@ -115,7 +115,7 @@ TEST_F(Quarantine, WhatIsDamagedStillHolds) {
 }
 
 /// A name chosen by a payload must not move the cursor or hide the prompt.
-TEST_F(Quarantine, NamesAreShownHarmless) {
+TEST_F(Quarantine, NamesAreEscaped) {
   ASSERT_EQ(caisson({"tool", "quarantine", "--", "echo", "\x1b[2J\xe2\x80\xae"}).exit_status, 0);
   const std::string list = caisson({"tool", "list"}).out;
   EXPECT_FALSE(contains(list, "\x1b")) << list;

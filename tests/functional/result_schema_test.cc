@@ -101,7 +101,7 @@ TEST_F(ResultSchema, DescribesACancelledCommand) {
 }
 
 /// The validator itself must notice mistakes, or the tests above show nothing.
-TEST_F(ResultSchema, IsReallyChecked) {
+TEST_F(ResultSchema, ValidatorFindsMistakes) {
   json result = run({"--json"}, {"true"}, how_).json();
   const auto broken = [&](const std::function<void(json&)>& change) {
     json changed = result;

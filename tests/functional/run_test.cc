@@ -60,7 +60,7 @@ TEST_F(ExitStatus, Is126WhenNotExecutableAnd127WhenNotFound) {
   EXPECT_EQ(run({}, {"/no/such/program"}).exit_status, 127);
 }
 
-TEST_F(ExitStatus, IsWrittenBeforeNoticesSoThatQuietMeansQuiet) {
+TEST_F(ExitStatus, QuietSuppressesNotices) {
   EXPECT_NE(script("touch f").err, "");
   EXPECT_EQ(script("touch f", {"--quiet"}).err, "");
   EXPECT_EQ(script("true").err, "") << "nothing happened that a person should know";
@@ -155,14 +155,14 @@ TEST_F(JsonResult, MarksBytesThatAreNotText) {
   EXPECT_EQ(both["stderr_encoding"], "base64");
 }
 
-TEST_F(JsonResult, CutInTheMiddleOfACharacterIsStillValid) {
+TEST_F(JsonResult, TruncatedInsideACharacterIsStillValid) {
   const RunOutput output = run({"--json", "--output-limit", "4"}, {"printf", R"(abc\303\244)"});
   const json result = output.json();
   ASSERT_FALSE(result.is_discarded()) << output.describe();
   EXPECT_EQ(result["truncated"]["stdout"], true);
 }
 
-TEST_F(JsonResult, TellsCpuTimeMemoryAndWallTime) {
+TEST_F(JsonResult, HasCpuTimeMemoryAndWallTime) {
   const json busy = run({"--json"}, {"sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"}).json();
   EXPECT_GT(busy["usage"]["user_cpu_ms"].get<double>() + busy["usage"]["system_cpu_ms"].get<double>(), 20);
   const json slow = run({"--json"}, {"sleep", "0.3"}).json();
@@ -191,7 +191,7 @@ TEST_F(JsonResult, FileIsWrittenForFailuresTooAndReplacedNotAppended) {
   EXPECT_EQ(json::parse(readFile(file), nullptr, false)["limit"], "time");
 }
 
-TEST_F(JsonResult, FileInTheWorkspaceIsOutOfThePayloadsReach) {
+TEST_F(JsonResult, PayloadCannotChangeTheResultFileInTheWorkspace) {
   const TempDir elsewhere;
   const Canary canary(elsewhere / "canary");
   const RunOutput output = run({"--workspace", ".:rw", "--result", workspace / "result.json"},
@@ -250,7 +250,7 @@ TEST_F(Environment, HasWhatAPolicyFileNames) {
   EXPECT_EQ(shown("environment.mode = 'inherit'\n"), "BAZ=1\nFOO=bar\n") << "without variables of the loader";
 }
 
-TEST_F(Environment, DecidesWhereProgramsAreFound) {
+TEST_F(Environment, PathVariableDecidesWhereProgramsAreFound) {
   workspace.write("bin/tool", "#!/bin/sh\necho mine\n", 0755);
   EXPECT_EQ(run({"--env", "PATH=/workspace/bin:/usr/bin:/bin"}, {"tool"}).out, "mine\n");
 }
@@ -342,7 +342,7 @@ TEST_F(Environment, AnOrdinaryUserNeedsNoHelper) {
   EXPECT_EQ(output.out, "1000\nx\n") << output.describe();
 }
 
-TEST_F(Environment, CpuCountTellsTheTruth) {
+TEST_F(Environment, CpuCountMatchesTheLimit) {
   CONFORMS("R-LIMIT-2", "R-LIMIT-1");
   EXPECT_EQ(run({"--cpus", "1"}, {"nproc"}).out, "1\n");
   EXPECT_EQ(run({"--profile", "bash"}, {"nproc"}).out, "1\n") << "its default is one core";

@@ -92,7 +92,7 @@ TEST_P(Runtime, WeakerLayersAreRefusedUnlessAcceptedAndNamed) {
   EXPECT_TRUE(contains(result["warnings"].dump(), "uid 0 of the sandbox")) << result["warnings"];
 }
 
-TEST_P(Runtime, WhatItCannotCarryOutIsRefused) {
+TEST_P(Runtime, UnsupportedOptionsAreRefused) {
   CONFORMS("R-RUNTIME-2");
   for (const std::vector<std::string>& options :
        {std::vector<std::string>{"--level", "process"}, {"--level", "process", "--tier", "landlock"}}) {
@@ -173,7 +173,7 @@ TEST_P(Runtime, HostFilesAreInvisible) {
   EXPECT_FALSE(exists(workspace / "new")) << "the overlay is discarded";
 }
 
-TEST_P(Runtime, PrivilegesAreNone) {
+TEST_P(Runtime, ProgramHasNoPrivileges) {
   CONFORMS("R-RUNTIME-3");
   const RunOutput output = inContainer(
       "grep -E '^(CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs|Seccomp):' /proc/self/status | tr -d '\\t\\n'; "

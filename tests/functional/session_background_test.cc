@@ -18,7 +18,7 @@ std::string log(Session& session, std::uint32_t exec, OutputStreamKind stream = 
   return piece ? piece->data : "";
 }
 
-TEST_F(SessionBackground, LivesOnAndIsReadLaterByAnotherProcess) {
+TEST_F(SessionBackground, KeepsRunningAndIsReadLaterByAnotherProcess) {
   CONFORMS("R-SESSION-15");
   Session session = create();
   const RunOutput started = cli({"exec", session.id(), "--background", "--", "sh", "-c",
@@ -41,7 +41,7 @@ TEST_F(SessionBackground, LivesOnAndIsReadLaterByAnotherProcess) {
   EXPECT_EQ(ended->signal, 15);
 }
 
-TEST_F(SessionBackground, TellsHowItEndedAndNumbersGoOn) {
+TEST_F(SessionBackground, ReportsItsResultAndNumbersIncrease) {
   CONFORMS("R-SESSION-15");
   Session session = create();
   const auto first = session.start({.command = {"sh", "-c", "echo x; exit 3"}});
@@ -65,7 +65,7 @@ TEST_F(SessionBackground, TellsHowItEndedAndNumbersGoOn) {
   EXPECT_EQ(output(session, "echo still works"), "still works\n");
 }
 
-TEST_F(SessionBackground, IsFedAndMeetsTheEndOfFile) {
+TEST_F(SessionBackground, ReadsInputUntilEndOfFile) {
   Session session = create();
   const auto exec = session.start({.command = {"sh", "-c", "cat; echo end"}, .keep_input = true});
   ASSERT_TRUE(exec) << exec.error().message();
@@ -123,7 +123,7 @@ TEST_F(SessionBackground, StopEndsChildrenInOtherGroups) {
 }
 
 /// A checkpoint that stops processes kills the command with its sandbox; the next sandbox must not show it as running.
-TEST_F(SessionBackground, EndsForGoodWithItsSandbox) {
+TEST_F(SessionBackground, IsKilledWithItsSandboxAndNotListedAsRunning) {
   Session session = create();
   const auto exec = session.start({.command = {"sleep", "100"}});
   ASSERT_TRUE(exec) << exec.error().message();
@@ -139,7 +139,7 @@ TEST_F(SessionBackground, EndsForGoodWithItsSandbox) {
 }
 
 /// F5: links are resolved below the workspace's root, for reads and writes alike.
-TEST_F(SessionFiles, LinksAndMagicLinksLeadNowhere) {
+TEST_F(SessionFiles, LinksAndMagicLinksCannotLeaveTheSandbox) {
   CONFORMS("R-FILES-11");
   Session session = create();
   const TempDir outside;

@@ -196,7 +196,7 @@ TEST_F(SessionChanges, DiffSinceCheckpointShowsOnlyLaterChanges) {
   EXPECT_EQ(cli({"diff", "-p", session.id(), "nowhere"}).exit_status, 125);
 }
 
-TEST_F(SessionChanges, TouchedFilesAndAttributesAreNoChange) {
+TEST_F(SessionChanges, TouchedFilesAndAttributesAreNotChanges) {
   workspace.write("same", "s\n");
   workspace.write("mode", "m\n", 0644);
   Session session = create();
@@ -209,7 +209,7 @@ TEST_F(SessionChanges, TouchedFilesAndAttributesAreNoChange) {
   EXPECT_NE(exported.err.find("permissions changed from 0644 to 0600"), std::string::npos) << exported.err;
 }
 
-TEST_F(SessionChanges, PipesDevicesAndUnreadableFilesAreNeverWaitedFor) {
+TEST_F(SessionChanges, PipesDevicesAndUnreadableFilesNeverBlock) {
   workspace.write("was-file", "content\n");
   Session session = create();
   output(session, "mkfifo pipe; rm was-file; mkfifo was-file; echo s > secret; chmod 000 secret");
@@ -241,7 +241,7 @@ TEST_F(SessionChanges, DiffEndsWhileProcessReplacesFilesByPipes) {
   ASSERT_TRUE(session.stop(*attack));
 }
 
-TEST_F(SessionChanges, InfoShowsWhatTheSessionIs) {
+TEST_F(SessionChanges, InfoShowsThePropertiesOfTheSession) {
   workspace.write("f", "1\n");
   const RunOutput made = cli({"create", "--name", "shown", "--ttl", "2h"});
   ASSERT_EQ(made.exit_status, 0) << made.describe();

@@ -74,7 +74,7 @@ TEST_F(SessionCommands, BeginningOfAnIdIsEnough) {
   EXPECT_EQ(cli.exec(id_, {"true"}).exit_status, 125);
 }
 
-TEST_F(SessionCommands, BeginningOfTwoIdsIsRefused) {
+TEST_F(SessionCommands, AmbiguousPrefixOfAnIdIsRejected) {
   std::string other = id_;
   other.back() = other.back() == '0' ? '1' : '0';
   ASSERT_EQ(::mkdir((cli.home / "state/sessions/" + other).c_str(), 0700), 0);
@@ -125,7 +125,7 @@ TEST_F(SessionCommands, PsListsAndStopEndsLeftBehindProcesses) {
   EXPECT_EQ(cli.caisson({"session", "checkpoint", id_, "c"}).exit_status, 0);
 }
 
-TEST_F(SessionCommands, StopLeftBehindEndsStubbornOnesAndSparesCommands) {
+TEST_F(SessionCommands, StopLeftBehindKillsProcessesThatIgnoreSigtermButNoCommands) {
   cli.start(id_, {"sh", "-c", "sleep 300; :", cli.marker()});
   ASSERT_EQ(cli.script(id_, "setsid sh -c 'trap \"\" TERM; while :; do sleep 1; done' " + cli.marker() +
                                 " > /dev/null 2>&1 < /dev/null &")

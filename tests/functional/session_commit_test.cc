@@ -9,7 +9,7 @@ namespace {
 
 class SessionCommit : public CommitTest {};
 
-TEST_F(SessionCommit, BringsEverythingThatChanged) {
+TEST_F(SessionCommit, CommitsEverythingThatChanged) {
   workspace.write("a", "old\n");
   workspace.write("gone", "x\n");
   workspace.write("dir/keep", "k\n");
@@ -39,7 +39,7 @@ TEST_F(SessionCommit, BringsEverythingThatChanged) {
   EXPECT_EQ(readFile(workspace / "a"), "newer\n");
 }
 
-TEST_F(SessionCommit, BringsOnlyWhatIsChosen) {
+TEST_F(SessionCommit, CommitsOnlySelectedPaths) {
   Session session = create();
   output(session, "mkdir -p d e; echo 1 > d/1; echo 2 > d/2; echo 3 > e/3; echo 4 > f");
   EXPECT_EQ(applied(commit(session, {.paths = {"d/1", "./f"}})), "d\nd/1\nf\n");
@@ -52,7 +52,7 @@ TEST_F(SessionCommit, BringsOnlyWhatIsChosen) {
   EXPECT_FALSE(session.commit({.paths = {"a/../../x"}}));
 }
 
-TEST_F(SessionCommit, LeavesAloneWhatTheHostChangedMeanwhile) {
+TEST_F(SessionCommit, SkipsFilesThatTheHostChangedMeanwhile) {
   CONFORMS("R-SESSION-17");
   for (const char* name : {"both", "removed", "dir/a", "same"}) workspace.write(name, "old\n");
   Session session = create();
@@ -72,7 +72,7 @@ TEST_F(SessionCommit, LeavesAloneWhatTheHostChangedMeanwhile) {
   EXPECT_FALSE(exists(workspace / "removed"));
 }
 
-TEST_F(SessionCommit, HoldsWhatTheHostWouldExecuteUnlessItIsNamed) {
+TEST_F(SessionCommit, HoldsBackFilesThatTheHostWouldExecuteUnlessNamed) {
   CONFORMS("R-SESSION-17");
   workspace.write(".git/config", "[core]\n");
   Session session = create();
@@ -130,7 +130,7 @@ TEST_F(SessionCommit, AMaskedSecretIsNotOverwritten) {
   EXPECT_EQ(readFile(workspace / ".env"), "SECRET=1\n");
 }
 
-TEST_F(SessionCommit, IsReachedFromTheCommandLine) {
+TEST_F(SessionCommit, WorksOnTheCommandLine) {
   workspace.write("a", "1\n");
   Session session = create();
   output(session, "echo 2 > a; echo x > .envrc");

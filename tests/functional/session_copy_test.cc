@@ -60,7 +60,7 @@ TEST_F(SessionCopy, CopiesTreesBothWays) {
   EXPECT_EQ(readFile(host / "all/copy/top"), "t\n");
 }
 
-TEST_F(SessionCopy, RefusesWhatIsNoCopy) {
+TEST_F(SessionCopy, RejectsInvalidSourcesAndTargets) {
   Session session = create();
   host.write("f", "x");
   const std::string id = session.id();

@@ -97,7 +97,7 @@ TEST_F(SessionExpiry, UncommittedChangesAreKeptAndListed) {
   EXPECT_EQ(cli({"exec", "worked", "--", "cat", "f", "g"}).out, "1\n2\nnew\n");
 }
 
-TEST_F(SessionExpiry, CommitOfExpiredSessionLetsItGo) {
+TEST_F(SessionExpiry, CommitOfExpiredSessionRemovesIt) {
   workspace.write("f", "1\n");
   Session session = createFor(2);
   output(session, "echo 2 > f");

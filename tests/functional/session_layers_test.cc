@@ -25,7 +25,7 @@ class SessionLayers : public SessionTest {
   }
 };
 
-TEST_F(SessionLayers, ACheckpointBringsEverythingBack) {
+TEST_F(SessionLayers, RestoreOfACheckpointRestoresEverything) {
   CONFORMS("R-SESSION-16");
   workspace.write("a", "real\n");
   workspace.write("dir/x", "x\n");
@@ -46,7 +46,7 @@ TEST_F(SessionLayers, ACheckpointBringsEverythingBack) {
   EXPECT_EQ(readFile(workspace / "a"), "real\n");
 }
 
-TEST_F(SessionLayers, AreRefusedWhileSomethingRunsUnlessItMayBeEnded) {
+TEST_F(SessionLayers, AreRefusedWhileProcessesRunUnlessTheyMayBeStopped) {
   Session session = create();
   const auto exec = session.start({.command = {"sleep", "1000"}});
   ASSERT_TRUE(exec);
@@ -61,7 +61,7 @@ TEST_F(SessionLayers, AreRefusedWhileSomethingRunsUnlessItMayBeEnded) {
   EXPECT_EQ(output(session, "echo on"), "on\n");
 }
 
-TEST_F(SessionLayers, ForksGoTheirOwnWays) {
+TEST_F(SessionLayers, ForksAreIndependent) {
   CONFORMS("R-SESSION-16");
   workspace.write("a", "real\n");
   Session session = create();
@@ -79,7 +79,7 @@ TEST_F(SessionLayers, ForksGoTheirOwnWays) {
   EXPECT_EQ(output(*other, "cat a; ls"), "real\na\n");
 }
 
-TEST_F(SessionLayers, DifferencesAreWhatAPersonSees) {
+TEST_F(SessionLayers, DiffShowsTheVisibleChanges) {
   CONFORMS("R-SESSION-16");
   workspace.write("same", "same\n");
   workspace.write("mode", "m\n", 0644);
@@ -106,7 +106,7 @@ TEST_F(SessionLayers, DifferencesAreWhatAPersonSees) {
             "M dir/a\nA dir/b\nD empty/\nA gone\nM kind\nD link\nM mode\nD replaced/new\nA replaced/old\n");
 }
 
-TEST_F(SessionLayers, AreReachedFromTheCommandLine) {
+TEST_F(SessionLayers, WorkOnTheCommandLine) {
   const RunOutput made = cli({"create", "--name", "s"});
   ASSERT_EQ(made.exit_status, 0) << made.describe();
   EXPECT_EQ(cli({"exec", "s", "--", "sh", "-c", "echo 1 > f"}).exit_status, 0);
@@ -125,7 +125,7 @@ TEST_F(SessionLayers, AreReachedFromTheCommandLine) {
   EXPECT_EQ(cli({"restore", "s", "nothing"}).exit_status, 125);
 }
 
-TEST_F(SessionLayers, DoNotPileUpOnDisk) {
+TEST_F(SessionLayers, UnusedOnesAreRemovedFromDisk) {
   Session session = create();
   for (int round = 0; round < 5; ++round) {
     output(session, "echo " + std::to_string(round) + " > f");

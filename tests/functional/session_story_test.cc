@@ -21,7 +21,7 @@ std::string commandsOf(const std::string& page, const std::string& heading) {
   return commands;
 }
 
-TEST_F(SessionTest, StoryOfTheDocumentationWorks) {
+TEST_F(SessionTest, ExampleOfTheDocumentationWorks) {
   const std::string commands =
       commandsOf(readFile(std::string(std::getenv("CAISSON_SOURCE_DIR")) + "/docs/sessions.md"), "One story");
   ASSERT_NE(commands.find("session create"), std::string::npos) << commands;

@@ -23,7 +23,7 @@ pid_t initOf(const std::string& home, const std::string& id) {
   return json["init"]["pid"].get<pid_t>();
 }
 
-TEST_F(Sessions, KeepFilesFromCommandToCommandAndTheRealDirectoryAsItIs) {
+TEST_F(Sessions, KeepFilesBetweenCommandsAndTheRealDirectoryUnchanged) {
   CONFORMS("R-SESSION-1");
   workspace.write("a", "real\n");
   Session session = create();
@@ -88,7 +88,7 @@ TEST_F(Sessions, GiveTheCommandsOwnStatusAndStreams) {
   EXPECT_EQ(seen, "one\ntwo\n");
 }
 
-TEST_F(Sessions, EndACommandAtItsTimeWithItsChildrenAndLiveOn) {
+TEST_F(Sessions, KillACommandWithItsChildrenAtItsTimeoutAndStayUsable) {
   Session session = create();
   const auto begin = std::chrono::steady_clock::now();
   auto result = session.exec({.command = {"sh", "-c", "sleep 61 & sleep 62"}, .timeout_seconds = 0.5});
@@ -179,7 +179,7 @@ TEST_F(Sessions, EndWhenTheirTimeIsOver) {
   EXPECT_FALSE(exists(home_path + "/stores/" + session->id()));
 }
 
-TEST_F(Sessions, RefuseWhatCannotBeASession) {
+TEST_F(Sessions, RejectInvalidOptions) {
   for (const std::string& bad :
        std::vector<std::string>{"", "..", "../x", "a/b", "a\nb", ".hidden", "-x", "cs-0", std::string(65, 'a'),
                                 "cs-00000000000000000000000000000000", std::string("a\0b", 3)}) {

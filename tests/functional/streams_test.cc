@@ -63,7 +63,7 @@ print("x" * 20)' >> $log; cat $log; rm $log)");
 }
 
 /// The user reads nothing: the terminal is full, and the program writes until a limit ends it.
-TEST_F(Streams, UnreadTerminalDoesNotHoldUpTheTimeLimit) {
+TEST_F(Streams, UnreadTerminalDoesNotDelayTheTimeLimit) {
   const std::string marker = "unread-" + std::to_string(::getpid());
   const Terminal terminal(
       {"sh", "-c", "exec \"$0\" run --timeout 2s -- yes \"$1\" < /dev/null", caissonBinary(), marker},
@@ -160,7 +160,7 @@ TEST_F(Streams, EmptyInputIsEndOfFile) {
   EXPECT_EQ(onHost(R"("$CAISSON" run -- wc -c < /dev/null)").out, "0\n");
 }
 
-TEST_F(Streams, InputThatNobodyReadsDoesNotBlock) {
+TEST_F(Streams, UnreadInputDoesNotBlock) {
   EXPECT_EQ(run({}, {"true"}, {.stdin_data = noise(4 << 20), .timeout = seconds(20)}).exit_status, 0);
   const RunOutput half = run({}, {"head", "-c", "10"}, {.stdin_data = noise(4 << 20), .timeout = seconds(20)});
   EXPECT_EQ(half.out.size(), 10U);
@@ -220,7 +220,7 @@ std::size_t peakMemoryKiB(pid_t pid) {
   return field == std::string::npos ? 0 : std::stoul(status.substr(field + 6));
 }
 
-TEST_F(Streams, AFloodDoesNotGrowOurMemory) {
+TEST_F(Streams, FloodDoesNotGrowTheMemoryOfCaisson) {
   CONFORMS("R-LIMIT-6");
   for (const std::string option : {"--json", "--quiet"}) {
     const BackgroundProgram flood({caissonBinary(), "run", option, "--timeout", "20s", "--", "cat", "/dev/zero"},
@@ -265,7 +265,7 @@ TEST_F(Streams, JsonToAReaderThatIsGoneIsAnErrorNotAHang) {
   EXPECT_FALSE(output.timed_out);
 }
 
-TEST_F(Streams, ClosedOnesInEveryCombination) {
+TEST_F(Streams, ClosedStreamsInEveryCombinationWork) {
   for (unsigned closed = 1; closed < 8; ++closed) {
     std::vector<int> descriptors;
     for (int fd = 0; fd < 3; ++fd) {
@@ -280,7 +280,7 @@ TEST_F(Streams, ClosedOnesInEveryCombination) {
   }
 }
 
-TEST_F(Streams, AClosedOneIsNotReplacedByAFileOfOurs) {
+TEST_F(Streams, ClosedStreamIsNotReplacedByAnInternalFile) {
   for (const std::vector<int>& descriptors : std::vector<std::vector<int>>{{0}, {1}, {2}, {0, 1, 2}}) {
     const std::string file = workspace / "result.json";
     const RunOutput output = run({"--result", file}, {"sh", "-c", "echo intruder; echo intruder >&2; exit 5"},

@@ -36,7 +36,7 @@ class Tools : public AuditTest {
   }
 };
 
-TEST_F(Tools, RunUnderTheirPolicyWithValuesAsWords) {
+TEST_F(Tools, RunUnderTheirPolicyWithValuesAsArguments) {
   CONFORMS("R-POLICY-5", "R-AUDIT-1");
   ASSERT_EQ(alone({"tool", "add", "search", "--description", "finds text", "--profile", "files", "--", "grep", "-n",
                    "--", "{pattern}", "{file}"})
@@ -80,12 +80,12 @@ TEST_F(Tools, WrongValuesAreNamed) {
   EXPECT_EQ(alone({"tool", "add", "bash", "--", "bash", "-c", "{command}"}).exit_status, 125);
 }
 
-TEST_F(Tools, AShellIsAToolAtFullWithoutAsking) {
+TEST_F(Tools, ShellAtLevelFullNeedsNoApproval) {
   ASSERT_EQ(alone({"tool", "add", "sh-tool", "--", "bash", "-c", "{command}"}).exit_status, 0);
   EXPECT_EQ(alone({"tool", "run", "sh-tool", "command=echo $((6 * 7))"}).out, "42\n");
 }
 
-TEST_F(Tools, AShellBelowFullNeedsTheOwnersWordWhateverItIsCalled) {
+TEST_F(Tools, ShellBelowLevelFullNeedsApprovalUnderAnyName) {
   CONFORMS("R-LEVEL-1", "R-LEVEL-8");
   workspace.write("script", "#!/bin/sh\necho ran\n", 0755);
   ASSERT_EQ(onHost("cp \"$(readlink -f /bin/sh)\" copy && ln -s /bin/bash link").exit_status, 0);
@@ -115,7 +115,7 @@ TEST_F(Tools, AShellBelowFullNeedsTheOwnersWordWhateverItIsCalled) {
   EXPECT_TRUE(alone({"tool", "list", "--json"}).json().empty());
 }
 
-TEST_F(Tools, TheOwnersWordCanBeTakenBack) {
+TEST_F(Tools, ApprovalCanBeRevoked) {
   ASSERT_EQ(answering("y", {"tool", "add", "t", "--level", "process", "--", "sh", "-c", "{command}"},
                       "run a shell below level full"),
             0);
@@ -135,7 +135,7 @@ TEST_F(Tools, TheOwnersWordCanBeTakenBack) {
   EXPECT_EQ(audit({"verify"}).exit_status, 0);
 }
 
-TEST_F(Tools, NetworkNeedsTheOwnersWord) {
+TEST_F(Tools, NetworkNeedsApproval) {
   CONFORMS("R-NETWORK-15");
   const RunOutput refused =
       alone({"tool", "add", "get", "--profile", "web-fetch", "--allow-host", "example.org", "--", "curl", "{url}"});
@@ -201,7 +201,7 @@ TEST_F(Tools, CannotDoMoreThanTheirPolicyAllows) {
   EXPECT_EQ(other.out, "") << "head is not in its list";
 }
 
-TEST_F(Tools, AreHeldToTheCeilingsOfToday) {
+TEST_F(Tools, MustObeyTheCurrentCeilings) {
   CONFORMS("R-POLICY-4");
   ASSERT_EQ(alone({"tool", "add", "hello", "--memory", "400M", "--", "echo", "hello"}).exit_status, 0);
   RunOptions how = options();

@@ -46,7 +46,7 @@ TEST_F(HomeToolchains, ComeWithoutTheCredentialsBesideThem) {
   }
 }
 
-TEST_F(HomeToolchains, AreListedByThePlanAndShownOnlyIfThePolicySaysSo) {
+TEST_F(HomeToolchains, AreListedByThePlanAndShownOnlyIfThePolicyAllowsIt) {
   CONFORMS("R-FILES-20");
   const RunOutput planned = runCaisson({"plan", policy_[0], policy_[1], "--", "true"}, how_);
   EXPECT_TRUE(contains(planned.out, home_ / ".nvm/versions/node/v99.0.0/bin")) << planned.describe();

@@ -85,7 +85,7 @@ TEST_F(Verbs, APolicyFileIsInForce) {
   EXPECT_EQ(script("touch new || echo no", {"--policy", "r.toml"}).out, "no\n");
 }
 
-TEST_F(Verbs, EveryMistakeOfAPolicyIsReportedAtOnce) {
+TEST_F(Verbs, EveryMistakeOfAPolicyIsReportedTogether) {
   CONFORMS("R-POLICY-14");
   workspace.write("bad.toml",
                   "[resources]\nmemroy = 3\ncpus = 'many'\nwall_seconds = '1000h'\n[network]\nmode = 'maybe'\n"
@@ -158,7 +158,7 @@ TEST_F(Verbs, AnEmptyAllowlistAllowsNothing) {
   EXPECT_EQ(output.out, "");
 }
 
-TEST_F(Verbs, TheSchemaIsJsonAndKnowsTheKeys) {
+TEST_F(Verbs, SchemaIsJsonAndListsTheKeys) {
   CONFORMS("R-POLICY-1");
   const RunOutput output = caisson({"policy", "schema"});
   EXPECT_EQ(output.exit_status, 0);
@@ -172,7 +172,7 @@ TEST_F(Verbs, TheSchemaIsJsonAndKnowsTheKeys) {
   }
 }
 
-TEST_F(Verbs, ExplainTellsEveryProfileApart) {
+TEST_F(Verbs, ExplainDistinguishesProfiles) {
   std::string previous;
   for (const std::string profile : {"bash", "shell", "strict"}) {
     const RunOutput output = caisson({"policy", "explain", "--profile", profile});
@@ -190,7 +190,7 @@ TEST_F(Verbs, ExplainListsWidenings) {
       << output.describe();
 }
 
-TEST_F(Verbs, PlanRunsNothingAndSaysEverything) {
+TEST_F(Verbs, PlanRunsNothingAndPrintsEveryLayer) {
   workspace.write("file", "x");
   const auto before = treeState(workspace.path());
   const RunOutput text = caisson({"plan", "--workspace", ".:rw", "--", "touch", "new"});
@@ -232,7 +232,7 @@ TEST_F(Verbs, PlanRefusesWhatRunWouldRefuse) {
   }
 }
 
-TEST_F(Verbs, DoctorIsReadableByProgramsAndSaysFullWorks) {
+TEST_F(Verbs, DoctorPrintsJsonAndReportsLevelFull) {
   CONFORMS("R-USE-4");
   if (kThreadSanitizer) GTEST_SKIP() << "a program with a thread of its sanitizer's cannot try namespaces";
   const RunOutput output = caisson({"doctor", "--json"});

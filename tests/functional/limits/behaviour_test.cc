@@ -45,7 +45,7 @@ class Limits : public SandboxTest {
   const TempDir settings_;
 };
 
-TEST_F(Limits, ThatComeNearAreWarnedOf) {
+TEST_F(Limits, NearlyReachedGiveAWarning) {
   CONFORMS("R-LIMIT-9");
   const json memory = with("[resources]\nmemory = \"100M\"\n", {"/workspace/payload", "take-anonymous", "88"});
   EXPECT_EQ(memory["outcome"], "exited") << memory.dump();
@@ -102,7 +102,7 @@ TEST_F(Limits, ProcessesAndThreadsAreCountedApart) {
   EXPECT_EQ(together["stdout"], "14 0\n") << "threads used up the limit of both: " << together.dump();
 }
 
-TEST_F(Limits, ThatStayFarAreNot) {
+TEST_F(Limits, FarFromReachedGiveNoWarning) {
   CONFORMS("R-LIMIT-9");
   const json result = with("", {"/workspace/payload", "take-anonymous", "20"});
   EXPECT_EQ(result["outcome"], "exited");
@@ -167,7 +167,7 @@ TEST_F(Limits, MissingCgroupLimitsPointToDoctor) {
 }
 
 /// A reservation is kept by cgroup v2; elsewhere the result says that it is not.
-TEST_F(Limits, AReservationIsKeptOrReported) {
+TEST_F(Limits, ReservationIsEnforcedOrReported) {
   CONFORMS("R-LIMIT-13");
   const json result = with("[resources]\nmemory = \"128M\"\nmemory_reservation = \"32M\"\n", {"true"});
   const bool held = result["layers"]["cgroup"].get<std::string>().starts_with("v2: memory");
@@ -231,14 +231,14 @@ TEST_F(Limits, MemoryThatAChildExceedsEndsTheWholeTree) {
 }
 
 /// Page cache is memory too, but is reclaimed: a program that writes much is slowed, not killed.
-TEST_F(Limits, PageCacheIsNotHeldAgainstAProgram) {
+TEST_F(Limits, PageCacheDoesNotKillAProgram) {
   const json result = with("[resources]\nmemory = \"48M\"\n", {"/workspace/payload", "fill-file", "/workspace", "150"},
                            {"--workspace", workspace.path() + ":rw"});
   EXPECT_EQ(result["outcome"], "exited") << result.dump();
   EXPECT_EQ(result["exit_code"], 0);
 }
 
-TEST_F(Limits, OnDisksAreHeldOrRefused) {
+TEST_F(Limits, OnDiskRatesAreEnforcedOrRefused) {
   CONFORMS("R-LIMIT-5");
   const json result =
       with("[resources]\nio_write_bytes_per_second = \"2M\"\n",
@@ -266,7 +266,7 @@ TEST_F(Limits, ClassHardRefusesWhatCanOnlyBeWatched) {
   EXPECT_EQ(held["outcome"], "exited") << held.dump();
 }
 
-TEST_F(Limits, TooLowToStartEndAtOnceAndSayWhy) {
+TEST_F(Limits, TooLowToStartFailAtOnceWithTheReason) {
   const RunOutput memory = run({"--json", "--memory", "4M"}, {"/workspace/payload", "take-anonymous", "30"});
   EXPECT_EQ(memory.json()["limit"], "memory") << memory.describe();
   EXPECT_LT(memory.duration, seconds(10));
@@ -302,7 +302,7 @@ TEST_F(Limits, ProcessesAreNamedIfTheProgramExitsAtOnce) {
 }
 
 /// T-107: a result must not reveal how long the program really took, only between which two ticks it ended.
-TEST_F(Limits, ResultsComeBackOnATimeQuantum) {
+TEST_F(Limits, ResultsAreReturnedOnATimeQuantum) {
   CONFORMS("R-LIMIT-10");
   const auto took = [&](const std::string& command) {
     const auto begin = std::chrono::steady_clock::now();
