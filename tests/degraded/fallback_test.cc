@@ -5,11 +5,11 @@
 namespace caisson::test {
 namespace {
 
-class WithoutAnotherWay : public DegradedTest, public testing::WithParamInterface<const char*> {};
+class WithFallback : public DegradedTest, public testing::WithParamInterface<const char*> {};
 
-TEST_P(WithoutAnotherWay, TheSandboxIsTheSame) { expectSameAs(probe(GetParam()), probe()); }
+TEST_P(WithFallback, SandboxIsTheSame) { expectSameAs(probe(GetParam()), probe()); }
 
-TEST_P(WithoutAnotherWay, AnOverlayShowsTheWorkspaceAndKeepsItUnchanged) {
+TEST_P(WithFallback, OverlayShowsTheWorkspaceAndKeepsItUnchanged) {
   workspace.write("deep/er/file", "content\n");
   workspace.write(".env", "secret\n");
   const RunOutput output = caissonWithout(
@@ -20,7 +20,7 @@ TEST_P(WithoutAnotherWay, AnOverlayShowsTheWorkspaceAndKeepsItUnchanged) {
   EXPECT_EQ(readFile(workspace / "deep/er/file"), "content\n");
 }
 
-TEST_P(WithoutAnotherWay, DeniedPathsStayDenied) {
+TEST_P(WithFallback, DeniedPathsStayDenied) {
   workspace.write("secret/key", "secret\n");
   const RunOutput output =
       caissonWithout(GetParam(), {"run", "--workspace", workspace.path() + ":rw", "--deny", "/workspace/secret", "--",
@@ -29,7 +29,7 @@ TEST_P(WithoutAnotherWay, DeniedPathsStayDenied) {
   EXPECT_EQ(output.out, "after\n") << output.describe();
 }
 
-TEST_P(WithoutAnotherWay, AnOverlayOnDiskIsRemovedAtTheEnd) {
+TEST_P(WithFallback, OverlayOnDiskIsRemovedAtTheEnd) {
   CONFORMS("R-FILES-18");
   const std::string on_disk = policy("[filesystem]\noverlay_store = \"disk\"\n");
   RunOptions how;
@@ -44,7 +44,7 @@ TEST_P(WithoutAnotherWay, AnOverlayOnDiskIsRemovedAtTheEnd) {
   EXPECT_FALSE(exists(workspace / "a"));
 }
 
-INSTANTIATE_TEST_SUITE_P(Degraded, WithoutAnotherWay,
+INSTANTIATE_TEST_SUITE_P(Degraded, WithFallback,
                          testing::Values("openat2:ENOSYS", "openat2:EPERM", "clone3:ENOSYS", "clone3:EPERM",
                                          "clone3,openat2:ENOSYS", "rseq:ENOSYS", "keyctl:ENOSYS", "keyctl:EPERM",
                                          "sched_setaffinity:EPERM"),
@@ -52,7 +52,7 @@ INSTANTIATE_TEST_SUITE_P(Degraded, WithoutAnotherWay,
 
 class WithoutOpenat2 : public DegradedTest {};
 
-TEST_F(WithoutOpenat2, ALinkInTheWorkspacePathIsFollowedOnlyWhenItWasThereBefore) {
+TEST_F(WithoutOpenat2, LinkInTheWorkspacePathIsFollowedOnlyIfItExistedBefore) {
   workspace.write("real/file", "content\n");
   ASSERT_EQ(runProgram({"ln", "-s", "real", workspace / "link"}).exit_status, 0);
   const RunOutput output = caissonWithout("openat2", {"run", "--workspace", workspace / "link", "--", "cat", "file"});
@@ -61,7 +61,7 @@ TEST_F(WithoutOpenat2, ALinkInTheWorkspacePathIsFollowedOnlyWhenItWasThereBefore
 
 class WithoutListener : public DegradedTest {};
 
-TEST_F(WithoutListener, CallsAreRefusedAllTheSameAndTheResultSaysThatNobodySeesThem) {
+TEST_F(WithoutListener, CallsAreStillDeniedAndTheResultReportsTheMissingListener) {
   CONFORMS("R-LEVEL-9");
   const Ending ending = probe("seccomp_listener");
   EXPECT_TRUE(ending.ran) << ending.describe();
@@ -76,7 +76,7 @@ TEST_F(WithoutListener, CallsAreRefusedAllTheSameAndTheResultSaysThatNobodySeesT
 
 class WithoutTimeNamespace : public DegradedTest {};
 
-TEST_F(WithoutTimeNamespace, TheRunWorksAndSaysSo) {
+TEST_F(WithoutTimeNamespace, RunWorksAndReportsIt) {
   CONFORMS("R-LEVEL-22");
   const Ending ending = probe("time_namespace");
   EXPECT_EQ(ending.output.exit_status, 0) << ending.describe();
@@ -97,7 +97,7 @@ TEST_F(WithoutTimeNamespace, TheRunIsRefusedWhereThePolicyRequiresOne) {
 
 class WithoutPerfEvents : public DegradedTest {};
 
-TEST_F(WithoutPerfEvents, CpuTimeIsSampledAndTheResultSaysSo) {
+TEST_F(WithoutPerfEvents, CpuTimeIsSampledAndTheResultReportsIt) {
   const std::string limited = policy("[resources]\ncpu_seconds = \"1s\"\n");
   if (probe({"--policy", limited}).layer("cpu") != "counted (perf)") GTEST_SKIP() << "a cgroup counts CPU time here";
   const Ending ending = probe("perf_event_open:EACCES", {"--policy", limited});
@@ -117,7 +117,7 @@ TEST_F(WithoutPerfEvents, CpuTimeIsSampledAndTheResultSaysSo) {
 
 class WithoutLandlock : public DegradedTest {};
 
-TEST_F(WithoutLandlock, FullRunsBehindItsOtherWallsAndSaysSo) {
+TEST_F(WithoutLandlock, LevelFullRunsWithItsOtherLayersAndReportsIt) {
   CONFORMS("R-LEVEL-9");
   const Ending ending = probe("landlock_create_ruleset");
   EXPECT_EQ(ending.output.exit_status, 0) << ending.describe();

@@ -79,7 +79,7 @@ class HostServer {
   std::uint16_t port_ = 0;
 };
 
-TEST_F(LandlockProxy, LeadsToPermittedHostsOnly) {
+TEST_F(LandlockProxy, ReachesOnlyAllowedHosts) {
   const std::string upstream = files.write("upstream.py", kUpstream);
   const BackgroundProgram proxy({"/usr/bin/python3", upstream, files / "port"});
   ASSERT_TRUE(eventually([&] { return exists(files / "port"); }));

@@ -66,7 +66,7 @@ TEST_F(LandlockSession, LeavesSecretsOutOfTheCopyAndInTheWorkspace) {
   EXPECT_EQ(readFile(workspace / ".env"), "TOKEN=secret\n");
 }
 
-TEST_F(LandlockSession, DiffAndCommitCompareWithTheBeginning) {
+TEST_F(LandlockSession, DiffAndCommitCompareWithTheInitialState) {
   const std::string id = ofWorkspace();
   EXPECT_EQ(session({"diff", id}).out, "");
   EXPECT_EQ(sh(id, "echo changed > file; rm dir/old; mkdir n; echo new > n/f; ln -s f n/l").exit_status, 0);
@@ -134,7 +134,7 @@ TEST_F(LandlockSession, RefusesWhatNeedsNamespacesWithTheReason) {
   }
 }
 
-TEST_F(LandlockSession, NamesItsLossesOnceAndInEachResult) {
+TEST_F(LandlockSession, ReportsItsLossesOnceAndInEachResult) {
   const RunOutput made = session({"create", "--tier", "landlock", "--workspace", workspace.path()});
   EXPECT_TRUE(contains(made.err, kLosses)) << made.describe();
   const std::string id = made.out.substr(0, made.out.find('\n'));
@@ -145,7 +145,7 @@ TEST_F(LandlockSession, NamesItsLossesOnceAndInEachResult) {
   EXPECT_EQ(json.json().value("sandbox_id", ""), id) << json.describe();
 }
 
-TEST_F(LandlockSession, IsTakenByTheRungOnlyWhenNamed) {
+TEST_F(LandlockSession, IsUsedAsFallbackOnlyWhenAllowed) {
   const RunOutput refused = session({"create", "--workspace", workspace.path()});
   EXPECT_EQ(refused.exit_status, 125) << refused.describe();
   const RunOutput made = session({"create", "--workspace", workspace.path(), "--allow-weaker", "landlock"});

@@ -13,12 +13,12 @@ namespace {
 
 using LandlockTier = DegradedTest;
 
-TEST_F(LandlockTier, IsNeverChosenByItself) {
+TEST_F(LandlockTier, IsNeverChosenAutomatically) {
   CONFORMS("R-LEVEL-24");
   expectRefusal(probe("namespaces"), {"caisson doctor"});
 }
 
-TEST_F(LandlockTier, IsTheRungWithoutUserNamespacesWhenNamed) {
+TEST_F(LandlockTier, IsTheFallbackWithoutUserNamespacesWhenAllowed) {
   CONFORMS("R-LEVEL-24");
   expectRefusal(probe("namespaces", {"--allow-weaker", "proc_bound"}), {"clone"});
   const Ending rung = probe("namespaces", {"--allow-weaker", "landlock"});
@@ -29,7 +29,7 @@ TEST_F(LandlockTier, IsTheRungWithoutUserNamespacesWhenNamed) {
   expectSameAs(probe("", {"--allow-weaker", "landlock"}), probe());  // where there are namespaces
 }
 
-TEST_F(LandlockTier, RunsWhereNamespacesAreForbiddenAndSaysWhatItDoesNotProtect) {
+TEST_F(LandlockTier, RunsWithoutNamespacesAndReportsWhatItDoesNotProtect) {
   CONFORMS("R-LEVEL-24");
   const Ending ending = probe("namespaces", {"--tier", "landlock"});
   EXPECT_EQ(ending.text("outcome"), "exited") << ending.describe();

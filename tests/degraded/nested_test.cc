@@ -18,7 +18,7 @@ class Nested : public DegradedTest {
   }
 };
 
-TEST_F(Nested, RunIsRefusedWithTheReasonAndTheRungThatIsLeft) {
+TEST_F(Nested, RunIsRefusedWithTheReasonAndTheRemainingRung) {
   for (const char* level : {"full", "process"}) {
     const RunOutput output = inside({"--level", level}, "$caisson run --workspace :none -- echo ran");
     EXPECT_EQ(output.exit_status, 125) << output.describe();
@@ -43,7 +43,7 @@ TEST_F(Nested, RunConfinesInTheLandlockTierInsideEachLevel) {
   }
 }
 
-TEST_F(Nested, ResultNamesWhatTheOuterListenerTakesAway) {
+TEST_F(Nested, ResultNamesWhatTheOuterListenerPrevents) {
   const RunOutput output =
       inside({"--workspace", workspace.path()},
              "$caisson run --json --tier landlock --workspace .:rw -- sh -c 'echo x > file; chmod 600 file; echo end'");

@@ -58,10 +58,9 @@ constexpr const char* kCalls[] = {
     "faccessat2",
 };
 
-class NothingIsSilent : public DegradedTest,
-                        public testing::WithParamInterface<std::tuple<const char*, const char*>> {};
+class MissingCall : public DegradedTest, public testing::WithParamInterface<std::tuple<const char*, const char*>> {};
 
-TEST_P(NothingIsSilent, RefusedOrSaidOrNothingLost) {
+TEST_P(MissingCall, IsRefusedReportedOrHarmless) {
   CONFORMS("R-LEVEL-9");
   const std::string missing = std::string(std::get<0>(GetParam())) + ":" + std::get<1>(GetParam());
   const Ending ending = probe(missing);
@@ -84,7 +83,7 @@ TEST_P(NothingIsSilent, RefusedOrSaidOrNothingLost) {
   if (!said) expectSameAs(ending, whole);
 }
 
-INSTANTIATE_TEST_SUITE_P(Degraded, NothingIsSilent,
+INSTANTIATE_TEST_SUITE_P(Degraded, MissingCall,
                          testing::Combine(testing::ValuesIn(kCalls), testing::Values("ENOSYS", "EPERM")),
                          [](const auto& test) {
                            return asTestName(std::string(std::get<0>(test.param)) + "_" + std::get<1>(test.param));

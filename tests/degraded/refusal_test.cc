@@ -20,7 +20,7 @@ void PrintTo(const Missing& one, std::ostream* out) { *out << one.calls; }
 
 std::string nameOfMissing(const testing::TestParamInfo<Missing>& test) { return asTestName(test.param.calls); }
 
-class Without : public DegradedTest, public testing::WithParamInterface<Missing> {};
+class WithoutRequiredCall : public DegradedTest, public testing::WithParamInterface<Missing> {};
 
 // A sanitizer's start-up reads limits with it, before any code of ours.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -29,7 +29,7 @@ constexpr bool kStartsWithoutPrlimit = false;
 constexpr bool kStartsWithoutPrlimit = true;
 #endif
 
-TEST_P(Without, TheRunIsRefusedAndPointsToTheDoctor) {
+TEST_P(WithoutRequiredCall, RunIsRefusedAndSuggestsTheDoctor) {
   CONFORMS("R-LEVEL-9", "R-USE-5", "R-LEVEL-21");
   if (!kStartsWithoutPrlimit && GetParam().calls == std::string_view("prlimit64:EPERM")) {
     GTEST_SKIP() << "a program built with a sanitizer cannot start without prlimit64";
@@ -40,7 +40,7 @@ TEST_P(Without, TheRunIsRefusedAndPointsToTheDoctor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    MountApi, Without,
+    MountApi, WithoutRequiredCall,
     testing::Values(Missing{"fsopen", {"fsopen"}}, Missing{"fsopen:EPERM", {"fsopen"}},
                     Missing{"fsconfig", {"fsconfig"}}, Missing{"fsmount", {"fsmount"}},
                     Missing{"open_tree", {"open_tree"}}, Missing{"open_tree:EPERM", {"open_tree"}},
@@ -49,25 +49,25 @@ INSTANTIATE_TEST_SUITE_P(
                     Missing{"pivot_root:EPERM", {"pivot_root"}}, Missing{"umount2:EPERM", {"umount2"}}),
     nameOfMissing);
 
-INSTANTIATE_TEST_SUITE_P(Namespaces, Without,
+INSTANTIATE_TEST_SUITE_P(Namespaces, WithoutRequiredCall,
                          testing::Values(Missing{"namespaces", {"clone", "EPERM"}},
                                          Missing{"clone3,namespaces:EPERM", {"clone", "EPERM"}},
                                          Missing{"unshare", {"unshare"}}),
                          nameOfMissing);
 
-INSTANTIATE_TEST_SUITE_P(Landlock, Without,
+INSTANTIATE_TEST_SUITE_P(Landlock, WithoutRequiredCall,
                          testing::Values(Missing{"landlock_restrict_self", {"landlock_restrict_self"}},
                                          Missing{"landlock_restrict_self:EPERM", {"landlock_restrict_self"}},
                                          Missing{"landlock_add_rule", {"landlock_add_rule"}}),
                          nameOfMissing);
 
-INSTANTIATE_TEST_SUITE_P(Privileges, Without,
+INSTANTIATE_TEST_SUITE_P(Privileges, WithoutRequiredCall,
                          testing::Values(Missing{"seccomp", {"seccomp"}}, Missing{"seccomp:EPERM", {"seccomp"}},
                                          Missing{"prctl:EPERM", {"prctl"}}, Missing{"capset:EPERM", {"capset"}},
                                          Missing{"prlimit64:EPERM", {"prlimit64"}}),
                          nameOfMissing);
 
-INSTANTIATE_TEST_SUITE_P(Descriptors, Without,
+INSTANTIATE_TEST_SUITE_P(Descriptors, WithoutRequiredCall,
                          testing::Values(Missing{"close_range", {"close_range"}},
                                          Missing{"close_range:EPERM", {"close_range"}},
                                          Missing{"signalfd4:EPERM", {"signalfd4"}}),
@@ -75,11 +75,11 @@ INSTANTIATE_TEST_SUITE_P(Descriptors, Without,
 
 using WithoutCapget = DegradedTest;
 
-TEST_F(WithoutCapget, TheRunIsRefusedBecauseNobodyCanTellWhatIsLeft) { expectRefusal(probe("capget:EPERM"), {}); }
+TEST_F(WithoutCapget, RunIsRefusedBecauseCapabilitiesCannotBeRead) { expectRefusal(probe("capget:EPERM"), {}); }
 
 using WithoutLandlockRules = DegradedTest;
 
-TEST_F(WithoutLandlockRules, TheLevelThatRestsOnThemIsRefusedWithTheReason) {
+TEST_F(WithoutLandlockRules, LevelProcessIsRefusedWithTheReason) {
   CONFORMS("R-LEVEL-5", "R-LEVEL-9");
   expectRefusal(probe("landlock_create_ruleset", {"--level", "process"}), {"Landlock", "lsm="});
   expectRefusal(probe("landlock_restrict_self", {"--level", "process"}), {"landlock_restrict_self"});

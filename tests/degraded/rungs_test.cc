@@ -54,7 +54,7 @@ TEST_F(HostnameRung, KeepsTheHostNameAndNothingElse) {
   EXPECT_EQ(ending.text("stdout"), expected.replace(at + 1, 7, hostName()));
 }
 
-TEST_F(HostnameRung, HasAUtsNamespaceOfItsOwn) {
+TEST_F(HostnameRung, HasAPrivateUtsNamespace) {
   const RunOutput output =
       caissonWithout("sethostname:EPERM", {"run", "--workspace", ":none", "--", "readlink", "/proc/self/ns/uts"});
   char own[64] = {};
@@ -208,7 +208,7 @@ TEST_F(MaskedProc, BoundRungGivesProgramsTheirOwnEntries) {
   EXPECT_EQ(output.out, "cat\ncat\n4\n/home/sandbox\nsubstituted\n1\n") << output.describe();
 }
 
-TEST_F(MaskedProc, SessionsTakeTheSameRungAndSaySo) {
+TEST_F(MaskedProc, SessionsUseTheSameRungAndReportIt) {
   RunOptions how;
   how.env["CAISSON_HOME"] = home.path();
   const auto session = [&](std::vector<std::string> arguments) {
