@@ -37,7 +37,7 @@ class Busybox : public testing::Test {
   const TempDir files_, workspace_;
 };
 
-TEST_F(Busybox, AsAShellIsNotThere) {
+TEST_F(Busybox, ProvidesNoShell) {
   expectOnlyStoppedBy("noexec,programs,landlock", attack({"execute", kBusybox, "sh", "-c", "exit 0"}));
   expectOnlyStoppedBy("noexec,landlock", attack({"execute", "/workspace/busybox", "sh", "-c", "exit 0"}));
 }
@@ -97,7 +97,7 @@ TEST_F(Busybox, IsBlockedWhereShellsAre) {
 }
 
 /// File tools have no shell, also not busybox's.
-TEST_F(Busybox, IsNoShellForFileTools) {
+TEST_F(Busybox, ProvidesNoShellToFileTools) {
   CONFORMS("R-POLICY-10");
   const std::string place = workspace_.path() + ":rw";
   for (const std::vector<std::string>& command : std::vector<std::vector<std::string>>{

@@ -182,7 +182,7 @@ TEST_F(ExecutableList, HoldsAtLevelProcess) {
   EXPECT_TRUE(contained(inSandbox(atLevelProcess(attack({"execute-memory", kListed})))));
 }
 
-TEST_F(ExecutableList, OneAppletOfAMultiCallProgramIsNotTheOthers) {
+TEST_F(ExecutableList, AllowsOneAppletOfAMultiCallProgramWithoutTheOthers) {
   files_.write("busybox", readFile(kListed), 0755);
   ASSERT_EQ(symlink("busybox", (files_ / "ls").c_str()), 0);
   const std::string list = "allowed_executables = ['" + payloadPath() + "', '" + (files_ / "ls") + "']";
@@ -191,7 +191,7 @@ TEST_F(ExecutableList, OneAppletOfAMultiCallProgramIsNotTheOthers) {
   EXPECT_NE(refused.err.find("busybox"), std::string::npos) << refused.describe();
 }
 
-TEST_F(ExecutableList, AListedScriptDoesNotBringItsInterpreter) {
+TEST_F(ExecutableList, ListedScriptDoesNotAllowItsInterpreter) {
   files_.write("tool", "#!/bin/sh\nexit 0\n", 0755);
   const std::string list = "allowed_executables = ['" + payloadPath() + "', '" + (files_ / "tool") + "'";
   const RunOutput refused = inSandbox(attack({"execute", files_ / "tool"}, list + "]"));
@@ -200,7 +200,7 @@ TEST_F(ExecutableList, AListedScriptDoesNotBringItsInterpreter) {
   EXPECT_TRUE(succeeded(inSandbox(attack({"execute", files_ / "tool"}, list + ", 'sh']"))));
 }
 
-TEST_F(ExecutableList, ADirectoryIsExecutableWhereThePolicySaysSo) {
+TEST_F(ExecutableList, DirectoryIsExecutableWhereThePolicyAllowsIt) {
   CONFORMS("R-FILES-8");
   const std::string list =
       "allowed_executables = ['" + payloadPath() + "', '" + kListed + "']\nexecutable_directories = ['/tmp']";
@@ -214,7 +214,7 @@ TEST_F(ExecutableList, ADirectoryIsExecutableWhereThePolicySaysSo) {
 
 class Blocklist : public ExecutableList {};
 
-TEST_F(Blocklist, TakesAProgramAwayUnderEveryName) {
+TEST_F(Blocklist, BlocksAProgramUnderEveryName) {
   CONFORMS("R-PROCESS-8");
   const std::string list = "blocked_executables = ['sh', 'id']";
   const std::unique_ptr<char, decltype(&std::free)> shell(realpath("/bin/sh", nullptr), &std::free);
@@ -245,7 +245,7 @@ TEST_F(Blocklist, CoversHardLinks) {
   EXPECT_NE(without.out, "") << without.describe();
 }
 
-TEST_F(Blocklist, CopiesAndMemoryAreNoWayAround) {
+TEST_F(Blocklist, HoldsAgainstCopiesAndMemoryFiles) {
   CONFORMS("R-PROCESS-8");
   const Attack attempt = attack({}, "blocked_executables = ['id']");
   const std::vector<std::string> words{attempt.options[0],
@@ -300,7 +300,7 @@ TEST_F(Blocklist, OtherNamesForTheBytesOfABlockedProgramDoNotRun) {
   }
 }
 
-TEST_F(ExecutableList, TheCommandItselfIsHeldAgainstTheList) {
+TEST_F(ExecutableList, AppliesToTheCommandItself) {
   const Attack attempt = attack({}, "allowed_executables = ['true']");
   const RunOutput output = runCaisson({"run", attempt.options[0], attempt.options[1], "--json", "--", "id"});
   EXPECT_EQ(output.json()["outcome"], "denied") << output.describe();

@@ -74,7 +74,7 @@ TEST_P(AtLevel, ThePayloadIsNotRootAndCannotBecomeIt) {
   EXPECT_EQ(field(output, "Groups"), "");
 }
 
-TEST_P(AtLevel, TheCallersEnvironmentIsGone) {
+TEST_P(AtLevel, CallersEnvironmentIsCleared) {
   CONFORMS("R-PROCESS-14");
   const std::string secret = uniqueWord("secret");
   Attack attack = here({.verb = {"environment"}});
@@ -90,7 +90,7 @@ TEST_P(AtLevel, TheCallersEnvironmentIsGone) {
   EXPECT_NE(weakened("clean-environment", attack).out.find(secret), std::string::npos);
 }
 
-TEST_P(AtLevel, TheHostsNameIsNotTold) {
+TEST_P(AtLevel, HostNameIsHidden) {
   CONFORMS("R-LEVEL-6");
   const Attack attack = here({.verb = {"host-name"}});
   char name[256] = {};
@@ -101,7 +101,7 @@ TEST_P(AtLevel, TheHostsNameIsNotTold) {
 }
 
 /// The files of the host are there at level process; those that name users are covered.
-TEST(HostUsers, AreNotTold) {
+TEST(HostUsers, AreHidden) {
   CONFORMS("R-LEVEL-6");
   const passwd* user = getpwuid(geteuid());
   requireOrSkip(user != nullptr, "this user has no name");

@@ -53,14 +53,14 @@ TEST(Init, HasMemoryThatCannotBeReadByCall) {
   expectOnlyStoppedBy("seccomp,landlock,hidden-init", {.verb = {"read-memory", "1"}});
 }
 
-TEST(Init, LendsNoDescriptors) {
+TEST(Init, HasDescriptorsThatCannotBeCopied) {
   expectOnlyStoppedBy("seccomp,landlock,hidden-init", {.verb = {"borrow-descriptor", "1"}});
 }
 
 TEST(Init, HasLimitsThatCannotBeChanged) { expectOnlyStoppedBy("seccomp", {.verb = {"limit", "1"}}); }
 
 /// No second half: that pid 1 survives signals is the kernel's rule for every pid namespace.
-TEST(Init, GoesOnWorkingWhateverItIsSent) {
+TEST(Init, SurvivesEverySignal) {
   CONFORMS("R-PROCESS-10");
   for (const int signal : {SIGSTOP, SIGKILL, SIGTERM, SIGTSTP, SIGSEGV, SIGCHLD}) {
     EXPECT_TRUE(contained(inSandbox({.verb = {"signal-init", std::to_string(signal)}}))) << "signal " << signal;

@@ -291,7 +291,7 @@ TEST(LayerOrder, LandlockScopingIsInTheRuleset) {
   EXPECT_NE(made->attributes[2], 0U) << "scoped";
 }
 
-TEST(LayerOrder, IsSeenToBeBrokenWithoutALayer) {
+TEST(LayerOrder, MissingLayerIsDetected) {
   CONFORMS("R-LEVEL-10");
   if (!mayWeaken()) GTEST_SKIP() << "a weakened sandbox is never given to root";
   const TempDir state;

@@ -12,7 +12,7 @@ namespace {
 
 class MaskedProcFile : public testing::TestWithParam<const char*> {};
 
-TEST_P(MaskedProcFile, TellsNothing) {
+TEST_P(MaskedProcFile, RevealsNothing) {
   CONFORMS("R-FILES-3", "R-SYSCALL-14");
   const std::string path = std::string("/proc/") + GetParam();
   const Attack attack{.verb = {"read", path}};

@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(AtEveryLevel, Daemon,
                          });
 
 /// Without protection the same daemon survives; it exits after twenty seconds, or when its file is gone.
-TEST(Daemon, WouldLiveOnUnprotected) {
+TEST(Daemon, SurvivesUnprotected) {
   if (!mayWeaken()) return;
   const TempDir directory;
   const std::string log = directory / "log";

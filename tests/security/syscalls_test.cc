@@ -139,7 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return std::string(test.param.name); });
 
 /// The filter must also deny calls that the kernel would deny to this payload anyway.
-TEST(SyscallFilter, RefusesEveryForbiddenCallByItself) {
+TEST(SyscallFilter, DeniesEveryForbiddenCallWithoutOtherLayers) {
   CONFORMS("R-SYSCALL-2");
   const auto builtin = plan::builtinProgram();
   const std::vector<sock_filter> program(builtin.begin(), builtin.end());
@@ -151,7 +151,7 @@ TEST(SyscallFilter, RefusesEveryForbiddenCallByItself) {
   }
 }
 
-TEST(SyscallFilter, AnswersCallsNobodyKnowsYetAsAKernelWithoutThem) {
+TEST(SyscallFilter, ReturnsEnosysForUnknownCalls) {
   CONFORMS("R-SYSCALL-1");
   const RunOutput output = inSandbox({.verb = {"call", "9999"}});
   EXPECT_EQ(output.out, "refused: call 9999: ENOSYS\n") << output.describe();
@@ -321,7 +321,7 @@ INSTANTIATE_TEST_SUITE_P(All, PriorityOfMany,
 
 class UnlistedRequest : public testing::TestWithParam<std::array<const char*, 3>> {};
 
-TEST_P(UnlistedRequest, AnswersAsIfTheObjectHadNone) {
+TEST_P(UnlistedRequest, ReturnsEnotty) {
   const auto [name, path, request] = GetParam();
   const Attack attack{.verb = {"ioctl", path, request}};
   EXPECT_EQ(inSandbox(attack).out, "refused: ioctl: ENOTTY\n");

@@ -110,7 +110,7 @@ TEST_P(TerminalRequest, IsRefusedWhateverItsHighBits) {
 INSTANTIATE_TEST_SUITE_P(Each, TerminalRequest, testing::Values("type-character", "ask-console"),
                          [](const auto& test) { return test.index == 0 ? "TIOCSTI" : "TIOCLINUX"; });
 
-TEST(InteractiveRun, HasATerminalOfItsOwn) {
+TEST(InteractiveRun, HasAPrivateTerminal) {
   const TerminalOutput output = onTerminal({"/bin/sh", "-c", sandboxed(real(), "terminal-name")});
   EXPECT_NE(output.screen.find("done: /dev/pts/0"), std::string::npos) << output.screen;
   EXPECT_EQ(output.exit_status, 0);

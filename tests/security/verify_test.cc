@@ -157,7 +157,7 @@ TEST_F(Verify, HasEveryRequiredCheck) {
   for (const auto& [id, names] : weaknesses()) EXPECT_TRUE(ids.contains(id)) << id << " is not a check any more";
 }
 
-TEST_F(Verify, NothingFailsOnAWholeSandbox) {
+TEST_F(Verify, NothingFailsInAnIntactSandbox) {
   CONFORMS("R-USE-2");
   Context whole = context([](const Request& request) { return run(request); });
   std::string skipped;
@@ -182,7 +182,7 @@ bool hostHasOnlyLoopback() {
   return only;
 }
 
-TEST_F(Verify, EachCheckFailsWithoutWhatItChecks) {
+TEST_F(Verify, EachCheckFailsWithoutItsProtection) {
   CONFORMS("R-USE-2", "R-SYSCALL-13", "R-SYSCALL-14");
   if (runsAsRoot()) GTEST_SKIP() << "a weakened sandbox is never given to root";
   std::string names;

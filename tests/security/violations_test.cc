@@ -32,7 +32,7 @@ std::uint64_t total(const json& result, const std::string& call) {
   return count;
 }
 
-TEST(Violation, IsWrittenDownWithNameNumberArgumentsPidAndProgram) {
+TEST(Violation, IsRecordedWithNameNumberArgumentsPidAndProgram) {
   CONFORMS("R-SYSCALL-4", "R-SYSCALL-18");
   const json result =
       resultOf({.verb = {"call", numberOf("keyctl"), "0x123456789abc", "2", "3", "4", "5", "0xffffffffffffffff"}});
@@ -83,7 +83,7 @@ TEST(Violation, OfManyUnknownNumbersTakesFewEntries) {
 }
 
 /// The probes that docs/syscalls.md names are made by ordinary programs at every start: they leave nothing.
-TEST(Violation, ProbesInSilenceLeaveNoRecord) {
+TEST(Violation, SilentProbesAreNotRecorded) {
   CONFORMS("R-SYSCALL-4");
   const TempDir state;
   for (const std::vector<std::string>& verb :
@@ -103,7 +103,7 @@ TEST(Violation, ProbesInSilenceLeaveNoRecord) {
 }
 
 /// Without a listener the call is denied in the same way, but not reported.
-TEST(Violation, IsRefusedInTheSameWayWhenNobodyListens) {
+TEST(Violation, IsDeniedInTheSameWayWithoutAListener) {
   const Attack attack{.verb = {"call", numberOf("keyctl"), "999"}};
   const RunOutput heard = inSandbox(attack);
   if (!mayWeaken()) return;
@@ -118,21 +118,21 @@ struct Place {
   Attack (*at)(Attack);
 };
 
-class ViolationAt : public testing::TestWithParam<Place> {};
+class ViolationAtLevel : public testing::TestWithParam<Place> {};
 
-TEST_P(ViolationAt, IsSeenThereToo) {
+TEST_P(ViolationAtLevel, IsReported) {
   const json result = resultOf(GetParam().at({.verb = {"call", numberOf("setns"), "-1"}}));
   EXPECT_EQ(total(result, "setns"), 1U) << result;
   EXPECT_EQ(result["layers"]["seccomp_notify"], "on");
 }
 
-TEST_P(ViolationAt, EndsTheSandboxThereToo) {
+TEST_P(ViolationAtLevel, EndsTheSandbox) {
   const json result = resultOf(GetParam().at({.verb = {"call", numberOf("bpf"), "99"}}));
   EXPECT_EQ(result["outcome"], "denied") << result;
   EXPECT_EQ(result["stdout"], "");
 }
 
-INSTANTIATE_TEST_SUITE_P(Everywhere, ViolationAt,
+INSTANTIATE_TEST_SUITE_P(Everywhere, ViolationAtLevel,
                          testing::Values(Place{"Full", [](Attack attack) { return attack; }},
                                          Place{"Process", atLevelProcess},
                                          Place{"LandlockTier",
@@ -220,7 +220,7 @@ long ticksOf(pid_t pid) {
   return user + system;
 }
 
-TEST(FloodOfViolations, CostsTheHostLittle) {
+TEST(FloodOfViolations, CostsLittleCpuTime) {
   if (slowness() > 1) GTEST_SKIP() << "a share of an emulated processor says nothing about a real one";
   std::vector<std::string> command{caissonBinary(), "run", "--quiet", "--workspace", ":none", "--ro", payloadPath()};
   command.insert(command.end(), {"--", payloadPath(), "flood-calls", "20000", numberOf("perf_event_open")});
@@ -233,7 +233,7 @@ TEST(FloodOfViolations, CostsTheHostLittle) {
   EXPECT_FALSE(caisson.wait(std::chrono::milliseconds(1))) << "probes are counted, not punished";
 }
 
-TEST(FloodOfViolations, DoesNotKeepAGraveOneFromBeingSeen) {
+TEST(FloodOfViolations, DoesNotHideAGraveViolation) {
   const std::string flood = payloadPath() + " flood-calls 20000 " + numberOf("perf_event_open");
   const std::string grave = payloadPath() + " call " + numberOf("bpf") + " 99";
   const auto begin = std::chrono::steady_clock::now();
@@ -245,7 +245,7 @@ TEST(FloodOfViolations, DoesNotKeepAGraveOneFromBeingSeen) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(8));
 }
 
-TEST(FloodOfViolations, IsEndedByTheTimeLimitLikeAnythingElse) {
+TEST(FloodOfViolations, IsEndedByTheTimeLimit) {
   const json result =
       resultOf({.verb = {"flood-calls", "60000", numberOf("perf_event_open")}, .options = {"--timeout", "1s"}});
   EXPECT_EQ(result["limit"], "time") << result;
@@ -258,13 +258,13 @@ TEST(Listener, CannotBeReplacedByThePayload) {
   EXPECT_EQ(output.out, "refused: seccomp: EBUSY\n") << output.describe();
 }
 
-TEST(Listener, SeesCallsBelowAFilterOfThePayloadsOwn) {
+TEST(Listener, SeesCallsBelowAFilterOfThePayload) {
   const json result = resultOf({.verb = {"call-below-own-filter", numberOf("setns")}});
   EXPECT_EQ(result["stdout"], "refused: 1 calls: EPERM\n") << result;
   EXPECT_EQ(total(result, "setns"), 1U);
 }
 
-TEST(Listener, ThatIsKilledTakesTheSandboxWithIt) {
+TEST(Listener, ThatIsKilledEndsTheSandbox) {
   CONFORMS("R-SYSCALL-17");
   for (const std::vector<std::string>& place :
        {std::vector<std::string>{"--workspace", ":none", "--ro", payloadPath()},
@@ -331,7 +331,7 @@ TEST_F(SeverityTable, CanBeLooserButNothingGetsThrough) {
   EXPECT_EQ(result["violations"][0]["severity"], "LOW");
 }
 
-TEST_F(SeverityTable, DenylistTakesCallsAway) {
+TEST_F(SeverityTable, DenylistDeniesCalls) {
   CONFORMS("R-SYSCALL-15");
   const std::string number = numberOf("getppid");
   EXPECT_FALSE(run("", {"call", number})["stdout"].get<std::string>().starts_with("refused")) << "it is allowed";
