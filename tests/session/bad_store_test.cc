@@ -83,7 +83,7 @@ class BadStore : public SessionTest {
   }
 };
 
-TEST_F(BadStore, AFullOneRefusesAndKeepsWhatItHas) {
+TEST_F(BadStore, FullStoreRefusesWritesAndKeepsItsContent) {
   withStore("tmpfs", "size=2m", [&](const std::string& point) {
     expectDone(point, {"create", "--name", "n"}, "");
     expectDone(point, {"write", "n", "keep"}, "", "kept\n");
@@ -111,7 +111,7 @@ TEST_F(BadStore, AFullOneRefusesAndKeepsWhatItHas) {
   });
 }
 
-TEST_F(BadStore, AReadOnlyOneSaysSoAndIsAsBeforeWhenItCanBeWritten) {
+TEST_F(BadStore, ReadOnlyStoreIsReportedAndWorksOnceWritable) {
   CONFORMS("R-USE-5");
   withStore("tmpfs", "size=8m", [&](const std::string& point) {
     expectDone(point, {"create", "--name", "n"}, "");
@@ -150,7 +150,7 @@ TEST_F(BadStore, StoreWithoutUserAttributesIsRefused) {
   });
 }
 
-TEST_F(BadStore, OneOnAnOverlayKeepsChangesInMemoryAndSaysSo) {
+TEST_F(BadStore, StoreOnAnOverlayKeepsChangesInMemoryAndReportsIt) {
   const std::string upper = home / "upper", work = home / "work", lower = home / "lower";
   for (const std::string& one : {upper, work, lower}) ASSERT_EQ(::mkdir(one.c_str(), 0755), 0);
   const std::string settings = "lowerdir=" + lower + ",upperdir=" + upper + ",workdir=" + work + ",userxattr";
@@ -189,7 +189,7 @@ TEST_F(BadStore, FuseStoreIsRefused) {
 
 using SessionClock = SessionTest;
 
-TEST_F(SessionClock, WhileTheMachineRunsOnTheWallClockMayJump) {
+TEST_F(SessionClock, WallClockJumpsHaveNoEffectWhileTheMachineRuns) {
   Session session = create();
   const std::string file = home_path + "/sessions/" + session.id() + "/meta.json";
   constexpr std::int64_t kDay = 86'400'000'000'000;
@@ -210,7 +210,7 @@ TEST_F(SessionClock, WhileTheMachineRunsOnTheWallClockMayJump) {
   }
 }
 
-TEST_F(SessionClock, AfterARestartOnlyTheWallClockIsLeft) {
+TEST_F(SessionClock, WallClockCountsAfterAReboot) {
   Session gone = create(), kept = create();
   for (Session* one : {&gone, &kept}) {
     const std::string file = home_path + "/sessions/" + one->id() + "/meta.json";

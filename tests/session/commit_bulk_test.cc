@@ -26,7 +26,7 @@ class CommitBulk : public CommitTest {
   }
 };
 
-TEST_F(CommitBulk, KindsAreExchangedWhole) {
+TEST_F(CommitBulk, ChangesOfFileTypeAreCommittedCompletely) {
   workspace.write("file", "f\n");
   workspace.write("tree/a/b", "b\n");
   ASSERT_EQ(::symlink("file", (workspace / "link").c_str()), 0);
@@ -41,7 +41,7 @@ TEST_F(CommitBulk, KindsAreExchangedWhole) {
   expectNoLeftovers(session);
 }
 
-TEST_F(CommitBulk, OddNamesAndFilesArriveOrAreNamed) {
+TEST_F(CommitBulk, UnusualNamesAndFilesAreCommittedOrReported) {
   workspace.write("Case", "case\n");
   Session session = create();
   output(session,

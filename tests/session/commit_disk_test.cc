@@ -73,7 +73,7 @@ TEST_F(CommitToSmallDisk, FullDiskLeavesEverythingAsItWas) {
 }
 
 /// Renames that need room fail in the middle of the apply: a directory cannot be made.
-TEST_F(CommitToSmallDisk, FailureInTheMiddleIsTakenBack) {
+TEST_F(CommitToSmallDisk, FailureInTheMiddleIsRolledBack) {
   onSmallDisk([&](const std::string& point) {
     for (const char* name : {"a", "gone"}) std::ofstream(point + "/" + name) << "old\n";
     ASSERT_EQ(runCaisson({"session", "create", "--name", "n", "--workspace", point}).exit_status, 0);

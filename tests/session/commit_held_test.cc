@@ -6,7 +6,7 @@ namespace {
 
 class CommitHeld : public CommitTest {};
 
-TEST_F(CommitHeld, BareRepositoryIsHeldByItsShape) {
+TEST_F(CommitHeld, BareRepositoryIsRecognisedAndHeld) {
   const TempDir proof;
   Session session = create();
   const std::string attack = "touch " + (proof / "ran");
@@ -47,7 +47,7 @@ TEST_F(CommitHeld, DataOfARepositoryOfTheHostPasses) {
   EXPECT_EQ(paths(report.held), "mirror/config\nmirror/hooks/post-update\n");
 }
 
-TEST_F(CommitHeld, NamesThatWereNotHeldBefore) {
+TEST_F(CommitHeld, NewerNamesAreHeld) {
   Session session = create();
   output(session,
          "mkdir -p .jj .sl .helix; for f in .jj/config.toml .sl/config .helix/languages.toml .dir-locals-2.el "

@@ -73,7 +73,7 @@ TEST_F(CommitLinks, DirectoryThatTheHostMadeALinkIsNotWrittenThrough) {
 /// What the session's layer looks like once the links were judged and before they are written.
 std::function<void()> change_the_layer;
 
-TEST_F(CommitLinks, TargetThatWasJudgedIsTheOneThatArrives) {
+TEST_F(CommitLinks, CheckedTargetIsTheCommittedTarget) {
   CONFORMS("R-FILES-13");
   Session session = create();
   output(session, "echo x > file; ln -s safe inward; ln -s ../../../../etc outward");
@@ -96,7 +96,7 @@ TEST_F(CommitLinks, TargetThatWasJudgedIsTheOneThatArrives) {
   EXPECT_STREQ(target, "safe");
 }
 
-TEST_F(CommitLinks, ExchangedLinkNeverArrives) {
+TEST_F(CommitLinks, ExchangedLinkIsNeverCommitted) {
   CONFORMS("R-FILES-13");
   const TempDir outside;
   workspace.write("f", "old\n");

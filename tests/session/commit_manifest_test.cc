@@ -41,7 +41,7 @@ TEST_F(CommitManifest, ExpectedDigestCoversContentModeTargetAndFileSet) {
   expectNoLeftovers(session);
 }
 
-TEST_F(CommitManifest, DigestIsCarriedByTheCommandLine) {
+TEST_F(CommitManifest, DigestIsAcceptedOnTheCommandLine) {
   Session session = create();
   output(session, "echo one > f");
   const RunOutput dry = cli({"commit", "--dry-run", "--json", session.id()});
@@ -80,7 +80,7 @@ TEST_F(CommitManifest, FileIsReadOnceWhileItIsRewritten) {
   EXPECT_FALSE(status->running);
 }
 
-TEST_F(CommitManifest, IdleSessionIsFrozenAndGoesOn) {
+TEST_F(CommitManifest, IdleSessionIsFrozenAndResumed) {
   Session session = create();
   output(session, "echo 1 > f; echo kept > /tmp/kept");
   const CommitReport report = commit(session);

@@ -145,7 +145,7 @@ TEST_F(CommitMerge, UnknownBaseIsAConflict) {
   }
 }
 
-TEST_F(CommitMerge, BlobThatIsNotTheFileIsNoBase) {
+TEST_F(CommitMerge, BlobThatDiffersFromTheFileIsNotABase) {
   workspace.write(".gitattributes", "f eol=crlf\n");
   track("f", "one\r\ntwo\r\nthree\r\nfour\r\n");
   Session session = create();
@@ -236,7 +236,7 @@ TEST_F(CommitMerge, HostChangeAfterTheReviewIsRefused) {
   EXPECT_EQ(readFile(workspace / "f"), "AGAIN\ntwo\nthree\nfour\nfive\nsix\n");
 }
 
-TEST_F(CommitMerge, IsReachedFromTheCommandLine) {
+TEST_F(CommitMerge, WorksOnTheCommandLine) {
   track("f");
   Session session = create();
   output(session, "sed -i 's/six/SESSION/' f");

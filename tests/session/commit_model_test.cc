@@ -6,7 +6,7 @@ namespace {
 
 class CommitModel : public testing::TestWithParam<int> {};
 
-TEST_P(CommitModel, ResultIsTheOneOfAnIndependentImplementation) {
+TEST_P(CommitModel, ResultMatchesAnIndependentImplementation) {
   std::string why;
   requireOrSkip(fullIsolationAvailable(&why), why);
   const RunOutput out =

@@ -410,14 +410,14 @@ class SlowRemoval : public SessionCrash {
   }
 };
 
-TEST_F(SlowRemoval, DestroyHoldsUpNoOtherSession) {
+TEST_F(SlowRemoval, DestroyDoesNotBlockOtherSessions) {
   Session session = create();
   output(session, "echo x > f");
   whileRemoving([&] { EXPECT_TRUE(store->destroy(session.id())); }, [&] { expectOthersWork(); });
   expectNothingLeft();
 }
 
-TEST_F(SlowRemoval, CleanHoldsUpNoOtherSession) {
+TEST_F(SlowRemoval, CleanDoesNotBlockOtherSessions) {
   Session session = create();
   output(session, "echo x > f");
   ASSERT_TRUE(dieAt(1, [&](SessionStore& own) { (void)own.destroy(session.id()); }, "destroy: hidden"));

@@ -43,7 +43,7 @@ class HostileTree : public SessionTest {
   std::optional<Canary> canary, trap;
 };
 
-TEST_F(HostileTree, StandsStill) {
+TEST_F(HostileTree, CannotLeadOutsideWhileUnchanged) {
   Session session = create();
   const std::string place = outside.path();
   output(session, "ln -s " + place + "/canary link; ln -s " + place +
@@ -74,7 +74,7 @@ TEST_F(HostileTree, StandsStill) {
   EXPECT_TRUE(session.destroy());
 }
 
-TEST_F(HostileTree, ChangesUnderTheHand) {
+TEST_F(HostileTree, CannotLeadOutsideWhileChanging) {
   Session session = create();
   const std::string place = outside.path();
   const auto race =

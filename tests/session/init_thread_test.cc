@@ -69,7 +69,7 @@ class InitThread : public testing::Test {
   const SessionCli cli;
 };
 
-TEST_F(InitThread, IsOutOfReachOfCommands) {
+TEST_F(InitThread, CannotBeAffectedByCommands) {
   const std::string id = cli.create();
   const std::string before = cli.exec(id, {"python3", "-c", kScheduling}).out;
   const long queued = queuedSignals();

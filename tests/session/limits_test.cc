@@ -85,7 +85,7 @@ TEST_F(SessionLimits, DiskCountsCheckpointsAndWhatIsWrittenFromOutside) {
   expectLimit(exec(session, "for i in 1 2 3; do head -c 9000000 /dev/zero > d$i; done; sleep 60"), Limit::disk);
 }
 
-TEST_F(SessionLimits, DiskEndsABackgroundCommandThatNobodyWaitsFor) {
+TEST_F(SessionLimits, DiskEndsAnUnattendedBackgroundCommand) {
   Session session = createWith({{"filesystem.max_total_size", "30M"}});
   const auto filler = session.start({.command = {"sh", "-c", kFillDisk}});
   ASSERT_TRUE(filler) << filler.error().message();
@@ -104,7 +104,7 @@ TEST_F(SessionLimits, DiskEndsWhatACommandLeftBehind) {
   EXPECT_LT(storedKib(), 400 * 1024);
 }
 
-TEST_F(SessionLimits, OnDisksAreHeldOrRefused) {
+TEST_F(SessionLimits, OnDiskRatesAreEnforcedOrRefused) {
   CONFORMS("R-LIMIT-5");
   SessionOptions wanted = options();
   ASSERT_TRUE(wanted.policy.set("resources.io_write_bytes_per_second", "2M"));
@@ -119,7 +119,7 @@ TEST_F(SessionLimits, OnDisksAreHeldOrRefused) {
   EXPECT_GE(Clock::now() - begin, milliseconds(1200)) << "4 MiB at 2 MiB a second";
 }
 
-TEST_F(SessionLimits, MemoryIsTheWholeSessions) {
+TEST_F(SessionLimits, MemoryAppliesToTheWholeSession) {
   Session session = createWith({{"resources.memory", "100M"}});
   // Sixty megabytes each: one fits, two do not.
   const auto hold = [](const std::string& time) {
@@ -142,7 +142,7 @@ TEST_F(SessionLimits, MemoryIsTheWholeSessions) {
   EXPECT_EQ(output(session, "echo alive"), "alive\n");
 }
 
-TEST_F(SessionLimits, CpuTimeIsACommandsOwnWithAllItStarts) {
+TEST_F(SessionLimits, CpuTimeAppliesToACommandAndItsChildren) {
   Session session = createWith({{"resources.cpu_seconds", "1"}});
   const auto begin = Clock::now();
   // Four at once, none of which uses a second by itself.
@@ -156,7 +156,7 @@ TEST_F(SessionLimits, CpuTimeIsACommandsOwnWithAllItStarts) {
   EXPECT_EQ(output(session, "i=0; while [ $i -lt 10000 ]; do i=$((i+1)); done; echo fresh"), "fresh\n");
 }
 
-TEST_F(SessionLimits, ProcessesAreTheWholeSessions) {
+TEST_F(SessionLimits, ProcessesApplyToTheWholeSession) {
   Session session = createWith({{"process.max_processes", "20"}});
   const auto first =
       session.start({.command = {"sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 60 & done; echo ready; wait"}});

@@ -184,7 +184,7 @@ class LiveModel : public ModelTest {
   unsigned next_writer_ = 0;
 };
 
-TEST_P(LiveModel, StaysAPlainDirectoryInFullUse) {
+TEST_P(LiveModel, BehavesLikeAPlainDirectoryUnderConcurrentUse) {
   for (int step = 0; step < 25 * stress(); ++step) {
     const unsigned kind = pick(14);
     std::string script;

@@ -91,7 +91,7 @@ TEST_F(SessionOneShot, ChecksCommandRulesEachTime) {
   }
 }
 
-TEST_F(SessionOneShot, NameMeansTheSessionThatHasItNow) {
+TEST_F(SessionOneShot, NameRefersToTheCurrentSession) {
   SessionOptions wanted = options();
   wanted.name = "mine";
   auto first = store->create(wanted);

@@ -34,7 +34,7 @@ class SessionPoolTest : public SessionTest {
   }
 };
 
-TEST_F(SessionPoolTest, HandsOutEachOnceAndCarriesNothingOver) {
+TEST_F(SessionPoolTest, HandsOutEachSessionOnceWithoutOldState) {
   CONFORMS("R-FILES-19", "R-SESSION-5");
   workspace.write("real", "real\n");
   auto pool = store->pool(options(), 3);
@@ -112,7 +112,7 @@ TEST_F(SessionPoolTest, KeepsASessionWhoseHandOutWasRefused) {
   EXPECT_TRUE(store->find("ready-1"));
 }
 
-TEST_F(SessionPoolTest, SeesConflictsFromTheMomentItIsTaken) {
+TEST_F(SessionPoolTest, DetectsConflictsFromTheTimeOfTaking) {
   workspace.write("a", "1\n");
   auto pool = store->pool(options(), 1);
   ASSERT_TRUE(pool) << pool.error().message();

@@ -45,7 +45,7 @@ TEST_F(SessionRecord, NoCommandStartsWhileItsRecordIsNotWritten) {
   EXPECT_EQ(output(session, "cat mark beside"), "fedwritten") << "nothing of its input was lost";
 }
 
-TEST_F(SessionRecord, ACommandThatCannotBePutOnRecordDoesNotRun) {
+TEST_F(SessionRecord, CommandThatCannotBeRecordedDoesNotRun) {
   CONFORMS("R-AUDIT-2");
   Session session = create();
   const std::string head = home_path + "/audit/head";

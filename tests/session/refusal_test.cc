@@ -47,7 +47,7 @@ class SessionRefusals : public SessionTest {
   }
 };
 
-TEST_F(SessionRefusals, AreInTheResultAndOnRecord) {
+TEST_F(SessionRefusals, AreInTheResultAndTheAuditLog) {
   CONFORMS("R-SYSCALL-4");
   Session session = create();
   const RunResult result = call(session, "keyctl", 3);
@@ -95,7 +95,7 @@ TEST_F(SessionRefusals, OneCriticalAttemptEndsEverythingInTheSession) {
   EXPECT_NE(again.error().message().find("quarantine"), std::string::npos) << again.error().message();
 }
 
-TEST_F(SessionRefusals, TenGraveOnesWithinAMinuteAreAnAttempt) {
+TEST_F(SessionRefusals, TenGraveOnesWithinAMinuteAreAnEscapeAttempt) {
   CONFORMS("R-SYSCALL-5");
   Session session = create();
   const RunResult result = call(session, "unshare", 30);
@@ -125,7 +125,7 @@ TEST_F(SessionRefusals, AreInTheCommandLinesResultToo) {
   EXPECT_EQ(out.json()["violations"][0]["syscall"], "keyctl");
 }
 
-TEST_F(SessionRefusals, OfABackgroundCommandAreInItsStateAndOnRecord) {
+TEST_F(SessionRefusals, OfABackgroundCommandAreInItsStateAndTheAuditLog) {
   Session session = create();
   const auto exec = session.start({.command = calling("keyctl", 3)});
   ASSERT_TRUE(exec) << exec.error().message();
@@ -179,7 +179,7 @@ TEST_F(SessionRefusals, OneCriticalAttemptInTheBackgroundEndsEverythingInTheSess
   EXPECT_EQ(output(session, "echo lives"), "lives\n") << "the session itself lives on";
 }
 
-TEST_F(SessionRefusals, AnAttemptInTheBackgroundEndsTheCommandInFront) {
+TEST_F(SessionRefusals, AttemptInTheBackgroundEndsTheForegroundCommand) {
   Session session = create();
   std::string script = "import ctypes, time\ntime.sleep(1)\nctypes.CDLL(None).syscall(" +
                        std::to_string(*syscallNumber("open_by_handle_at")) + ", 99, 0, 0, 0, 0)\n";

@@ -21,7 +21,7 @@ std::string connectScript(const std::string& socket) {
          "except OSError: print(False)\n";
 }
 
-TEST_F(SessionSocket, IsPrivateAndOutOfTheSandboxesSight) {
+TEST_F(SessionSocket, IsPrivateAndInvisibleInTheSandbox) {
   CONFORMS("R-SESSION-13");
   Session session = create();
   struct stat status{};
@@ -61,7 +61,7 @@ TEST_F(SessionSocket, RefusesTheOwnersProgramsInAnotherUserNamespace) {
   EXPECT_EQ(output(session, "echo still"), "still\n");
 }
 
-TEST_F(SessionSocket, OutlivesGarbageAndSilentPeers) {
+TEST_F(SessionSocket, SurvivesGarbageAndSilentPeers) {
   requireOrSkip(hasProgram("python3"), "no python3 here");
   Session session = create();
   const std::string socket = home_path + "/sessions/" + session.id() + "/control";

@@ -79,7 +79,7 @@ class SessionSquash : public SessionTest {
   }
 };
 
-TEST_F(SessionSquash, ShowsTheSame) {
+TEST_F(SessionSquash, KeepsTheVisibleFiles) {
   requireOrSkip(canSquashHere(), kWhyNot);
   Session session = layered();
   const std::string before = show(session);
@@ -99,7 +99,7 @@ TEST_F(SessionSquash, ShowsTheSame) {
             "1\n1\nnew\ns\ng\nfilled/old\n");
 }
 
-TEST_F(SessionSquash, LeavesALiveSandboxAlone) {
+TEST_F(SessionSquash, DoesNotAffectALiveSandbox) {
   requireOrSkip(canSquashHere(), kWhyNot);
   Session session = layered();
   const std::string before = show(session);  // starts the sandbox over the current layers

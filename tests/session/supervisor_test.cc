@@ -377,7 +377,7 @@ TEST_F(SessionQuota, CountsClosedDirectories) {
   EXPECT_LE(accepted, 2) << "8 MiB are allowed";
 }
 
-TEST_F(SessionClients, DyingDuringTheStartOfACommandHarmsNobody) {
+TEST_F(SessionClients, DyingDuringTheStartOfACommandDoesNotAffectOthers) {
   const std::string id = cli.create();
   cli.start(id, {"sh", "-c", "sleep 600; :", cli.marker()});
   for (int i = 0; i < 30; ++i) {
