@@ -45,7 +45,7 @@ print(ask(b"\5\1\0\3\x0bEXAMPLE.org\0\x50", first=b"\5\1\0")[:2], b" 200 " in as
   EXPECT_EQ(output.out, "b'\\x05\\x00' True\n") << output.describe();
 }
 
-TEST_F(Bypass, WordsThatAreNoBooleansOpenNothing) {
+TEST_F(Bypass, WrongTypesInANetworkPolicyAreRejected) {
   for (const char* line :
        {"allow_missing_server_name = \"false\"", "allow_missing_server_name = 1", "allow_encrypted_hello = \"no\"",
         "allowed_hosts = \"*\"", "allowed_hosts = true", "mode = \"open\""}) {
@@ -57,7 +57,7 @@ TEST_F(Bypass, WordsThatAreNoBooleansOpenNothing) {
   }
 }
 
-TEST_F(Bypass, ATunnelCarriesOnlyWhatItWasOpenedFor) {
+TEST_F(Bypass, TunnelCarriesOnlyTheHostItWasOpenedFor) {
   const RunOutput output = python({"example.org"}, std::string(kAsk) + R"(
 def through(request):
     s = socket.create_connection(("127.0.0.1", 3128)); s.settimeout(5)
@@ -125,7 +125,7 @@ print(time.monotonic() - start < 5)
   }
 }
 
-TEST_F(Bypass, DnsToAnyAddressIsThePolicysAnswer) {
+TEST_F(Bypass, DnsToAnyAddressIsAnsweredByThePolicy) {
   CONFORMS("R-NETWORK-10");
   forgetQueries();
   const RunOutput output = python({"example.org"}, R"(
@@ -172,7 +172,7 @@ TEST_F(Bypass, ASandboxHasItsOwnEgressAndNoOther) {
   EXPECT_TRUE(contains(second.out, "--allow-host example.org")) << second.describe();
 }
 
-TEST_F(Bypass, SecretsOfARequestAreOnNoRecord) {
+TEST_F(Bypass, SecretsOfARequestAreNotRecorded) {
   CONFORMS("R-NETWORK-21");
   RunOptions how;
   how.cwd = files.path();
@@ -190,7 +190,7 @@ TEST_F(Bypass, SecretsOfARequestAreOnNoRecord) {
   EXPECT_FALSE(contains(log.out, "canary")) << log.describe();
 }
 
-TEST_F(Bypass, EveryQueryIsOnRecord) {
+TEST_F(Bypass, EveryQueryIsRecorded) {
   CONFORMS("R-NETWORK-10");
   RunOptions how;
   how.cwd = files.path();
@@ -219,7 +219,7 @@ TEST_F(Bypass, EveryQueryIsOnRecord) {
 }
 
 /// Refusals of every kind are in the figures: names, addresses behind names, redirects and connections.
-TEST_F(Bypass, TheFiguresCountEveryRefusedRequest) {
+TEST_F(Bypass, StatisticsCountEveryRefusedRequest) {
   CONFORMS("R-AUDIT-15");
   RunOptions how;
   how.cwd = files.path();

@@ -82,7 +82,7 @@ func main() {
   EXPECT_EQ(output.out, "example.org /go from 80\nrefused\n") << output.describe();
 }
 
-TEST_F(Clients, DigAsksThePolicysResolverWhateverServerItNames) {
+TEST_F(Clients, DigReachesThePolicysResolverForAnyServer) {
   requireOrSkip(has("dig"), "no dig here");
   const RunOutput output = shell({"example.org"}, R"(
 dig +short example.org; dig +short @8.8.8.8 example.org; dig +short +tcp @9.9.9.9 example.org AAAA; dig +short -x 198.18.0.1

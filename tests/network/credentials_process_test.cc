@@ -22,7 +22,7 @@ std::string userOf(pid_t pid) {
   return status.substr(at, status.find('\t', at) - at);
 }
 
-TEST_F(Broker, NothingInsideKnowsTheSecret) {
+TEST_F(Broker, SecretIsNotVisibleInside) {
   CONFORMS("R-NETWORK-23");
   const RunOutput output = shell(
       "",
@@ -43,14 +43,14 @@ TEST_F(Broker, NothingInsideKnowsTheSecret) {
 }
 
 /// Only the egress process is connected to the broker; nothing inside can open another connection.
-TEST_F(Broker, NoSocketInsideLeadsToIt) {
+TEST_F(Broker, NoSocketInsideReachesIt) {
   const RunOutput output = shell(credential("example.org"),
                                  "curl -sS https://example.org/once >/dev/null; tail -n +2 /proc/net/unix | wc -l; "
                                  "ls /proc/self/fd | tr '\\n' ' '");
   EXPECT_TRUE(output.out.starts_with("0\n0 1 2 ")) << output.describe();
 }
 
-TEST_F(Broker, NothingThatIsToldOrKeptShowsTheSecret) {
+TEST_F(Broker, OutputAndStoredFilesDoNotContainTheSecret) {
   const std::string network = credential("example.org", "name = \"api\"");
   const RunOutput output = shell(network, "curl -sS https://example.org/told; curl -sS https://evil.test/", {"--json"});
   ASSERT_TRUE(arrivedWithSecret("/told")) << seen() << output.describe();
@@ -106,7 +106,7 @@ TEST_F(LiveBroker, IsConfinedAndHidden) {
 }
 
 /// As root: the broker, which holds the secrets, does not run as the same user as the program.
-TEST_F(LiveBroker, IsAnotherUserThanTheProgramWhereItCanBe) {
+TEST_F(LiveBroker, RunsAsAnotherUserThanTheProgramWherePossible) {
   requireOrSkip(runsAsRoot(), "only root can give it a separate user");
   launch("exec sleep 4242");
   const pid_t egress = processes("__egress", program_->pid()).front();
@@ -114,7 +114,7 @@ TEST_F(LiveBroker, IsAnotherUserThanTheProgramWhereItCanBe) {
   EXPECT_NE(userOf(broker_), userOf(egress)) << "the egress runs as the program's user";
 }
 
-TEST_F(LiveBroker, NoProcessOfOursShowsTheSecret) {
+TEST_F(LiveBroker, NoCaissonProcessShowsTheSecret) {
   launch("sleep 60");
   std::vector<pid_t> ours{program_->pid(), broker_, processes("__egress", program_->pid()).front()};
   for (const pid_t pid : ours) {
@@ -125,7 +125,7 @@ TEST_F(LiveBroker, NoProcessOfOursShowsTheSecret) {
 }
 
 /// Never connect without the broker: the request would reach the host without its credential.
-TEST_F(LiveBroker, WhenItIsKilledItsHostsAreOutOfReach) {
+TEST_F(LiveBroker, KillingItMakesItsHostsUnreachable) {
   launch(
       "curl -sS https://example.org/before; until curl -sSk https://www.example.org/now | grep -q now && "
       "[ -e /tmp/x ]; do touch /tmp/x; sleep 0.5; done; sleep 1; curl -sSk https://example.org/after; true");
@@ -140,7 +140,7 @@ TEST_F(LiveBroker, WhenItIsKilledItsHostsAreOutOfReach) {
   EXPECT_TRUE(denied(result, "example.org:443", "connect")) << result;
 }
 
-TEST_F(LiveBroker, IsGoneWithTheRunHoweverThatEnds) {
+TEST_F(LiveBroker, EndsWithTheRun) {
   for (const int signal : {SIGTERM, SIGKILL}) {
     launch("sleep 60");
     program_->signal(signal);
@@ -152,7 +152,7 @@ TEST_F(LiveBroker, IsGoneWithTheRunHoweverThatEnds) {
   }
 }
 
-TEST_F(Broker, EverySandboxHasAnAuthorityOfItsOwnForItsHostsOnly) {
+TEST_F(Broker, EverySandboxHasItsOwnAuthorityLimitedToItsHosts) {
   const std::string last =
       "awk '/BEGIN/ { text = \"\" } { text = text $0 \"\\n\" } END { printf \"%s\", text }' /etc/caisson/trust.pem";
   const std::string network = credential("example.org");
@@ -178,7 +178,7 @@ TEST_F(Broker, WithoutItsProgramCredentialsAreRefused) {
   EXPECT_EQ(seen(), "");
 }
 
-TEST_F(Broker, ServesASessionAndIsCutWithItsHost) {
+TEST_F(Broker, ServesASessionUntilItsHostIsDenied) {
   const RunOutput made =
       caisson({"session", "create", "--policy", policy(credential("example.org")), "--workspace", ":none"});
   ASSERT_EQ(made.exit_status, 0) << made.describe();

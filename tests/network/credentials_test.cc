@@ -45,13 +45,13 @@ TEST_F(Credentials, WorkWhileAnotherSandboxKeepsDescriptorsInFlight) {
 }
 
 /// Plain HTTP does not authenticate the host.
-TEST_F(Credentials, NeverGoOverPlainHttp) {
+TEST_F(Credentials, AreNeverSentOverPlainHttp) {
   (void)shell(credential("example.org"), "curl -sS http://example.org/plain; curl -sS http://example.org:443/ ");
   EXPECT_TRUE(arrivedWithout("/plain")) << seen();
   EXPECT_FALSE(contains(seen(), kSecret)) << seen();
 }
 
-TEST_F(Credentials, TheHeaderAndItsFormAreThePolicys) {
+TEST_F(Credentials, PolicySetsTheHeaderAndItsFormat) {
   const RunOutput output = shell(credential("example.org", "header = \"X-Api-Key\"\nvalue = \"key={secret}\""),
                                  "curl -sS -H 'x-api-key: mine' https://example.org/key");
   EXPECT_TRUE(contains(seen(), std::string("/key None ['key=") + kSecret + "']")) << seen() << output.describe();
@@ -82,7 +82,7 @@ TEST_F(Credentials, DoNotPermitTheirHost) {
 }
 
 /// The certificate is for another name, expired, or of an untrusted authority.
-TEST_F(Credentials, AHostThatDoesNotProveWhoItIsGetsNothing) {
+TEST_F(Credentials, HostWithoutAValidCertificateGetsNothing) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {"example.org:8445", "wrong"}, {"example.org:8444", "ca"}, {"example.org", "wrong"}};
   for (const auto& [host, authority] : cases) {
@@ -108,7 +108,7 @@ TEST_F(Credentials, AnotherPortIsAnotherHost) {
   EXPECT_TRUE(arrivedWithSecret("/second")) << seen();
 }
 
-TEST_F(Credentials, AHostThatRepeatsThemInAFieldIsMasked) {
+TEST_F(Credentials, HostThatRepeatsThemInAHeaderIsMasked) {
   const RunOutput output = shell(credential("example.org"), "curl -sSi https://example.org/cookie");
   EXPECT_TRUE(arrivedWithSecret("/cookie")) << seen();
   EXPECT_TRUE(contains(output.out, "t=Bearer ***")) << output.describe();
@@ -183,7 +183,7 @@ TEST_F(Credentials, SmuggledRequestsAreRefused) {
   EXPECT_TRUE(arrivedWithSecret("/fine")) << seen();
 }
 
-TEST_F(Credentials, TheByteLimitHoldsForThem) {
+TEST_F(Credentials, ByteLimitAppliesToThem) {
   const RunOutput output =
       shell("max_bytes = \"1M\"\n" + credential("example.org"),
             "curl -sS -o /dev/null -w '%{size_download}' https://example.org/bytes/30000000", {"--json"});
@@ -223,7 +223,7 @@ TEST_F(Credentials, ASecretCanComeFromAPrivateFile) {
   EXPECT_TRUE(contains(shown.err, "would be seen inside")) << shown.describe();
 }
 
-TEST_F(Credentials, WhatCannotBeDoneIsRefusedWithTheReason) {
+TEST_F(Credentials, UnsupportedSettingsAreRefusedWithTheReason) {
   RunOptions without = how();
   without.env.erase("TOKEN");
   without.unset = {"TOKEN"};
@@ -237,7 +237,7 @@ TEST_F(Credentials, WhatCannotBeDoneIsRefusedWithTheReason) {
 }
 
 /// A repository must not decide which secrets are sent where.
-TEST_F(Credentials, AProjectCannotNameThem) {
+TEST_F(Credentials, ProjectPolicyCannotDeclareThem) {
   files.write("project/caisson.toml", "[network]\nmode = \"proxy\"\n" + credential("example.org"));
   RunOptions there = how();
   there.cwd = files / "project";

@@ -61,7 +61,7 @@ class McpNetwork : public NetworkTest {
   std::unique_ptr<McpClient> client_;
 };
 
-TEST_F(McpNetwork, AHostIsReachedOnlyWithTheOwnersWordAndNoOther) {
+TEST_F(McpNetwork, OnlyTheApprovedHostIsReached) {
   CONFORMS("R-NETWORK-15");
   EXPECT_FALSE(reaches("example.org"));
   const Json asked = ask("Example.org");
@@ -174,7 +174,7 @@ TEST_F(McpNetwork, AnApprovalThatExpiresClosesItsHost) {
   EXPECT_FALSE(reaches("example.org"));
 }
 
-TEST_F(McpNetwork, AForkHasToAskAgain) {
+TEST_F(McpNetwork, ForkNeedsAnotherApproval) {
   ASSERT_EQ(answer("example.org", ask("example.org"), "allow for this sandbox")["structuredContent"]["allowed"], true);
   EXPECT_TRUE(reaches("example.org"));
   const Json branch = client_->tool("sandbox_fork", {{"sandbox_id", id_}, {"stop_processes", true}});
@@ -185,7 +185,7 @@ TEST_F(McpNetwork, AForkHasToAskAgain) {
   id_ = first;
 }
 
-TEST_F(McpNetwork, AClientThatCannotAskIsToldTheCommand) {
+TEST_F(McpNetwork, ClientWithoutElicitationGetsTheCommand) {
   client_ = start(Json::object());
   const Json refused = ask("example.org");
   EXPECT_EQ(refused["isError"], true) << refused;
@@ -194,7 +194,7 @@ TEST_F(McpNetwork, AClientThatCannotAskIsToldTheCommand) {
   EXPECT_FALSE(reaches("example.org"));
 }
 
-TEST_F(McpNetwork, AHostCanBeGivenUpAndNonsenseIsRefused) {
+TEST_F(McpNetwork, HostCanBeClosedAndInvalidHostsAreRejected) {
   ASSERT_EQ(answer("example.org", ask("example.org"), "allow for this sandbox")["structuredContent"]["allowed"], true);
   const Json closed =
       client_->tool("sandbox_network", {{"sandbox_id", id_}, {"host", "example.org"}, {"action", "close"}});
@@ -211,7 +211,7 @@ TEST_F(McpNetwork, AHostCanBeGivenUpAndNonsenseIsRefused) {
   }
 }
 
-TEST_F(McpNetwork, AMetadataServiceIsRefusedWithoutAQuestion) {
+TEST_F(McpNetwork, MetadataServiceIsDeniedWithoutAPrompt) {
   CONFORMS("R-NETWORK-5");
   for (const char* host :
        {"169.254.169.254", "169.254.169.254:80", "100.100.100.200", "[fd00:ec2::254]", "metadata.google.internal"}) {
@@ -222,7 +222,7 @@ TEST_F(McpNetwork, AMetadataServiceIsRefusedWithoutAQuestion) {
   EXPECT_EQ(approvals(), Json::array());
 }
 
-TEST_F(McpNetwork, WhatRunsIsNotEndedUnlessToldSo) {
+TEST_F(McpNetwork, ProcessesAreNotStoppedUnlessRequested) {
   const Json running =
       client_->tool("sandbox_execute", {{"sandbox_id", id_}, {"command", "sleep 300"}, {"background", true}});
   ASSERT_EQ(running["status"], "running") << running;

@@ -68,7 +68,7 @@ TEST_F(Egress, IsConfined) {
   EXPECT_FALSE(contains(readFile("/proc/" + std::to_string(pid) + "/environ"), "do-not-inherit"));
 }
 
-TEST_F(Egress, TakesTheRunWithItWhenItIsKilled) {
+TEST_F(Egress, KillingItEndsTheRun) {
   Running running(policyFor({"example.org"}, ""), files.path());
   const pid_t pid = running.egress();
   ASSERT_GT(pid, 0);
@@ -78,7 +78,7 @@ TEST_F(Egress, TakesTheRunWithItWhenItIsKilled) {
   EXPECT_EQ(*ended, 125);
 }
 
-TEST_F(Egress, IsGoneWithTheRunHoweverThatEnds) {
+TEST_F(Egress, EndsWithTheRun) {
   for (const int signal : {SIGTERM, SIGKILL}) {
     Running running(policyFor({"example.org"}, ""), files.path());
     const pid_t pid = running.egress();

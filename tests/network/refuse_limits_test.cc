@@ -96,7 +96,7 @@ print([ask(kind) for kind in (16, 15, 33, 65, 64, 255, 10, 6, 2)]))");
   EXPECT_EQ(queries(), "");
 }
 
-TEST_F(Refuse, ATunnelInTheLabelsOfAPermittedDomain) {
+TEST_F(Refuse, TunnelInTheLabelsOfAnAllowedDomain) {
   CONFORMS("R-NETWORK-11");
   forgetQueries();
   const RunOutput output = run({"*.wild.example.org"}, {"/usr/bin/python3", "-c", R"(
@@ -119,7 +119,7 @@ for i in range(100):
   EXPECT_TRUE(contains(output.out, "DNS tunnel")) << output.describe();
 }
 
-TEST_F(Refuse, AnswersThatAreNone) {
+TEST_F(Refuse, MalformedDnsAnswers) {
   for (const char* host : {"garbage", "lie", "silent", "loop"}) {
     const RunOutput output = shell({".example.org"}, std::string("curl -sS -m 20 http://") + host + ".example.org/");
     EXPECT_FALSE(contains(output.out, "from 80")) << host << output.describe();
@@ -170,7 +170,7 @@ print(data, time.monotonic() - start < 10))",
   EXPECT_EQ(output.out, "b'' True\n") << output.describe();
 }
 
-TEST_F(Refuse, ATruncatedOrUnknownPolicyIsNoOpenDoor) {
+TEST_F(Refuse, InvalidNetworkPolicies) {
   EXPECT_EQ(run({"exa mple.org"}, {"true"}).exit_status, 125);
   EXPECT_EQ(run({"example.org"}, {"true"}, "allowed_host = [\"*\"]").exit_status, 125);
   EXPECT_EQ(run({"example.org"}, {"true"}, "private_hosts = [\"*.local\"]").exit_status, 125);

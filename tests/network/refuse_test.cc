@@ -153,7 +153,7 @@ print("asked"))");
   EXPECT_EQ(output.out, "asked\n") << output.describe();
 }
 
-TEST_F(Refuse, NamesThatPointInside) {
+TEST_F(Refuse, NamesThatResolveToPrivateAddresses) {
   CONFORMS("R-NETWORK-7");
   for (const char* name : {"rebind", "mixed", "metadata", "mapped", "nat64", "own"}) {
     const std::string host = std::string(name) + ".example.org";
@@ -164,7 +164,7 @@ TEST_F(Refuse, NamesThatPointInside) {
   }
 }
 
-TEST_F(Refuse, ANameThatMovesInsideAfterItWasChecked) {
+TEST_F(Refuse, NameThatRebindsToAPrivateAddress) {
   CONFORMS("R-NETWORK-7");
   // The first response is public and may be used; a later one must not replace it unchecked.
   const RunOutput output = shell({".example.org"}, R"(
@@ -205,7 +205,7 @@ TEST_F(Refuse, AllowedHostThatDoesNotResolveIsReported) {
   EXPECT_TRUE(contains(log.out, "nosuch.example.net")) << log.describe();
 }
 
-TEST_F(Refuse, AnOwnersExceptionIsForThatHostOnly) {
+TEST_F(Refuse, OwnersExceptionAppliesToThatHostOnly) {
   CONFORMS("R-NETWORK-6");
   EXPECT_TRUE(denied(json({"registry.local"}, {"curl", "-sS", "http://registry.local/"}), "registry.local:80"));
   EXPECT_TRUE(
@@ -224,7 +224,7 @@ TEST_F(Refuse, AnOwnersExceptionIsForThatHostOnly) {
             "db.internal / from 80\n");
 }
 
-TEST_F(Refuse, TheOwnersConfigurationMakesTheExceptionForEveryPolicy) {
+TEST_F(Refuse, OwnersExceptionAppliesToEveryPolicy) {
   CONFORMS("R-NETWORK-6");
   files.write("config/caisson/config.toml", "[network]\nprivate_hosts = ['registry.local']\n");
   const std::string servers = files.write("resolv.conf", "nameserver 93.184.0.2\n");

@@ -37,7 +37,7 @@ class SessionNetwork : public NetworkTest {
   std::string home_, id_;
 };
 
-TEST_F(SessionNetwork, ReachesWhatIsPermittedAndTellsWhatIsNot) {
+TEST_F(SessionNetwork, ReachesAllowedHostsAndReportsDeniedOnes) {
   EXPECT_EQ(exec("curl -sS http://example.org/a").out, "example.org /a from 80\n");
   const RunOutput refused = exec("curl -sS http://evil.test/", {"--json"});
   const auto result = refused.json();
@@ -56,7 +56,7 @@ TEST_F(SessionNetwork, AHostCanBeAllowedAndDeniedAgain) {
   EXPECT_EQ(exec("exec 3<>/dev/tcp/example.org/5432; head -1 <&3").out, "welcome\n");
 }
 
-TEST_F(SessionNetwork, ConnectionsThatNoLongerFitAreCut) {
+TEST_F(SessionNetwork, ConnectionsThatAreNoLongerAllowedAreClosed) {
   CONFORMS("R-NETWORK-22");
   EXPECT_EQ(network("allow", "example.org:5432").exit_status, 0);
   const RunOutput started =
@@ -69,7 +69,7 @@ TEST_F(SessionNetwork, ConnectionsThatNoLongerFitAreCut) {
   EXPECT_TRUE(eventually([&] { return exec("test -e /tmp/cut").exit_status == 0; }));
 }
 
-TEST_F(SessionNetwork, NonsenseIsRefusedAndChangesNothing) {
+TEST_F(SessionNetwork, InvalidChangesAreRejected) {
   for (const char* host : {"", "a b", "http://example.org/", "*.*", "example.org:0", "evil.test\nallow"}) {
     EXPECT_NE(network("allow", host).exit_status, 0) << host;
   }

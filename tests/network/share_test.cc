@@ -41,7 +41,7 @@ print(data.count(b"HTTP/1.1 100"), data.count(b"HTTP/1.1 502"), data.split(b"\n"
   EXPECT_EQ(output.out, "32 1 b'caisson: example.org sent too many interim answers'\n") << output.describe();
 }
 
-TEST_F(Share, BytesAreCountedAgainstTheLimitWhileTheyMove) {
+TEST_F(Share, BytesAreCountedAgainstTheLimitDuringTransfer) {
   const auto result = json({"example.org:8086"}, {"/usr/bin/python3", "-c", std::string(kGreedy) + "print(greedy())"},
                            "max_bytes = \"1M\"");
   EXPECT_EQ(result["stdout"], "True\n") << result;
@@ -51,7 +51,7 @@ TEST_F(Share, BytesAreCountedAgainstTheLimitWhileTheyMove) {
 }
 
 /// Without descriptors the egress waits for some to be free, and does not spin.
-TEST_F(Share, NoDescriptorsLeftCostsNoProcessorTime) {
+TEST_F(Share, WithoutFreeDescriptorsTheEgressDoesNotSpin) {
   const auto used = [] {
     rusage usage{};
     ::getrusage(RUSAGE_CHILDREN, &usage);
@@ -78,7 +78,7 @@ print(urllib.request.urlopen("http://example.org/after", timeout=10).read().deco
   EXPECT_LT(used() - before, 2.5) << output.describe();
 }
 
-TEST_F(Share, OthersAreServedMeanwhile) {
+TEST_F(Share, OtherClientsAreServedDuringAGreedyTransfer) {
   const RunOutput output = python({"example.org:8086", "*.wild.example.org"}, std::string(kGreedy) + R"(
 threading.Thread(target=greedy, args=(12,), daemon=True).start()
 time.sleep(1)
@@ -151,7 +151,7 @@ time.sleep(60)
   EXPECT_LE(large, 4) << sockets;
 }
 
-TEST_F(SessionShare, ADenialEndsItAtOnce) {
+TEST_F(SessionShare, DenialClosesTheConnectionAtOnce) {
   const std::string script =
       std::string(kGreedy) + "open('/tmp/began', 'w'); open('/tmp/cut', 'w').write(str(greedy()))";
   EXPECT_EQ(caisson({"session", "exec", id, "--background", "--", "/usr/bin/python3", "-c", script}).exit_status, 0);

@@ -20,7 +20,7 @@ class Upstream : public NetworkTest {
   static constexpr const char* kProxy = "upstream_proxy = \"http://93.184.0.3:3128\"";
 };
 
-TEST_F(Upstream, EveryWayGoesThroughIt) {
+TEST_F(Upstream, EveryConnectionUsesIt) {
   CONFORMS("R-NETWORK-14", "R-NETWORK-7");
   const RunOutput output = shell({"example.org", "example.org:5432"},
                                  std::string("curl -sS http://example.org/a; curl -sS --cacert ") + certificate() +
@@ -44,7 +44,7 @@ TEST_F(Upstream, ByItsNameAndToAnIpv6Address) {
   EXPECT_EQ(proxied(), "CONNECT [2606:4700:aa::2]:80\n");
 }
 
-TEST_F(Upstream, ItIsAskedForNothingThatIsRefused) {
+TEST_F(Upstream, GetsNoDeniedRequest) {
   const RunOutput output = shell({".example.org"},
                                  "curl -sS http://evil.test/; curl -sS http://rebind.example.org/; "
                                  "curl -sS http://93.184.0.3:3128/; curl -sS http://127.0.0.1:3128/; "
@@ -54,7 +54,7 @@ TEST_F(Upstream, ItIsAskedForNothingThatIsRefused) {
   EXPECT_FALSE(contains(output.out, "from 80")) << output.describe();
 }
 
-TEST_F(Upstream, ItsRefusalItsSilenceAndItsAbsenceAreTold) {
+TEST_F(Upstream, RefusalTimeoutAndAbsenceAreReported) {
   const RunOutput refused = shell({"example.org:8085"}, "curl -sS http://example.org:8085/", kProxy);
   EXPECT_TRUE(contains(refused.out, "the upstream proxy refused with 403")) << refused.describe();
   const RunOutput silent = shell({"example.org:8080"}, "curl -sS http://example.org:8080/", kProxy);

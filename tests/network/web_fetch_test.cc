@@ -54,7 +54,7 @@ TEST_F(WebFetch, AWholeFileComesOutOnStandardOutput) {
   EXPECT_EQ(output.out, std::string(5'000'000, 'x'));
 }
 
-TEST_F(WebFetch, NoOtherHostIsReachedHoweverItIsAskedFor) {
+TEST_F(WebFetch, OtherHostsAreDeniedInEveryForm) {
   CONFORMS("R-POLICY-11");
   for (const std::vector<std::string>& command :
        std::vector<std::vector<std::string>>{{"curl", "-sS", "http://evil.test/"},
@@ -77,7 +77,7 @@ TEST_F(WebFetch, NoOtherHostIsReachedHoweverItIsAskedFor) {
 }
 
 /// Downloads are data: they cannot be written to the host, nor be executed.
-TEST_F(WebFetch, WhatWasFetchedCannotRunNorStay) {
+TEST_F(WebFetch, FetchedFilesCanNeitherRunNorPersist) {
   const RunOutput kept = fetch(named, {"curl", "-sS", "-o", files.path() + "/kept", "http://example.org/page"});
   EXPECT_NE(kept.exit_status, 0) << kept.describe();
   EXPECT_FALSE(exists(files / "kept"));

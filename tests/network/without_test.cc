@@ -5,7 +5,7 @@
 namespace caisson::test {
 namespace {
 
-class Without : public NetworkTest {
+class WeakenedEgress : public NetworkTest {
  protected:
   void SetUp() override {
     NetworkTest::SetUp();
@@ -13,14 +13,14 @@ class Without : public NetworkTest {
   }
 };
 
-TEST_F(Without, TheRulesADeniedHostIsReached) {
+TEST_F(WeakenedEgress, DeniedHostIsReachedWithoutRules) {
   CONFORMS("R-NETWORK-2");
   const std::string script = std::string("curl -sS http://evil.test/; ") + kDirect + "curl -sS http://evil.test/";
   EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));
   EXPECT_EQ(weakened("egress-rules", {"example.org"}, script).out, "evil.test / from 80\nevil.test / from 80\n");
 }
 
-TEST_F(Without, TheRulesADenialAndAGuardedPortAreNoObstacle) {
+TEST_F(WeakenedEgress, DenialAndGuardedPortHaveNoEffectWithoutRules) {
   CONFORMS("R-NETWORK-3", "R-NETWORK-13");
   const std::string denial = "denied_hosts = [\"evil.test\"]";
   const std::string script = "curl -sS http://evil.test/; exec 3<>/dev/tcp/example.org/22; head -1 <&3";
@@ -29,7 +29,7 @@ TEST_F(Without, TheRulesADenialAndAGuardedPortAreNoObstacle) {
   EXPECT_EQ(weakened("egress-rules", {"*"}, script, denial).out, "evil.test / from 80\nwelcome\n");
 }
 
-TEST_F(Without, TheLimitsMoreConnectionsAndQueriesAreMade) {
+TEST_F(WeakenedEgress, MoreConnectionsAndQueriesAreMadeWithoutLimits) {
   CONFORMS("R-NETWORK-11", "R-NETWORK-12");
   const std::string script = R"(/usr/bin/python3 -c '
 import socket
@@ -50,21 +50,21 @@ print(len(every), found > 4)')";
   EXPECT_EQ(weakened("egress-limits", hosts, script, limits).out, "6 True\n");
 }
 
-TEST_F(Without, TheRulesAnAddressIsReachedByItsNumber) {
+TEST_F(WeakenedEgress, NumericAddressIsReachedWithoutRules) {
   const std::string script = std::string(kDirect) + "curl -sS http://93.184.0.3/; curl -sS http://0x5db80003/";
   EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));
   const RunOutput output = weakened("egress-rules", {"example.org"}, script);
   EXPECT_TRUE(contains(output.out, "93.184.0.3 / from 80")) << output.describe();
 }
 
-TEST_F(Without, TheNetworkNamespaceEverythingIsReachedDirectly) {
+TEST_F(WeakenedEgress, EverythingIsReachedWithoutTheNetworkNamespace) {
   CONFORMS("R-NETWORK-2");
   const std::string script = std::string(kDirect) + "curl -sS --resolve evil.test:80:93.184.0.3 http://evil.test/";
   EXPECT_FALSE(contains(shell({"example.org"}, script).out, "from 80"));
   EXPECT_EQ(weakened("network-namespace", {"example.org"}, script).out, "evil.test / from 80\n");
 }
 
-TEST_F(Without, APacketFilterThePermittedHostsAreStillReached) {
+TEST_F(WeakenedEgress, AllowedHostsAreReachedWithoutThePacketFilter) {
   const RunOutput output = weakened("packet-filter", {".example.org"},
                                     std::string("curl -sS http://example.org/a; ") + kDirect + "curl -sS --cacert " +
                                         certificate() + " http://www.example.org/b https://example.org/c; " + kDirect +
@@ -74,7 +74,7 @@ TEST_F(Without, APacketFilterThePermittedHostsAreStillReached) {
       << output.describe();
 }
 
-TEST_F(Without, APacketFilterTheOthersAreStillRefusedAtOnce) {
+TEST_F(WeakenedEgress, OtherHostsAreDeniedAtOnceWithoutThePacketFilter) {
   const RunOutput output = weakened("packet-filter", {"example.org"}, R"(/usr/bin/python3 -c '
 import socket, time
 start = time.monotonic()

@@ -1,17 +1,13 @@
 // An unlisted host while a user is at the terminal: that user decides.
 #include <csignal>
-#include <cstring>
 
-#include "functional/terminal.h"
-#include "network/network.h"
+#include "network/prompt.h"
 #include "support/conforms.h"
 
 namespace caisson::test {
 namespace {
 
-constexpr const char* kQuestion = "Allow it? [o ";  // then the code
-
-class Question : public NetworkTest {
+class RunPrompt : public NetworkTest {
  protected:
   void SetUp() override {
     NetworkTest::SetUp();
@@ -33,49 +29,23 @@ class Question : public NetworkTest {
     how.env["CAISSON_HOME"] = home_;
     return runCaisson(words, how);
   }
-  /// Waits for prompt number `count` about `what` and answers it; "#" in `keys` is the code.
-  static void answer(Terminal& terminal, const std::string& what, const std::string& keys, int count = 1) {
-    EXPECT_TRUE(eventually([&] {
-      terminal.shows(kQuestion, std::chrono::milliseconds(0));
-      return questions(terminal) >= count;
-    })) << terminal.screen();
-    EXPECT_TRUE(contains(terminal.screen(), "approval needed: host:" + what + "\r\n")) << terminal.screen();
-    terminal.type(withCode(terminal, keys));
-  }
-  /// `keys` with the code of the last prompt for each "#".
-  static std::string withCode(const Terminal& terminal, std::string keys) {
-    const std::string code = terminal.screen().substr(terminal.screen().rfind(kQuestion) + std::strlen(kQuestion), 4);
-    EXPECT_EQ(code.find_first_not_of("0123456789"), std::string::npos) << terminal.screen();
-    for (std::size_t at = 0; (at = keys.find('#', at)) != std::string::npos;) keys.replace(at, 1, code);
-    return keys;
-  }
-  static int questions(const Terminal& terminal) {
-    int count = 0;
-    for (std::size_t at = 0; (at = terminal.screen().find(kQuestion, at)) != std::string::npos; ++at) ++count;
-    return count;
-  }
-  static int times(const std::string& text, const std::string& part) {
-    int count = 0;
-    for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++count;
-    return count;
-  }
 
   std::string home_;
 };
 
-TEST_F(Question, OnceIsForTheConnectionThatWaitsAndNoOther) {
+TEST_F(RunPrompt, AnswerOnceAllowsOnlyTheWaitingConnection) {
   CONFORMS("R-NETWORK-15");
   auto terminal = start("curl -sS http://evil.test/one; curl -sS http://evil.test/two; echo over");
-  answer(*terminal, "evil.test:80", "o #\r");
+  answerPrompt(*terminal, "evil.test:80", "o #\r");
   EXPECT_TRUE(terminal->shows("evil.test /one from 80")) << terminal->screen();
-  answer(*terminal, "evil.test:80", "n\r", 2);
+  answerPrompt(*terminal, "evil.test:80", "n\r", 2);
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   EXPECT_FALSE(contains(terminal->screen(), "/two from 80")) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
 }
 
 /// A network client in a sandbox without network: asked about before it runs.
-TEST_F(Question, BeforeANetworkClientFailsForWantOfANetwork) {
+TEST_F(RunPrompt, AppearsBeforeANetworkClientWithoutANetwork) {
   CONFORMS("R-NETWORK-16");
   const std::string policy = files.write("offline.toml",
                                          "extends = 'bash'\n[network]\ndns_servers = ['93.184.0.2']\n"
@@ -95,7 +65,7 @@ TEST_F(Question, BeforeANetworkClientFailsForWantOfANetwork) {
     sleepFor(std::chrono::milliseconds(200));  // input before the prompt is discarded
     terminal->type(yes ? "y\r" : "n\r");
     // The policy allows evil.test, but the answer was about example.org.
-    if (yes) answer(*terminal, "evil.test:80", "n\r");
+    if (yes) answerPrompt(*terminal, "evil.test:80", "n\r");
     ASSERT_TRUE(terminal->wait()) << terminal->screen();
     EXPECT_EQ(contains(terminal->screen(), "example.org /x from 80"), yes) << terminal->screen();
     EXPECT_FALSE(contains(terminal->screen(), "evil.test /y from 80")) << terminal->screen();
@@ -107,24 +77,24 @@ TEST_F(Question, BeforeANetworkClientFailsForWantOfANetwork) {
   EXPECT_TRUE(contains(audit, "\"approval_given\"") && contains(audit, "\"approval_denied\"")) << audit;
 }
 
-TEST_F(Question, ForTheRunIsForTheRunAndForThatPort) {
+TEST_F(RunPrompt, AnswerRunAllowsThatPortForTheRun) {
   auto terminal =
       start("for i in 1 2; do curl -sS http://evil.test/$i; done; curl -sS http://evil.test:8080/; echo over");
-  answer(*terminal, "evil.test:80", "r #\r");
-  answer(*terminal, "evil.test:8080", "\r", 2);
+  answerPrompt(*terminal, "evil.test:80", "r #\r");
+  answerPrompt(*terminal, "evil.test:8080", "\r", 2);
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "/2 from 80")) << terminal->screen();
   EXPECT_FALSE(contains(terminal->screen(), "from 8080")) << terminal->screen();
   EXPECT_EQ(caisson({"approvals", "list", "--json"}).json().size(), 0U);
   auto next = start("curl -sS http://evil.test/3");
-  answer(*next, "evil.test:80", "\r");
+  answerPrompt(*next, "evil.test:80", "\r");
   EXPECT_TRUE(next->wait());
   EXPECT_FALSE(contains(next->screen(), "from 80")) << next->screen();
 }
 
-TEST_F(Question, ForGoodIsOnRecordUntilItIsRevoked) {
+TEST_F(RunPrompt, PermanentApprovalIsStoredUntilRevoked) {
   auto first = start("curl -sS http://evil.test/1");
-  answer(*first, "evil.test:80", "good#\r");
+  answerPrompt(*first, "evil.test:80", "good#\r");
   EXPECT_EQ(first->wait(), 0) << first->screen();
   const auto kept = caisson({"approvals", "list", "--json"}).json();
   ASSERT_EQ(kept.size(), 1U) << kept;
@@ -132,16 +102,16 @@ TEST_F(Question, ForGoodIsOnRecordUntilItIsRevoked) {
   EXPECT_EQ(kept[0]["by"], "terminal");
   auto second = start("curl -sS http://evil.test/2");
   EXPECT_EQ(second->wait(), 0) << second->screen();
-  EXPECT_EQ(questions(*second), 0) << second->screen();
+  EXPECT_EQ(countPrompts(*second), 0) << second->screen();
   EXPECT_TRUE(contains(second->screen(), "/2 from 80")) << second->screen();
   ASSERT_EQ(caisson({"approvals", "revoke", kept[0]["id"]}).exit_status, 0);
   auto third = start("curl -sS http://evil.test/3");
-  answer(*third, "evil.test:80", "no\r");
+  answerPrompt(*third, "evil.test:80", "no\r");
   EXPECT_TRUE(third->wait());
   EXPECT_FALSE(contains(third->screen(), "from 80")) << third->screen();
 }
 
-TEST_F(Question, ByWhateverWayAProgramGoesThere) {
+TEST_F(RunPrompt, AppearsForEveryWayToReachAHost) {
   auto terminal = start(std::string(kDirect) + "curl -sS http://evil.test/captured; " + kDirect +
                         "curl -sS http://93.184.0.4/address; curl -sSk https://other.example.org/tls; "
                         "curl -sS --socks5-hostname 127.0.0.1:3128 http://www.example.org/socks; "
@@ -149,7 +119,7 @@ TEST_F(Question, ByWhateverWayAProgramGoesThere) {
   int number = 0;
   for (const char* host :
        {"evil.test:80", "93.184.0.4:80", "other.example.org:443", "www.example.org:80", "dual.example.org:80"}) {
-    answer(*terminal, host, "o #\r", ++number);
+    answerPrompt(*terminal, host, "o #\r", ++number);
   }
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   for (const char* words :
@@ -158,43 +128,43 @@ TEST_F(Question, ByWhateverWayAProgramGoesThere) {
   }
 }
 
-TEST_F(Question, NoIsRememberedAndNothingLeaves) {
+TEST_F(RunPrompt, AnswerNoIsRememberedAndNoQueryLeaves) {
   forgetQueries();
   auto terminal = start(std::string("for i in 1 2 3; do ") + kDirect + "curl -sS http://evil.test/; done; echo over");
-  answer(*terminal, "evil.test:80", "n\r");
+  answerPrompt(*terminal, "evil.test:80", "n\r");
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
-  EXPECT_EQ(questions(*terminal), 1) << terminal->screen();
+  EXPECT_EQ(countPrompts(*terminal), 1) << terminal->screen();
   EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
   EXPECT_EQ(queries(), "");
   const RunOutput log = caisson({"audit", "show", "--json"});
-  EXPECT_EQ(times(log.out, "APPROVAL_ASKED") + times(log.out, "approval_asked"), 1) << log.describe();
-  EXPECT_EQ(times(log.out, "APPROVAL_DENIED") + times(log.out, "approval_denied"), 1) << log.describe();
+  EXPECT_EQ(occurrences(log.out, "APPROVAL_ASKED") + occurrences(log.out, "approval_asked"), 1) << log.describe();
+  EXPECT_EQ(occurrences(log.out, "APPROVAL_DENIED") + occurrences(log.out, "approval_denied"), 1) << log.describe();
 }
 
-TEST_F(Question, NeverEndsTheQuestionsOfARun) {
+TEST_F(RunPrompt, NeverAsAnAnswerStopsFurtherPrompts) {
   auto terminal = start("for h in a b c; do curl -sS http://$h.test/; done; echo over");
-  answer(*terminal, "a.test:80", "never\r");
+  answerPrompt(*terminal, "a.test:80", "never\r");
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
-  EXPECT_EQ(questions(*terminal), 1) << terminal->screen();
+  EXPECT_EQ(countPrompts(*terminal), 1) << terminal->screen();
 }
 
-TEST_F(Question, UnclearAnswerMeansNoAndIsNotAskedAgain) {
+TEST_F(RunPrompt, UnclearAnswerDeniesWithoutASecondPrompt) {
   for (const std::string reply :
        {"yes\r", "\x1b]10;rgb:ffff/ffff/ffff\x1b\\\r", "\x1b[24;80Ro #\r", "\x1bo #\r", "g #\r"}) {
     auto terminal = start("curl -sS http://evil.test/; read -t 1 rest; echo over");
-    answer(*terminal, "evil.test:80", reply + "r #\rgood #\r");
+    answerPrompt(*terminal, "evil.test:80", reply + "r #\rgood #\r");
     EXPECT_TRUE(terminal->shows("evil.test:80 stays refused")) << terminal->screen();
     EXPECT_TRUE(terminal->wait()) << terminal->screen();
-    EXPECT_EQ(questions(*terminal), 1) << terminal->screen();
+    EXPECT_EQ(countPrompts(*terminal), 1) << terminal->screen();
     EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
   }
 }
 
-TEST_F(Question, TerminalIsResetBeforeIt) {
+TEST_F(RunPrompt, TerminalIsResetBeforeIt) {
   auto terminal = start(
       "printf '\\033[?1049h\\033[3;4r\\033]10;#000000\\033\\\\\\033]11;#000000\\033\\\\\\033]0;half a title'; "
       "curl -sS http://evil.test/; echo over");
-  answer(*terminal, "evil.test:80", "n\r");
+  answerPrompt(*terminal, "evil.test:80", "n\r");
   const std::string& screen = terminal->screen();
   const std::size_t attack = screen.find("half a title"), question = screen.find("approval needed");
   ASSERT_LT(attack, question) << screen;
@@ -205,22 +175,22 @@ TEST_F(Question, TerminalIsResetBeforeIt) {
   EXPECT_TRUE(terminal->wait());
 }
 
-TEST_F(Question, TheInterruptKeyMeansNo) {
+TEST_F(RunPrompt, InterruptKeyDenies) {
   auto terminal = start("curl -sS http://evil.test/; echo over");
-  answer(*terminal, "evil.test:80", "r\x7f\x03");
+  answerPrompt(*terminal, "evil.test:80", "r\x7f\x03");
   EXPECT_TRUE(terminal->shows("evil.test:80 stays refused")) << terminal->screen();
   EXPECT_EQ(terminal->wait(), 0) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
 }
 
-TEST_F(Question, TheInterruptKeyRefusesEveryHostThatWaits) {
+TEST_F(RunPrompt, InterruptKeyDeniesEveryWaitingHost) {
   auto terminal = start(
       "for h in a b c d e; do curl -sS http://$h.test/ & done; wait; curl -sS http://later.test/; echo waiting; "
       "read line; echo over");
   ASSERT_TRUE(terminal->shows("approval needed")) << terminal->screen();
   terminal->type("\x03");  // also before the code is shown
   ASSERT_TRUE(terminal->shows("later.test:80 is refused")) << terminal->screen();
-  EXPECT_EQ(times(terminal->screen(), "approval needed"), 1) << terminal->screen();
+  EXPECT_EQ(occurrences(terminal->screen(), "approval needed"), 1) << terminal->screen();
   ASSERT_TRUE(terminal->shows("waiting")) << terminal->screen();
   terminal->type("\x03");  // from now on for the program
   EXPECT_EQ(terminal->wait(), 128 + SIGINT) << terminal->screen();
@@ -228,7 +198,7 @@ TEST_F(Question, TheInterruptKeyRefusesEveryHostThatWaits) {
 }
 
 /// The payload sees each key and connects in the middle of a word: the rest of the word must not answer.
-TEST_F(Question, KeysTypedForTheProgramAreNoAnswer) {
+TEST_F(RunPrompt, KeysTypedForTheProgramAreIgnored) {
   CONFORMS("R-APPROVAL-2");
   for (const std::string word : {"no", "log", "server"}) {
     const std::string begin = word.substr(0, word.size() - 1);
@@ -240,7 +210,7 @@ TEST_F(Question, KeysTypedForTheProgramAreNoAnswer) {
     terminal->type(word.substr(word.size() - 1));
     sleepFor(std::chrono::milliseconds(100));  // as fast as a user types
     terminal->type("\r");
-    ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+    ASSERT_TRUE(terminal->shows(kPrompt)) << terminal->screen();
     EXPECT_FALSE(contains(terminal->screen(), "evil.test:80 ")) << "it is answered: " << terminal->screen();
     // The same after a pause.
     terminal->type(word.substr(word.size() - 1) + "\r");
@@ -252,27 +222,27 @@ TEST_F(Question, KeysTypedForTheProgramAreNoAnswer) {
   EXPECT_FALSE(contains(caisson({"audit", "show", "--json"}).out, "\"approval_given\""));
 }
 
-TEST_F(Question, TheCodeOfAnotherPromptIsNoAnswer) {
+TEST_F(RunPrompt, CodeOfAnotherPromptIsRejected) {
   auto terminal = start("curl -sS http://evil.test/; curl -sS http://www.example.org/; echo over");
-  answer(*terminal, "evil.test:80", "n\r");
-  const std::string first = withCode(*terminal, "#");
+  answerPrompt(*terminal, "evil.test:80", "n\r");
+  const std::string first = withPromptCode(*terminal, "#");
   EXPECT_TRUE(eventually([&] {
-    terminal->shows(kQuestion, std::chrono::milliseconds(0));
-    return questions(*terminal) >= 2;
+    terminal->shows(kPrompt, std::chrono::milliseconds(0));
+    return countPrompts(*terminal) >= 2;
   })) << terminal->screen();
-  const bool same = withCode(*terminal, "#") == first;  // one of ten thousand times
+  const bool same = withPromptCode(*terminal, "#") == first;  // one of ten thousand times
   terminal->type(same ? "n\r" : "o " + first + "\r");
   EXPECT_TRUE(terminal->shows("www.example.org:80 stays refused")) << terminal->screen();
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
   EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
 }
 
-TEST_F(Question, ThePayloadCanNeitherDrawOverItNorAnswerIt) {
+TEST_F(RunPrompt, PayloadCanNeitherOverwriteNorAnswerIt) {
   CONFORMS("R-APPROVAL-2");
   auto terminal = start(
       "(while :; do printf '\\033[2J\\033[Hcaisson: nothing to see\\r\\n'; echo r; sleep 0.02; done) & "
       "sleep 0.3; curl -sS http://evil.test/; kill %1; read -t 1 line; echo \"over <$line>\"");
-  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  ASSERT_TRUE(terminal->shows(kPrompt)) << terminal->screen();
   sleepFor(std::chrono::milliseconds(500));
   terminal->shows("nothing that is there", std::chrono::milliseconds(10));  // reads pending output
   const std::string& screen = terminal->screen();
@@ -283,19 +253,19 @@ TEST_F(Question, ThePayloadCanNeitherDrawOverItNorAnswerIt) {
   EXPECT_TRUE(contains(terminal->screen(), "over <>")) << terminal->screen();  // the payload did not receive the answer
 }
 
-TEST_F(Question, WhatWasTypedBeforeIsNoAnswer) {
+TEST_F(RunPrompt, KeysTypedBeforeItAreIgnored) {
   CONFORMS("R-APPROVAL-2");
   auto terminal = start("stty -echo; echo ready; sleep 0.5; curl -sS http://evil.test/; echo over");
   ASSERT_TRUE(terminal->shows("ready"));
   terminal->type("g\rr\ro\r");
-  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  ASSERT_TRUE(terminal->shows(kPrompt)) << terminal->screen();
   EXPECT_FALSE(terminal->wait(std::chrono::milliseconds(500)));
   terminal->type("\r");
   EXPECT_TRUE(terminal->wait());
   EXPECT_FALSE(contains(terminal->screen(), "from 80")) << terminal->screen();
 }
 
-TEST_F(Question, WhatIsForbiddenIsNotAskedAbout) {
+TEST_F(RunPrompt, DoesNotAppearForForbiddenHosts) {
   CONFORMS("R-NETWORK-5");
   auto terminal = start(
       "curl -sS http://evil.test/; curl -sS http://169.254.169.254/; curl -sS http://printer.local/; "
@@ -303,20 +273,20 @@ TEST_F(Question, WhatIsForbiddenIsNotAskedAbout) {
           std::string(kDirect) + "curl -sS -m 5 http://10.0.0.1/; curl -sS http://www.example.org:8081/; echo over",
       "denied_hosts = [\"evil.test\"]\ndenied_ports = [\"8081\"]\nallowed_ports = [\"80\"]");
   EXPECT_TRUE(terminal->wait()) << terminal->screen();
-  EXPECT_EQ(questions(*terminal), 0) << terminal->screen();
+  EXPECT_EQ(countPrompts(*terminal), 0) << terminal->screen();
   EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
 }
 
-TEST_F(Question, AfterARunThatWasEndedTheTerminalIsAsItWas) {
+TEST_F(RunPrompt, TerminalIsRestoredAfterAKilledRun) {
   auto terminal = start("curl -sS http://evil.test/; sleep 60", "", {"--timeout", "3s"});
   const termios before = Terminal({"sleep", "60"}, "/").settings();  // of a terminal that was never set to raw
-  ASSERT_TRUE(terminal->shows(kQuestion)) << terminal->screen();
+  ASSERT_TRUE(terminal->shows(kPrompt)) << terminal->screen();
   EXPECT_EQ(terminal->wait(), 124) << terminal->screen();
   EXPECT_TRUE(sameSettings(before, terminal->settings()));
   EXPECT_TRUE(contains(terminal->screen(), "nothing was allowed")) << terminal->screen();
 }
 
-TEST_F(Question, WithoutAPersonTheAnswerIsNo) {
+TEST_F(RunPrompt, WithoutATerminalTheHostIsDenied) {
   CONFORMS("R-NETWORK-15", "R-APPROVAL-3");
   RunOptions how;
   how.cwd = files.path();
@@ -328,7 +298,7 @@ TEST_F(Question, WithoutAPersonTheAnswerIsNo) {
   EXPECT_FALSE(contains(output.out + output.err, "Allow it?")) << output.describe();
   auto json = start("curl -sS http://evil.test/", "", {"--json"});  // for programs, so no prompt
   EXPECT_TRUE(json->wait()) << json->screen();
-  EXPECT_EQ(questions(*json), 0) << json->screen();
+  EXPECT_EQ(countPrompts(*json), 0) << json->screen();
   EXPECT_TRUE(contains(json->screen(), "no entry of network.allowed_hosts")) << json->screen();
 }
 
