@@ -49,7 +49,7 @@ TEST(Run, SaysWhichSignalEndedTheProgram) {
 
 TEST(Run, ReportsAMissingProgramAsAShellDoes) { EXPECT_EQ(runProgram({"no-such-program"}).exit_status, 127); }
 
-TEST(Run, TakesStandardDescriptorsAway) {
+TEST(Run, ClosesStandardDescriptors) {
   EXPECT_EQ(runProgram({"sh", "-c", "test ! -e /proc/self/fd/0"}, {.close = {0}}).exit_status, 0);
 }
 

@@ -30,7 +30,7 @@ TEST(SyscallDocument, ListsAreThoseOfTheSource) {
 }
 
 /// A denied call is silent only if the document names it: among those answered with ENOSYS, or by its arguments.
-TEST(SyscallDocument, NamesEveryCallThatIsRefusedInSilence) {
+TEST(SyscallDocument, NamesEveryCallThatIsDeniedSilently) {
   CONFORMS("R-SYSCALL-4");
   std::ifstream file(test::sourceFile("docs/syscalls.md"));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
@@ -79,7 +79,7 @@ std::vector<std::string> measuredRow(const std::string& name) {
   return {};
 }
 
-TEST(SyscallDocument, MeasuredRowIsThatOfTheFilter) {
+TEST(SyscallDocument, MeasuredRowMatchesTheFilter) {
   const std::vector<std::string> row = measuredRow("caisson, level `full`");
   ASSERT_GE(row.size(), 3U);
   const std::vector<Program> filters{{plan::builtinProgram().begin(), plan::builtinProgram().end()}};
