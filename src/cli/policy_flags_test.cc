@@ -28,7 +28,7 @@ Result<Policy> policyOf(std::vector<std::string> words) {
   return policyFrom(*arguments);
 }
 
-std::string complaintAbout(std::vector<std::string> words) {
+std::string errorFor(std::vector<std::string> words) {
   const auto policy = policyOf(std::move(words));
   return policy ? "accepted" : describe(policy.error());
 }
@@ -68,10 +68,10 @@ TEST(PolicyFlags, AllowWeakerAddsRungsByEitherSpelling) {
   std::vector<OptionalLayer> expected = policyOf({})->model().isolation.may_be_missing;
   expected.insert(expected.end(), {OptionalLayer::proc_subset, OptionalLayer::proc_bound, OptionalLayer::landlock});
   EXPECT_EQ(policy->model().isolation.may_be_missing, expected);
-  const std::string unknown = complaintAbout({"--allow-weaker", "proc_bound,seccomp"});
+  const std::string unknown = errorFor({"--allow-weaker", "proc_bound,seccomp"});
   EXPECT_NE(unknown.find("--allow-weaker proc_bound,seccomp: "), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("proc_subset"), std::string::npos) << unknown;
-  EXPECT_NE(complaintAbout({"--allow-weaker", ""}).find("empty"), std::string::npos);
+  EXPECT_NE(errorFor({"--allow-weaker", ""}).find("empty"), std::string::npos);
 }
 
 TEST(PolicyFlags, AllowWeakerHelpNamesEveryLayer) {
@@ -118,11 +118,11 @@ TEST(SessionFlags, UnsupportedFlagsAreRefusedWithAReason) {
 }
 
 TEST(PolicyFlags, ErrorsNameTheFlagAndWhatItWasGiven) {
-  EXPECT_TRUE(complaintAbout({"--memory", "bad"}).starts_with("--memory: invalid size \"bad\": ")) << "the value once";
-  EXPECT_TRUE(complaintAbout({"--timeout", "bad"}).starts_with("--timeout: invalid duration \"bad\": "));
-  EXPECT_TRUE(complaintAbout({"--cpus", "0"}).starts_with("--cpus 0: "));
-  EXPECT_NE(complaintAbout({"--profile", "nonesuch"}).find("--profile nonesuch: "), std::string::npos);
-  EXPECT_NE(complaintAbout({"--profile", "bash", "--policy", "x.toml"}).find("--policy"), std::string::npos);
+  EXPECT_TRUE(errorFor({"--memory", "bad"}).starts_with("--memory: invalid size \"bad\": ")) << "the value once";
+  EXPECT_TRUE(errorFor({"--timeout", "bad"}).starts_with("--timeout: invalid duration \"bad\": "));
+  EXPECT_TRUE(errorFor({"--cpus", "0"}).starts_with("--cpus 0: "));
+  EXPECT_NE(errorFor({"--profile", "nonesuch"}).find("--profile nonesuch: "), std::string::npos);
+  EXPECT_NE(errorFor({"--profile", "bash", "--policy", "x.toml"}).find("--policy"), std::string::npos);
 }
 
 TEST(PolicyFlags, LaterErrorsAboutTheirKeyNameTheFlag) {
@@ -133,11 +133,11 @@ TEST(PolicyFlags, LaterErrorsAboutTheirKeyNameTheFlag) {
 }
 
 TEST(PolicyFlags, RefuseNetworkModesThatThisBuildCannotEnforce) {
-  EXPECT_EQ(complaintAbout({"--net", "proxy", "--allow-host", "*.example.org", "--allow-port", "8080"}), "accepted");
-  EXPECT_EQ(complaintAbout({"--net", "host"}), "accepted");  // approval is checked later
-  EXPECT_NE(complaintAbout({"--allow-host", "example.org"}).find("--allow-host"), std::string::npos);
-  EXPECT_NE(complaintAbout({"--allow-port", "8080"}).find("--allow-port"), std::string::npos);
-  EXPECT_EQ(complaintAbout({"--net", "none"}), "accepted");
+  EXPECT_EQ(errorFor({"--net", "proxy", "--allow-host", "*.example.org", "--allow-port", "8080"}), "accepted");
+  EXPECT_EQ(errorFor({"--net", "host"}), "accepted");  // approval is checked later
+  EXPECT_NE(errorFor({"--allow-host", "example.org"}).find("--allow-host"), std::string::npos);
+  EXPECT_NE(errorFor({"--allow-port", "8080"}).find("--allow-port"), std::string::npos);
+  EXPECT_EQ(errorFor({"--net", "none"}), "accepted");
 }
 
 TEST(PolicyFlags, PassVariablesByValueOrFromTheCaller) {
@@ -150,7 +150,7 @@ TEST(PolicyFlags, PassVariablesByValueOrFromTheCaller) {
   EXPECT_EQ(set.at("EMPTY"), "");
   EXPECT_EQ(set.at("CAISSON_TEST_PASSED"), "from caller");
   EXPECT_FALSE(set.contains("CAISSON_TEST_NOT_SET"));
-  EXPECT_NE(complaintAbout({"--env", "=x"}).find("--env =x"), std::string::npos);
+  EXPECT_NE(errorFor({"--env", "=x"}).find("--env =x"), std::string::npos);
 }
 
 TEST(PolicyFlags, MakeHostPathsAbsolute) {

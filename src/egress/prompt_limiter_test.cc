@@ -8,37 +8,37 @@ namespace {
 using Step = PromptLimiter::Step;
 
 TEST(PromptLimiter, ConcurrentRequestsForOneTargetShareOnePrompt) {
-  PromptLimiter questions;
-  EXPECT_EQ(questions.next("a:80"), Step::ask);
-  EXPECT_EQ(questions.next("a:80"), Step::wait);
-  EXPECT_EQ(questions.next("a:443"), Step::ask);
+  PromptLimiter limiter;
+  EXPECT_EQ(limiter.next("a:80"), Step::ask);
+  EXPECT_EQ(limiter.next("a:80"), Step::wait);
+  EXPECT_EQ(limiter.next("a:443"), Step::ask);
 }
 
 TEST(PromptLimiter, DenialIsRememberedAndAllowOnceIsNot) {
-  PromptLimiter questions;
-  questions.next("a:80");
-  questions.answered("a:80", true);
-  EXPECT_EQ(questions.next("a:80"), Step::refuse);
-  questions.next("b:80");
-  questions.answered("b:80", false);
-  EXPECT_EQ(questions.next("b:80"), Step::ask);
+  PromptLimiter limiter;
+  limiter.next("a:80");
+  limiter.answered("a:80", true);
+  EXPECT_EQ(limiter.next("a:80"), Step::refuse);
+  limiter.next("b:80");
+  limiter.answered("b:80", false);
+  EXPECT_EQ(limiter.next("b:80"), Step::ask);
 }
 
 TEST(PromptLimiter, AnswerWithoutAPromptIsIgnored) {
-  PromptLimiter questions;
-  questions.answered("a:80", true);
-  EXPECT_EQ(questions.next("a:80"), Step::ask);
+  PromptLimiter limiter;
+  limiter.answered("a:80", true);
+  EXPECT_EQ(limiter.next("a:80"), Step::ask);
 }
 
 TEST(PromptLimiter, NumberOfPromptsIsLimited) {
-  PromptLimiter questions;
-  int asked = 0;
+  PromptLimiter limiter;
+  int prompts = 0;
   for (int i = 0; i < 1000; ++i) {
     const std::string target = "host" + std::to_string(i) + ":80";
-    if (questions.next(target) == Step::ask) ++asked;
-    questions.answered(target, false);
+    if (limiter.next(target) == Step::ask) ++prompts;
+    limiter.answered(target, false);
   }
-  EXPECT_EQ(asked, 256);
+  EXPECT_EQ(prompts, 256);
 }
 
 }  // namespace

@@ -186,11 +186,11 @@ class HttpServerTest : public testing::Test {
     EXPECT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&where), sizeof where), 0);
     return socket;
   }
-  static void say(const sys::Fd& socket, std::string_view text) {
+  static void send(const sys::Fd& socket, std::string_view text) {
     ::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
   }
   /// Everything until the server closes, or `until` was seen.
-  static std::string hear(const sys::Fd& socket, std::string_view until = "\n never") {
+  static std::string receive(const sys::Fd& socket, std::string_view until = "\n never") {
     std::string text;
     char buffer[4096];
     pollfd ready{socket.get(), POLLIN, 0};
@@ -203,8 +203,8 @@ class HttpServerTest : public testing::Test {
   }
   std::string exchange(std::string_view text) const {
     const sys::Fd socket = open();
-    say(socket, text);
-    return hear(socket);
+    send(socket, text);
+    return receive(socket);
   }
 
   static std::string frame(unsigned first, std::string_view payload) {
@@ -214,8 +214,8 @@ class HttpServerTest : public testing::Test {
   }
   sys::Fd openSocket() const {
     sys::Fd socket = open();
-    say(socket, kUpgrade);
-    EXPECT_TRUE(hear(socket, "\r\n\r\n").starts_with("HTTP/1.1 101"));
+    send(socket, kUpgrade);
+    EXPECT_TRUE(receive(socket, "\r\n\r\n").starts_with("HTTP/1.1 101"));
     return socket;
   }
   static bool eventually(const std::function<bool()>& condition) {
@@ -277,8 +277,8 @@ TEST_F(HttpServerTest, SlowHeadsAndBodiesTimeOut) {
 
 TEST_F(HttpServerTest, RefusalIsSentBeforeTheBody) {
   const sys::Fd socket = open();
-  say(socket, "POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\nExpect: 100-continue\r\n\r\n");
-  const std::string text = hear(socket);
+  send(socket, "POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\nExpect: 100-continue\r\n\r\n");
+  const std::string text = receive(socket);
   EXPECT_EQ(text.substr(9, 3), "403");
   EXPECT_EQ(text.find("100 Continue"), std::string::npos);
 }
@@ -295,7 +295,7 @@ TEST_F(HttpServerTest, StreamsUploadsAndChunkedResponses) {
 TEST_F(HttpServerTest, VanishedPeerCancelsItsRequest) {
   {
     const sys::Fd socket = open();
-    say(socket, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+    send(socket, "GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
   }
   for (int i = 0; i < 500 && !handler_.cancelled; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(handler_.cancelled);
@@ -303,7 +303,7 @@ TEST_F(HttpServerTest, VanishedPeerCancelsItsRequest) {
 
 TEST_F(HttpServerTest, SlowReaderIsDisconnected) {
   const sys::Fd socket = open();
-  say(socket, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n");
+  send(socket, "GET /endless HTTP/1.1\r\nHost: x\r\n\r\n");
   for (int i = 0; i < 500 && (i < 5 || server_->stats().open > 0); ++i)
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_EQ(server_->stats().open, 0U);
@@ -313,12 +313,12 @@ TEST_F(HttpServerTest, ConnectionsOfOnePeerAreLimited) {
   std::vector<sys::Fd> sockets;
   for (int i = 0; i < 20; ++i) {
     sockets.push_back(open());
-    say(sockets.back(), "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
-    ASSERT_TRUE(hear(sockets.back(), "GET /known").starts_with("HTTP/1.1 200")) << i;
+    send(sockets.back(), "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
+    ASSERT_TRUE(receive(sockets.back(), "GET /known").starts_with("HTTP/1.1 200")) << i;
   }
-  EXPECT_TRUE(hear(open()).starts_with("HTTP/1.1 503"));
-  say(sockets.front(), "GET /still HTTP/1.1\r\n" + std::string(kEnd));
-  EXPECT_TRUE(hear(sockets.front()).starts_with("HTTP/1.1 200")) << "a connection of a known caller was closed";
+  EXPECT_TRUE(receive(open()).starts_with("HTTP/1.1 503"));
+  send(sockets.front(), "GET /still HTTP/1.1\r\n" + std::string(kEnd));
+  EXPECT_TRUE(receive(sockets.front()).starts_with("HTTP/1.1 200")) << "a connection of a known caller was closed";
 }
 
 TEST_F(HttpServerTest, UnauthenticatedConnectionIsReplacedByANewOne) {
@@ -326,58 +326,58 @@ TEST_F(HttpServerTest, UnauthenticatedConnectionIsReplacedByANewOne) {
   for (int i = 0; i < 20; ++i) sockets.push_back(open());
   for (int i = 0; i < 500 && server_->stats().open < 20; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(exchange("GET / HTTP/1.1\r\n" + std::string(kEnd)).starts_with("HTTP/1.1 200"));
-  EXPECT_EQ(hear(sockets.front()), "");
+  EXPECT_EQ(receive(sockets.front()), "");
 }
 
 TEST_F(HttpServerTest, StopFinishesTheRunningRequest) {
   const sys::Fd socket = open();
-  say(socket, "GET /count HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_NE(hear(socket, "0\r\n\r\n").find("Transfer-Encoding"), std::string::npos);
+  send(socket, "GET /count HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_NE(receive(socket, "0\r\n\r\n").find("Transfer-Encoding"), std::string::npos);
   stopServer();
-  EXPECT_EQ(hear(socket), "");
+  EXPECT_EQ(receive(socket), "");
 }
 
 TEST_F(HttpServerTest, ExceptionEndsItsConnectionOnly) {
   const sys::Fd other = open();
-  say(other, "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
-  ASSERT_TRUE(hear(other, "GET /known").starts_with("HTTP/1.1 200"));
+  send(other, "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(receive(other, "GET /known").starts_with("HTTP/1.1 200"));
   const sys::Fd socket = open();
-  say(socket, "GET /throw HTTP/1.1\r\nHost: x\r\n\r\n");
-  EXPECT_EQ(hear(socket), "");
+  send(socket, "GET /throw HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(receive(socket), "");
   EXPECT_TRUE(eventually([&] { return server_->stats().open == 1; }));
-  say(other, "GET /still HTTP/1.1\r\n" + std::string(kEnd));
-  EXPECT_TRUE(hear(other).starts_with("HTTP/1.1 200"));
+  send(other, "GET /still HTTP/1.1\r\n" + std::string(kEnd));
+  EXPECT_TRUE(receive(other).starts_with("HTTP/1.1 200"));
 }
 
 TEST_F(HttpServerTest, WebSocketFramesOutOfSequenceEndTheConnection) {
   for (const std::string& frames : {frame(0x80, ""), frame(0x01, "a") + frame(0x81, "b")}) {
     const sys::Fd socket = openSocket();
-    say(socket, frames);
-    EXPECT_NE(hear(socket, "\x88").find('\x88'), std::string::npos);
+    send(socket, frames);
+    EXPECT_NE(receive(socket, "\x88").find('\x88'), std::string::npos);
   }
   const sys::Fd socket = openSocket();
   const int before = handler_.texts;
-  say(socket, frame(0x01, "a") + frame(0x89, "ping") + frame(0x00, "b") + frame(0x80, ""));
+  send(socket, frame(0x01, "a") + frame(0x89, "ping") + frame(0x00, "b") + frame(0x80, ""));
   EXPECT_TRUE(eventually([&] { return handler_.texts == before + 1; }));
 }
 
 TEST_F(HttpServerTest, ManyWebSocketFramesDoNotDelayOtherClients) {
   constexpr int kFrames = 6000;
   const sys::Fd other = open();
-  say(other, "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
-  ASSERT_TRUE(hear(other, "GET /known").starts_with("HTTP/1.1 200"));
+  send(other, "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(receive(other, "GET /known").starts_with("HTTP/1.1 200"));
   const sys::Fd socket = openSocket();
   // The loop stops twice: until all frames are there to be read at once, and until the other request is there.
-  say(socket, frame(0x81, "stop"));
+  send(socket, frame(0x81, "stop"));
   ASSERT_TRUE(handler_.stopped.try_acquire_for(std::chrono::seconds(20)));
   std::string frames = frame(0x81, "stop");
   for (int i = 0; i < kFrames; ++i) frames += frame(0x81, "x");
   ASSERT_EQ(::send(socket.get(), frames.data(), frames.size(), MSG_NOSIGNAL), static_cast<ssize_t>(frames.size()));
   handler_.go_on.release();
   ASSERT_TRUE(handler_.stopped.try_acquire_for(std::chrono::seconds(20)));
-  say(other, "GET /refused HTTP/1.1\r\n" + std::string(kEnd));
+  send(other, "GET /refused HTTP/1.1\r\n" + std::string(kEnd));
   handler_.go_on.release();
-  EXPECT_EQ(hear(other).substr(9, 3), "403");
+  EXPECT_EQ(receive(other).substr(9, 3), "403");
   EXPECT_LT(handler_.texts_at_refusal, kFrames / 2);
   EXPECT_TRUE(eventually([&] { return handler_.texts == kFrames + 2; }));
 }
@@ -395,8 +395,8 @@ class EpollWatchesTest : public HttpServerTest {
     ::unlink((unix_path_ + ".lock").c_str());
   }
   static bool isServed(const sys::Fd& socket) {
-    say(socket, "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
-    return hear(socket, "GET /known").starts_with("HTTP/1.1 200");
+    send(socket, "GET /known HTTP/1.1\r\nHost: x\r\n\r\n");
+    return receive(socket, "GET /known").starts_with("HTTP/1.1 200");
   }
   sys::Fd openUnix() const {
     sys::Fd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -418,13 +418,13 @@ TEST_F(EpollWatchesTest, ReserveServesNewConnectionsThenTheyGet503) {
       sockets.push_back(open());
       ASSERT_TRUE(isServed(sockets.back())) << round << " " << sockets.size();
     }
-    const std::string refusal = hear(open());
+    const std::string refusal = receive(open());
     EXPECT_TRUE(refusal.starts_with("HTTP/1.1 503") && refusal.ends_with(kNoWatches)) << refusal;
     const sys::Fd own = openUnix();
     EXPECT_TRUE(isServed(own)) << "the last ones are for the owner";
     sockets.clear();
-    say(own, "GET /known HTTP/1.1\r\n" + std::string(kEnd));
-    hear(own);
+    send(own, "GET /known HTTP/1.1\r\n" + std::string(kEnd));
+    receive(own);
     ASSERT_TRUE(eventually([&] { return isIdle(); }));
   }
 }
@@ -433,8 +433,8 @@ TEST_F(EpollWatchesTest, RelayWithoutAWatchGets503AndLeavesNothing) {
   const sys::Fd socket = open();
   ASSERT_TRUE(isServed(socket));
   max_watches = countWatches();
-  say(socket, kUpgrade);
-  EXPECT_TRUE(hear(socket).starts_with("HTTP/1.1 503"));
+  send(socket, kUpgrade);
+  EXPECT_TRUE(receive(socket).starts_with("HTTP/1.1 503"));
   char byte = 0;
   EXPECT_EQ(::recv(handler_.far_end.get(), &byte, 1, 0), 0) << "the descriptor is still open";
   EXPECT_TRUE(eventually([&] { return handler_.relay_ended && isIdle(); }));

@@ -22,7 +22,7 @@ namespace {
 using test::TempDir;
 
 /// Makes openat2 fail with `error` in this process from now on.
-bool loseOpenat2(int error) {
+bool disableOpenat2(int error) {
   sock_filter code[] = {{BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
                         {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_openat2},
                         {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error)},
@@ -37,12 +37,12 @@ int openDescriptors() {
   return count;
 }
 
-struct Way {
+struct OpenMethod {
   const char* name;
   int openat2_error;  ///< 0 for a kernel that has it
 };
 
-class OpenBeneath : public testing::TestWithParam<Way> {
+class OpenBeneath : public testing::TestWithParam<OpenMethod> {
  protected:
   void SetUp() override {
     dir.write("deep/er/file", "content");
@@ -59,7 +59,7 @@ class OpenBeneath : public testing::TestWithParam<Way> {
     const sys::Fd root(::open(dir.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const pid_t pid = ::fork();
     if (pid == 0) {
-      if (GetParam().openat2_error != 0 && !loseOpenat2(GetParam().openat2_error)) ::_exit(255);
+      if (GetParam().openat2_error != 0 && !disableOpenat2(GetParam().openat2_error)) ::_exit(255);
       ::alarm(20);
       const int before = openDescriptors();
       const long fd = openBeneath(root.get(), path, flags);
@@ -111,8 +111,8 @@ TEST_P(OpenBeneath, NamesLongerThanTheKernelTakesAreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Isolation, OpenBeneath,
-                         testing::Values(Way{"Openat2", 0}, Way{"ByHandAfterENOSYS", ENOSYS},
-                                         Way{"ByHandAfterEPERM", EPERM}),
+                         testing::Values(OpenMethod{"Openat2", 0}, OpenMethod{"ByHandAfterENOSYS", ENOSYS},
+                                         OpenMethod{"ByHandAfterEPERM", EPERM}),
                          [](const auto& test) { return test.param.name; });
 
 }  // namespace

@@ -48,7 +48,7 @@ TEST(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
           const std::uint32_t after = evaluate(shown, nativeArchitecture(), number, arguments);
           if (before == after) continue;
           ++differences;
-          ASSERT_EQ(before, kLet) << profile << " " << syscallName(number);
+          ASSERT_EQ(before, kReturnAllow) << profile << " " << syscallName(number);
           ASSERT_EQ(after, kShown) << profile << " " << syscallName(number);
           ASSERT_TRUE(isWatched(number)) << profile << " " << syscallName(number);
         }
@@ -65,14 +65,14 @@ TEST(Observation, OmitsTheStartOfThePayload) {
   const Filter shown = observed(*policy::builtin("bash"));
   Arguments own;
   own.values[kOwnExecArgument] = kOwnExecMark;
-  EXPECT_EQ(ask(shown, "execve", own), kLet);
-  EXPECT_EQ(ask(shown, "execve"), kShown);
+  EXPECT_EQ(evaluateCall(shown, "execve", own), kReturnAllow);
+  EXPECT_EQ(evaluateCall(shown, "execve"), kShown);
   const Filter strict = observed(*policy::builtin("strict"), {7, 8});
   Arguments token;
   token.values[0] = 7ULL << 32;
   token.values[4] = 8ULL << 32;
-  EXPECT_EQ(ask(strict, "execveat", token), kLet);
-  EXPECT_EQ(ask(strict, "execve", own), seen(EPERM)) << "the mark opens nothing where execs are refused";
+  EXPECT_EQ(evaluateCall(strict, "execveat", token), kReturnAllow);
+  EXPECT_EQ(evaluateCall(strict, "execve", own), reported(EPERM)) << "the mark opens nothing where execs are refused";
 }
 
 Arguments cloneWith(std::uint64_t flags) {
@@ -91,18 +91,18 @@ TEST(Observation, OfProcessesShowsForksExecsAndSignalsButNoThreads) {
   const auto program = compile(*filter);
   ASSERT_TRUE(program);
   const Arguments thread = cloneWith(kThreadFlags);
-  EXPECT_EQ(ask(*program, "clone", thread), kLet);
+  EXPECT_EQ(evaluateCall(*program, "clone", thread), kReturnAllow);
   const Arguments child = cloneWith(SIGCHLD);
-  EXPECT_EQ(ask(*program, "clone", child), kShown);
+  EXPECT_EQ(evaluateCall(*program, "clone", child), kShown);
   const Arguments own_namespace = cloneWith(CLONE_NEWUSER | CLONE_THREAD);
-  EXPECT_EQ(ask(*program, "clone", own_namespace), seen(EPERM));
-  EXPECT_EQ(ask(*program, "execve"), kShown);
+  EXPECT_EQ(evaluateCall(*program, "clone", own_namespace), reported(EPERM));
+  EXPECT_EQ(evaluateCall(*program, "execve"), kShown);
   Arguments signal;
   signal.values[0] = 5;
-  EXPECT_EQ(ask(*program, "kill", signal), kLet) << "signal 0";
+  EXPECT_EQ(evaluateCall(*program, "kill", signal), kReturnAllow) << "signal 0";
   signal.values[1] = SIGTERM;
-  EXPECT_EQ(ask(*program, "kill", signal), kShown);
-  EXPECT_EQ(ask(*program, "tgkill", signal), kLet);
+  EXPECT_EQ(evaluateCall(*program, "kill", signal), kShown);
+  EXPECT_EQ(evaluateCall(*program, "tgkill", signal), kReturnAllow);
 }
 
 TEST(Observation, OfTasksShowsThreadsToo) {
@@ -113,13 +113,13 @@ TEST(Observation, OfTasksShowsThreadsToo) {
   const auto program = compile(*filter);
   ASSERT_TRUE(program);
   const Arguments thread = cloneWith(kThreadFlags);
-  EXPECT_EQ(ask(*program, "clone", thread), kShown);
+  EXPECT_EQ(evaluateCall(*program, "clone", thread), kShown);
   EXPECT_TRUE(createsThread("clone", thread.values));
   const Arguments child = cloneWith(SIGCHLD);
-  EXPECT_EQ(ask(*program, "clone", child), kShown);
+  EXPECT_EQ(evaluateCall(*program, "clone", child), kShown);
   EXPECT_FALSE(createsThread("clone", child.values));
   const Arguments own_namespace = cloneWith(CLONE_NEWUSER | CLONE_THREAD);
-  EXPECT_EQ(ask(*program, "clone", own_namespace), seen(EPERM));
+  EXPECT_EQ(evaluateCall(*program, "clone", own_namespace), reported(EPERM));
 }
 
 /// Where forks are denied, threads stay allowed and unreported.
@@ -132,10 +132,10 @@ TEST(Observation, OfProcessesOpensNothingThatThePolicyDenies) {
   const auto program = compile(*filter);
   ASSERT_TRUE(program);
   const Arguments thread = cloneWith(kThreadFlags);
-  EXPECT_EQ(ask(*program, "clone", thread), kLet);
+  EXPECT_EQ(evaluateCall(*program, "clone", thread), kReturnAllow);
   const Arguments child = cloneWith(SIGCHLD);
-  EXPECT_EQ(ask(*program, "clone", child), seen(EPERM));
-  EXPECT_EQ(ask(*program, "execve"), seen(EPERM));
+  EXPECT_EQ(evaluateCall(*program, "clone", child), reported(EPERM));
+  EXPECT_EQ(evaluateCall(*program, "execve"), reported(EPERM));
 }
 
 TEST(Observation, HasThePathArgumentOfEveryCall) {

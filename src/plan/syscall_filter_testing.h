@@ -20,10 +20,10 @@ namespace caisson::plan {
 using policy::Policy;
 using Filter = std::vector<sock_filter>;
 
-constexpr std::uint32_t kLet = SECCOMP_RET_ALLOW;
+constexpr std::uint32_t kReturnAllow = SECCOMP_RET_ALLOW;
 /// Denied without notification; denied by the supervisor, which is notified.
 constexpr std::uint32_t refused(int error) { return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error); }
-constexpr std::uint32_t seen(int error) { return SECCOMP_RET_USER_NOTIF | static_cast<std::uint32_t>(error); }
+constexpr std::uint32_t reported(int error) { return SECCOMP_RET_USER_NOTIF | static_cast<std::uint32_t>(error); }
 
 inline Filter builtin() { return {builtinProgram().begin(), builtinProgram().end()}; }
 
@@ -45,7 +45,7 @@ struct Arguments {
 };
 
 /// What `program` returns for the call: a SECCOMP_RET_* value.
-inline std::uint32_t ask(const Filter& program, std::string_view name, const Arguments& arguments = {}) {
+inline std::uint32_t evaluateCall(const Filter& program, std::string_view name, const Arguments& arguments = {}) {
   const auto number = syscallNumber(name);
   EXPECT_TRUE(number) << name;
   return evaluate(program, nativeArchitecture(), number.value_or(-1), arguments.values);

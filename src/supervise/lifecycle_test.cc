@@ -22,9 +22,9 @@ std::string statesOf(const std::vector<StateChange>& steps) {
 TEST(Lifecycle, GoesThroughEveryStateOnce) {
   CONFORMS("R-AUDIT-16");
   std::vector<StateChange> steps;
-  std::vector<StateChange> heard;
+  std::vector<StateChange> received;
   Lifecycle life(steps, Lifecycle::Clock::now());
-  life.setListener([&](const StateChange& step) { heard.push_back(step); });
+  life.setListener([&](const StateChange& step) { received.push_back(step); });
   life.reach(RunState::created);
   life.reach(RunState::initialized);
   life.reach(RunState::initialized);
@@ -35,7 +35,7 @@ TEST(Lifecycle, GoesThroughEveryStateOnce) {
   life.end(result);
   life.reach(RunState::cleanup);
   EXPECT_EQ(statesOf(steps), "Created Initialized Running Monitoring Completed Cleanup");
-  EXPECT_EQ(statesOf(heard), statesOf(steps));
+  EXPECT_EQ(statesOf(received), statesOf(steps));
 }
 
 TEST(Lifecycle, NamesATimeOutAndAnError) {

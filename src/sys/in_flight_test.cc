@@ -57,13 +57,13 @@ std::uint64_t memoryIn(const std::vector<InFlightFile>& files) {
   return bytes;
 }
 
-InFlight lookInto(const Pair& pair) {
+InFlight inspectQueue(const Pair& pair) {
   const SocketOf socket{::getpid(), pair.to.get()};
   return filesInFlight({&socket, 1});
 }
 
 std::vector<InFlightFile> in(const Pair& pair) {
-  InFlight found = lookInto(pair);
+  InFlight found = inspectQueue(pair);
   EXPECT_TRUE(found.complete);
   return std::move(found.files);
 }
@@ -114,9 +114,9 @@ INSTANTIATE_TEST_SUITE_P(Types, InFlightTest, testing::Values(SOCK_STREAM, SOCK_
 TEST(InFlightOf, EmptyDatagramIsSeenOnceAndMissedLater) {
   const Pair pair(SOCK_DGRAM);
   for (int i = 0; i < 3; ++i) send(pair, memfd(kMebibyte).get(), 0);
-  EXPECT_EQ(memoryIn(lookInto(pair).files), 3 * kMebibyte);
+  EXPECT_EQ(memoryIn(inspectQueue(pair).files), 3 * kMebibyte);
   send(pair, memfd(kMebibyte).get(), 0);
-  const InFlight later = lookInto(pair);
+  const InFlight later = inspectQueue(pair);
   EXPECT_GE(memoryIn(later.files), kMebibyte);
   EXPECT_TRUE(!later.complete || memoryIn(later.files) == 4 * kMebibyte);
 }

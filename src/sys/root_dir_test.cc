@@ -231,7 +231,7 @@ TEST_P(RootDirTest, AFailedWriteLeavesTheOldFileAndNoTemporary) {
 }
 
 /// Makes openat2 fail with `error`, like an old kernel (ENOSYS) or a container's filter (EPERM).
-bool takeOpenat2Away(int error) {
+bool disableOpenat2(int error) {
   sock_filter code[] = {
       {BPF_LD | BPF_W | BPF_ABS, 0, 0, offsetof(seccomp_data, nr)},
       {BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_openat2},
@@ -253,7 +253,7 @@ TEST_P(RootDirTest, FallsBackWhereOpenat2IsRefused) {
     const pid_t child = ::fork();
     if (child == 0) {
       const RootDir dir = root();
-      const bool good = takeOpenat2Away(error) && dir.readFile("way/file", 100).value_or("") == "inside" &&
+      const bool good = disableOpenat2(error) && dir.readFile("way/file", 100).value_or("") == "inside" &&
                         !dir.readFile("out/file", 100) && dir.removeTree("out") && dir.makeDirs("way/a/b", 0755);
       ::_exit(good ? 0 : 1);
     }

@@ -179,11 +179,11 @@ TEST_F(McpServerTasks, LegacyClientIsAskedForTheInputOfATask) {
   initializeLegacy({{"elicitation", Json::object()}});
   tasks.become(Task::Status::input_required);
   receive({{"id", 1}, {"method", "tasks/result"}, {"params", {{"taskId", "t"}}}});
-  const Json question =
+  const Json elicitation =
       channel->await([](const Json& message) { return message.value("method", "") == "elicitation/create"; });
-  ASSERT_TRUE(question.contains("id")) << question;
-  EXPECT_EQ(question["params"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], "t");
-  receive({{"id", question["id"]}, {"result", {{"action", "decline"}}}});
+  ASSERT_TRUE(elicitation.contains("id")) << elicitation;
+  EXPECT_EQ(elicitation["params"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], "t");
+  receive({{"id", elicitation["id"]}, {"result", {{"action", "decline"}}}});
   EXPECT_EQ(channel->answer(1)["result"]["content"], "decline");
 }
 
@@ -248,12 +248,12 @@ TEST_F(McpServer, ServerSendsElicitationsBeforeTheStatelessVersion) {
   initialize("2025-11-25", {{"elicitation", Json::object()}});
   send({{"id", 7}, {"method", "tools/call"}, {"params", {{"name", "test_input_required_result_multi_round"}}}});
   for (const auto& [field, value] : {std::pair{"name", "Ada"}, std::pair{"color", "green"}}) {
-    const Json question = channel->await([&](const Json& message) {
+    const Json elicitation = channel->await([&](const Json& message) {
       return message.value("method", "") == "elicitation/create" &&
              message["params"]["requestedSchema"]["properties"].contains(field);
     });
-    ASSERT_TRUE(question.contains("id")) << field;
-    send({{"id", question["id"]}, {"result", {{"action", "accept"}, {"content", {{field, value}}}}}});
+    ASSERT_TRUE(elicitation.contains("id")) << field;
+    send({{"id", elicitation["id"]}, {"result", {{"action", "accept"}, {"content", {{field, value}}}}}});
   }
   EXPECT_EQ(channel->answer(7)["result"]["content"][0]["text"], "Your colour is green.");
 }
@@ -324,7 +324,7 @@ class WaitingFeatures final : public Features {
   Outcome getPrompt(Call& /*call*/) override { return Json::object(); }
   Outcome readResource(Call& /*call*/) override { return Json::object(); }
   Outcome complete(Call& /*call*/) override { return Json::object(); }
-  void letThrough() {
+  void release() {
     const std::lock_guard lock(mutex_);
     open_ = true;
     changed_.notify_all();
@@ -354,7 +354,7 @@ TEST_F(McpServer, CallsThatWaitTakeABoundedAmountOfMemory) {
   EXPECT_TRUE(isBusy(refused)) << refused;
   EXPECT_GE(channel->count(), 20U) << "refused of 40 with 4 MiB each";
   EXPECT_LE(channel->count(), 30U);
-  waiting.letThrough();
+  waiting.release();
   for (int id = 0; id < kCalls; ++id) EXPECT_FALSE(channel->answer(id).is_null()) << id;
   // Calls are destroyed some time after their answers.
   Json after;
