@@ -26,13 +26,13 @@ class Owner : public SandboxTest {
     return runCaisson(words, how);
   }
 
-  /// Runs it on a terminal with `yes` as the answer to `question`; returns the exit status.
-  [[nodiscard]] int onTerminal(const std::vector<std::string>& words, const std::string& question) const {
+  /// Runs it on a terminal with `yes` as the answer to `prompt`; returns the exit status.
+  [[nodiscard]] int onTerminal(const std::vector<std::string>& words, const std::string& prompt) const {
     std::vector<std::string> argv{"/usr/bin/env", "XDG_CONFIG_HOME=" + config_.path(),
                                   "CAISSON_HOME=" + (state_ / "caisson"), caissonBinary()};
     argv.insert(argv.end(), words.begin(), words.end());
     Terminal terminal(argv, workspace.path());
-    EXPECT_TRUE(terminal.shows(question)) << terminal.screen();
+    EXPECT_TRUE(terminal.shows(prompt)) << terminal.screen();
     sleepFor(std::chrono::milliseconds(200));  // input before the prompt is discarded
     terminal.type("y\n");
     return terminal.wait().value_or(-1);
@@ -439,7 +439,7 @@ TEST_F(Owner, ConsentToAProjectsPolicyAppliesToItsDirectory) {
   }
 }
 
-/// The rows above a question must be the policy's, not text of the file that looks like them.
+/// The rows above a prompt must be the policy's, not text of the file that looks like them.
 TEST_F(Owner, AProjectsPolicyCannotForgeTheListOfWidenings) {
   workspace.write("caisson.toml",
                   "extends = 'cargo'\n[network]\nmode = 'proxy'\nallowed_hosts = ['*']\n[commands]\n"

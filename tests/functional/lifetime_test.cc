@@ -31,15 +31,14 @@ class Lifetime : public SandboxTest {
   }
 
   /// Starts a script that touches /workspace/ready when its traps are set, waits for that, and signals caisson.
-  std::optional<int> statusAfter(int signal_number, const std::string& text,
-                                 milliseconds patience = seconds(20)) const {
+  std::optional<int> statusAfter(int signal_number, const std::string& text, milliseconds timeout = seconds(20)) const {
     BackgroundProgram program(
         {caissonBinary(), "run", "--workspace", ".:rw", "--timeout", "60s", "--", "bash", "-c", text},
         {.cwd = workspace.path()});
     if (!eventually([&] { return exists(workspace / "ready"); }, seconds(20))) return std::nullopt;
     unlink((workspace / "ready").c_str());
     program.signal(signal_number);
-    return program.wait(patience);
+    return program.wait(timeout);
   }
 };
 

@@ -91,7 +91,7 @@ TEST_F(McpApprovals, ANameThatAShellWouldExecuteIsQuotedInTheRefusal) {
   EXPECT_TRUE(contains(hint, "'path:" + (other / "$(touch${IFS}x)") + "'")) << hint;
 }
 
-/// The command line escapes these wherever it prints them; a question of the server would show them as they are.
+/// The command line escapes these wherever it prints them; a prompt of the server would show them as they are.
 constexpr const char* kDeceptive[] = {
     "\x1b[2J",           // terminal control
     "\xc2\x9b",          // the same in one character
@@ -181,8 +181,8 @@ TEST_F(McpApprovals, AProfileThatAllowsMoreThanTheOwnersDefaultIsTheUsersDecisio
   auto variables = environment();
   variables["XDG_CONFIG_HOME"] = config.path();
   const auto call = [](const Json& arguments) { return Json{{"name", "sandbox_create"}, {"arguments", arguments}}; };
-  McpClient mute({}, variables);
-  const Json refused = mute.request("tools/call", call({{"profile", "dev"}}))["result"];
+  McpClient without_prompts({}, variables);
+  const Json refused = without_prompts.request("tools/call", call({{"profile", "dev"}}))["result"];
   EXPECT_EQ(refused["isError"], true) << refused;
   EXPECT_TRUE(contains(refused.dump(), "caisson approvals grant profile:dev")) << refused;
   EXPECT_EQ(sessions(), "");
@@ -192,9 +192,9 @@ TEST_F(McpApprovals, AProfileThatAllowsMoreThanTheOwnersDefaultIsTheUsersDecisio
   EXPECT_TRUE(contains(asked.dump(), "more than your default profile")) << asked;
   EXPECT_TRUE(contains(asked.dump(), "process.max_processes")) << asked;
   EXPECT_TRUE(isMade(reply(client, call({{"profile", "dev"}}), asked, "allow")["result"]));
-  // The default itself, named or not, needs no question.
-  EXPECT_TRUE(isMade(mute.request("tools/call", call({{"profile", "strict"}}))["result"]));
-  EXPECT_TRUE(isMade(mute.request("tools/call", call(Json::object()))["result"]));
+  // The default itself, named or not, needs no prompt.
+  EXPECT_TRUE(isMade(without_prompts.request("tools/call", call({{"profile", "strict"}}))["result"]));
+  EXPECT_TRUE(isMade(without_prompts.request("tools/call", call(Json::object()))["result"]));
   // The operator's flag decides: there is nothing to choose.
   McpClient fixed({"--profile", "dev"}, variables);
   EXPECT_TRUE(isMade(fixed.request("tools/call", call(Json::object()))["result"]));
@@ -254,9 +254,9 @@ TEST_F(McpApprovals, AProfileWithANetworkNeedsEveryApproval) {
   grant({"net:proxy"});
   grant({"level:process", "--for", "1h"});
   grant({"path:" + other.path(), "--for", "1h"});
-  const auto mute = start();
-  EXPECT_TRUE(isMade(mute->request("tools/call", fetch)["result"]));
-  EXPECT_EQ(mute->request("tools/call", fetch)["result"]["isError"], true);
+  const auto without_prompts = start();
+  EXPECT_TRUE(isMade(without_prompts->request("tools/call", fetch)["result"]));
+  EXPECT_EQ(without_prompts->request("tools/call", fetch)["result"]["isError"], true);
 }
 
 TEST_F(McpApprovals, DeniedRequestIsNotPromptedForAgainAtOnce) {
@@ -276,11 +276,11 @@ TEST_F(McpApprovals, DeniedRequestIsNotPromptedForAgainAtOnce) {
     EXPECT_TRUE(contains(again.dump(), "it can be asked about again in 1")) << again;
     EXPECT_TRUE(contains(again.dump(), "caisson approvals grant host:example.org")) << again;
   }
-  // Others are asked about, also in the questions about a new sandbox, and what the user grants counts at once.
+  // Others are prompted for, also in the prompts about a new sandbox, and what the user grants counts at once.
   EXPECT_EQ(client->request("tools/call", open("example.net"))["result"]["resultType"], "input_required");
   const Json show = showOther();
-  const Json question = client->request("tools/call", show)["result"];
-  EXPECT_EQ(reply(*client, show, question, "deny")["result"]["isError"], true);
+  const Json prompt = client->request("tools/call", show)["result"];
+  EXPECT_EQ(reply(*client, show, prompt, "deny")["result"]["isError"], true);
   EXPECT_TRUE(contains(client->request("tools/call", show)["result"].dump(), "denied this a short time ago"));
   grant({"path:" + other.path(), "--for", "1h"});
   EXPECT_TRUE(isMade(client->request("tools/call", show)["result"]));

@@ -122,11 +122,13 @@ TEST_F(Mcp, ChangesReachTheRealFilesOnlyWithConsentToExactlyThese) {
   ASSERT_EQ(hook["resultType"], "input_required") << hook;
   EXPECT_NE(hook["inputRequests"]["approval"]["params"]["message"].get<std::string>().find("execute"),
             std::string::npos);
-  const auto mute = start();
-  EXPECT_EQ(mute->call("sandbox_commit", {{"sandbox_id", id}, {"paths", {".git/hooks/pre-commit"}}})["isError"], true);
+  const auto without_prompts = start();
+  EXPECT_EQ(
+      without_prompts->call("sandbox_commit", {{"sandbox_id", id}, {"paths", {".git/hooks/pre-commit"}}})["isError"],
+      true);
 }
 
-/// A commit with its questions, as a client of 2026-07-28 sends it.
+/// A commit with its prompts, as a client of 2026-07-28 sends it.
 class McpConsent : public Mcp {
  protected:
   Json commit(McpClient& client, const std::string& id, const Json& round = Json::object(),

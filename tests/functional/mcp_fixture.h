@@ -33,7 +33,7 @@ class Mcp : public testing::Test {
   std::unique_ptr<McpClient> start(Json capabilities = Json::object(), std::vector<std::string> flags = {}) const {
     return std::make_unique<McpClient>(std::move(flags), environment(), std::move(capabilities));
   }
-  /// Answers a question of the server: repeats the request with the server's state and the user's decision.
+  /// Answers a prompt of the server: repeats the request with the server's state and the user's decision.
   static Json reply(McpClient& client, Json params, const Json& asked, const std::string& decision) {
     params["requestState"] = asked["requestState"];
     params["inputResponses"] = {{"approval", {{"action", "accept"}, {"content", {{"decision", decision}}}}}};

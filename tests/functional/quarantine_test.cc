@@ -18,8 +18,8 @@ class Quarantine : public AuditTest {
 
   /// The exit status after this answer. Input before the prompt is discarded, so it may be repeated.
   static std::optional<int> answer(Terminal& terminal, const std::string& text,
-                                   const std::string& question = "Release it?") {
-    EXPECT_TRUE(terminal.shows(question)) << terminal.screen();
+                                   const std::string& prompt = "Release it?") {
+    EXPECT_TRUE(terminal.shows(prompt)) << terminal.screen();
     std::optional<int> status;
     for (int tries = 0; !status && tries < 20; ++tries) {
       terminal.type(text + "\n");

@@ -32,7 +32,7 @@ class SessionExpiry : public SessionTest {
   }
   [[nodiscard]] bool isStored(const std::string& id) const { return exists(home_path + "/stores/" + id); }
   /// Moves the session's end into the past by this much.
-  void goBack(const std::string& id, double seconds) const {
+  void moveExpiryBack(const std::string& id, double seconds) const {
     const std::string directory = home_path + "/sessions/" + id;
     const std::string file = directory + "/meta.json";
     auto metadata = session::metadataFromJson(readFile(file), file);
@@ -123,10 +123,10 @@ TEST_F(SessionExpiry, GracePeriodEnds) {
   workspace.write("f", "1\n");
   Session session = create();
   output(session, "echo 2 > f");
-  goBack(session.id(), kSessionGraceSeconds - 600);
+  moveExpiryBack(session.id(), kSessionGraceSeconds - 600);
   EXPECT_NE(cli({"list"}).out.find("expired"), std::string::npos) << "ten minutes are left";
   EXPECT_TRUE(store->find(session.id()));
-  goBack(session.id(), kSessionGraceSeconds + 600);
+  moveExpiryBack(session.id(), kSessionGraceSeconds + 600);
   EXPECT_FALSE(store->find(session.id()));
   EXPECT_EQ(cli({"list"}).out, "");
   EXPECT_FALSE(isStored(session.id()));

@@ -17,10 +17,10 @@ class Tools : public AuditTest {
 
   /// The exit status of `caisson WORDS...` at a terminal with this answer to the prompt.
   [[nodiscard]] std::optional<int> answering(const std::string& answer, std::vector<std::string> words,
-                                             const std::string& question) const {
+                                             const std::string& prompt) const {
     words.insert(words.begin(), {"env", "CAISSON_HOME=" + home_.path(), caissonBinary()});
     Terminal terminal(words, workspace.path());
-    EXPECT_TRUE(terminal.shows(question)) << terminal.screen();
+    EXPECT_TRUE(terminal.shows(prompt)) << terminal.screen();
     // Input at the moment the prompt appears is discarded, so the answer is repeated.
     for (int again = 0; again < 10; ++again) {
       terminal.type(answer + "\n");

@@ -166,9 +166,9 @@ TEST_F(RunPrompt, TerminalIsResetBeforeIt) {
       "curl -sS http://evil.test/; echo over");
   answerPrompt(*terminal, "evil.test:80", "n\r");
   const std::string& screen = terminal->screen();
-  const std::size_t attack = screen.find("half a title"), question = screen.find("approval needed");
-  ASSERT_LT(attack, question) << screen;
-  const std::string between = screen.substr(attack, question - attack);
+  const std::size_t attack = screen.find("half a title"), prompt = screen.find("approval needed");
+  ASSERT_LT(attack, prompt) << screen;
+  const std::string between = screen.substr(attack, prompt - attack);
   for (const char* part : {"\x18", "\x1b]110\x1b\\", "\x1b]111\x1b\\", "\x1b[r", "\x1b[?1047l"}) {
     EXPECT_TRUE(contains(between, part)) << part + 1;
   }

@@ -184,8 +184,8 @@ TEST(ForeignArchitecture, ThirtyTwoBitCallsEndTheSandbox) {
   if (!mayWeaken()) return;
   EXPECT_TRUE(succeeded(weakened("architecture-check", attack)));
   // Without a listener only the process is killed.
-  const RunOutput unheard = weakened("reported-violations", attack);
-  EXPECT_NE(unheard.out.find("signal 31"), std::string::npos) << unheard.describe();
+  const RunOutput without_listener = weakened("reported-violations", attack);
+  EXPECT_NE(without_listener.out.find("signal 31"), std::string::npos) << without_listener.describe();
 }
 
 /// Most kernels are built without x32 and return ENOSYS; the filter also kills the sandbox.

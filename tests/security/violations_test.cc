@@ -105,10 +105,10 @@ TEST(Violation, SilentProbesAreNotRecorded) {
 /// Without a listener the call is denied in the same way, but not reported.
 TEST(Violation, IsDeniedInTheSameWayWithoutAListener) {
   const Attack attack{.verb = {"call", numberOf("keyctl"), "999"}};
-  const RunOutput heard = inSandbox(attack);
+  const RunOutput with_listener = inSandbox(attack);
   if (!mayWeaken()) return;
-  const RunOutput unheard = weakened("reported-violations", attack);
-  EXPECT_EQ(heard.out, unheard.out);
+  const RunOutput without_listener = weakened("reported-violations", attack);
+  EXPECT_EQ(with_listener.out, without_listener.out);
   EXPECT_EQ(weakened("nothing", {.verb = {"call", numberOf("bpf"), "99"}}).exit_status, 125);
   EXPECT_EQ(weakened("reported-violations", {.verb = {"call", numberOf("bpf"), "99"}}).exit_status, 1);
 }

@@ -36,7 +36,7 @@ void useHostRoot(Plan& plan) {
   plan.namespaces.mount = false;
 }
 
-void letThrough(Plan& plan, const std::string& call) {
+void allowCall(Plan& plan, const std::string& call) {
   const std::optional<int> number = syscallNumber(call);
   if (!plan.syscalls || !number) return;
   std::erase_if(plan.syscalls->rules, [&](const plan::SyscallRule& rule) { return rule.number == *number; });
@@ -264,7 +264,7 @@ constexpr Weakness kWeaknesses[] = {
 
 bool weaken(Plan& plan, const std::string& name) {
   if (name.starts_with("allow:")) {
-    letThrough(plan, name.substr(6));
+    allowCall(plan, name.substr(6));
     return true;
   }
   if (name.starts_with("show:")) {

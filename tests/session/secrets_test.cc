@@ -41,7 +41,7 @@ TEST_F(SessionSecrets, CredentialsInGitConfigurationNeverShow) {
   EXPECT_NE(output(session, "cat .git/config").find("REDACTED@example.org"), std::string::npos);
 }
 
-/// A background command that waits for a line before it looks, so that the sandbox never saw the name missing.
+/// A background command that waits for a line before it reads the file, so that the sandbox never saw the name missing.
 class SecretsInBackground : public SessionTest {
  protected:
   std::uint32_t startReader(Session& session, const std::string& script) {
@@ -56,8 +56,8 @@ class SecretsInBackground : public SessionTest {
     EXPECT_TRUE(piece) << piece.error().message();
     return piece ? piece->data : "";
   }
-  /// The command's output once it has looked.
-  static std::string letLook(Session& session, std::uint32_t exec) {
+  /// Lets the command read the file; returns its output.
+  static std::string outputAfterReading(Session& session, std::uint32_t exec) {
     EXPECT_TRUE(session.feed(exec, "now\n", true));
     EXPECT_TRUE(session.wait(exec, 30));
     return log(session, exec);
@@ -71,7 +71,7 @@ TEST_F(SecretsInBackground, FileThatAppearsIsHiddenFromARunningCommand) {
       startReader(session, readUntilHidden("backend/.env") + readUntilHidden("server.key") + "cat backend/app.py; ");
   workspace.write("backend/.env", "canary\n");
   workspace.write("server.key", "-----BEGIN PRIVATE KEY-----\ncanary\n");
-  EXPECT_EQ(letLook(session, exec), "started\ncode\nend\n");
+  EXPECT_EQ(outputAfterReading(session, exec), "started\ncode\nend\n");
 }
 
 TEST_F(SecretsInBackground, FileThatTheHostReplacesStaysHidden) {
@@ -83,7 +83,7 @@ TEST_F(SecretsInBackground, FileThatTheHostReplacesStaysHidden) {
   ASSERT_TRUE(eventually([&] { return log(session, exec) == "started\nonce\n"; }));
   workspace.write("fresh", "canary\n");
   std::filesystem::rename(workspace / "fresh", workspace / ".env");
-  EXPECT_EQ(letLook(session, exec), "started\nonce\nend\n");
+  EXPECT_EQ(outputAfterReading(session, exec), "started\nonce\nend\n");
 }
 
 TEST_F(SecretsInBackground, NextCommandOfABusySessionDoesNotSeeThem) {
@@ -104,7 +104,7 @@ TEST_F(SecretsInBackground, StoppedProcessesDoNotDelayTheMask) {
   const auto other = session.start({.command = {"sleep", "60"}});
   ASSERT_TRUE(other) << other.error().message();
   workspace.write(".env", "canary\n");
-  EXPECT_EQ(letLook(session, exec), "started\nend\n");
+  EXPECT_EQ(outputAfterReading(session, exec), "started\nend\n");
 }
 
 TEST_F(SecretsInBackground, OwnFileOfTheSessionIsLeftAlone) {
@@ -114,7 +114,7 @@ TEST_F(SecretsInBackground, OwnFileOfTheSessionIsLeftAlone) {
   const std::uint32_t exec = startReader(session, readUntilHidden("other/.env") + "cat .env; ");
   workspace.write(".env", "canary\n");
   workspace.write("other/.env", "canary\n");
-  EXPECT_EQ(letLook(session, exec), "started\nmine\nend\n");
+  EXPECT_EQ(outputAfterReading(session, exec), "started\nmine\nend\n");
 }
 
 TEST_F(SecretsInBackground, LeftBehindProcessDoesNotSeeThem) {
