@@ -191,7 +191,7 @@ TEST(Exchange, WebSocketIsRelayedOnlyAfterTheHostAcceptedIt) {
   EXPECT_TRUE(has(unasked.toClient(), "HTTP/1.1 502"));
 }
 
-TEST(Exchange, AnAnswerThatIsCutShortLooksCutShort) {
+TEST(Exchange, TruncatedResponseStaysTruncated) {
   Exchange exchange = make();
   exchange.fromClient(kGet);
   exchange.fromUpstream("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf");

@@ -56,7 +56,7 @@ TEST_F(CpuClockTest, CountsProcess) {
   EXPECT_LT(used, milliseconds(150));
 }
 
-TEST_F(CpuClockTest, CountsChildrenThatNobodyWaitsFor) {
+TEST_F(CpuClockTest, CountsUnreapedChildren) {
   const auto by_children = [](milliseconds each) {
     return counted([each] {
       ::signal(SIGCHLD, SIG_IGN);

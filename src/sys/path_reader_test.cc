@@ -52,7 +52,7 @@ TEST_F(PathReaderTest, MissingDirectoryIsAnErrorForEveryNameInIt) {
   EXPECT_EQ(reader_.stat("a/one")->size, 1U);
 }
 
-TEST_F(PathReaderTest, ForgetResolvesTheDirectoryAnew) {
+TEST_F(PathReaderTest, ForgetResolvesTheDirectoryAgain) {
   EXPECT_EQ(contentOf(reader_.open("a/one")), "1");
   ASSERT_EQ(::rename((tree_.path() + "/a").c_str(), (tree_.path() + "/c").c_str()), 0);
   ASSERT_EQ(::rename((tree_.path() + "/b").c_str(), (tree_.path() + "/a").c_str()), 0);

@@ -20,7 +20,7 @@ using std::chrono::seconds;
 
 using Audit = AuditTest;
 
-TEST_F(Audit, ARunIsOnRecordFromStartToEnd) {
+TEST_F(Audit, RunIsRecordedFromStartToEnd) {
   CONFORMS("R-AUDIT-1");
   EXPECT_EQ(run({}, {"sh", "-c", "exit 7 # API_TOKEN=verysecretvalue"}, options()).exit_status, 7);
   const auto all = events();
@@ -247,7 +247,7 @@ TEST_F(Audit, NoProgramStartsWhileItsRecordIsNotWritten) {
   }
 }
 
-TEST_F(Audit, FailuresAndLimitsAreEventsOfTheirOwn) {
+TEST_F(Audit, FailuresAndLimitsAreSeparateEvents) {
   CONFORMS("R-AUDIT-4", "R-AUDIT-9");
   EXPECT_EQ(run({"--timeout", "200ms"}, {"sh", "-c", "sleep 9"}, options()).exit_status, 124);
   EXPECT_EQ(run({}, {"no-such-program"}, options()).exit_status, 127);
@@ -342,7 +342,7 @@ TEST_F(Audit, ThePayloadNeverSeesTheLog) {
   }
 }
 
-TEST_F(Audit, ACommandThatTheRulesRefuseIsOnRecord) {
+TEST_F(Audit, CommandDeniedByTheRulesIsRecorded) {
   CONFORMS("R-AUDIT-4", "R-AUDIT-14");
   workspace.write("rules.toml", "extends = \"bash\"\ncommands.blocked_patterns = [\"forbidden\"]\n");
   EXPECT_EQ(run({"--policy", "rules.toml"}, {"echo", "forbidden"}, options()).exit_status, 125);

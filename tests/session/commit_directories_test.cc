@@ -93,7 +93,7 @@ TEST_F(CommitDirectories, FilesOfAnEarlierCommitDoNotCountAsUnseen) {
   EXPECT_FALSE(exists(workspace / "d"));
 }
 
-TEST_F(CommitDirectories, ManifestTellsThatADirectoryIsReplaced) {
+TEST_F(CommitDirectories, ManifestShowsThatADirectoryIsReplaced) {
   workspace.write("other/x", "x\n");
   workspace.write("gone/x", "x\n");
   workspace.write("file", "old\n");

@@ -126,7 +126,7 @@ TEST_F(Caches, AreKeptAsEvidenceAfterAnEscapeAttempt) {
   EXPECT_FALSE(exists(home / "caches/w/home%2fsandbox%2f.cache/evidence/first")) << "one is kept";
 }
 
-TEST_F(Caches, HaveANameOfTheirOwnForEachPath) {
+TEST_F(Caches, HaveADistinctNameForEachPath) {
   std::set<std::string> paths;
   for (const char* target : {"/a/25b", "/a%b", "/a/b", "/a%2fb", "/.removed-a", "/removed-a"}) {
     plan::MountTmpfs one = step("w");
