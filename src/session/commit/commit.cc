@@ -114,7 +114,7 @@ Result<void> SessionContext::finishInterruptedCommit() {
 
 Result<SessionContext::LayerUse> SessionContext::freezeForCommit(const CommitRequest& request) {
   if (inLandlockTier(metadata_.policy)) {  // no command starts while we hold the lock
-    if (!isInUse(directory_)) return LayerUse::none;
+    if (!isInUse(directory_, kUntilAskersAreGone)) return LayerUse::none;
     if (!request.stop || request.dry_run) return LayerUse::live;
     return fail(sysError(Stage::state, "session commit", id(), EBUSY,
                          "another process runs a command in the session: end that process first"));
