@@ -127,7 +127,7 @@ int inspect(void* argument) {
     }
     if (!before) peekAll(work.descriptors[at], work);
   }
-  ::_exit(0);
+  return 0;  // not by _exit: ThreadSanitizer's wrapper would change the state of the thread that waits, which is shared
 }
 
 }  // namespace
@@ -156,7 +156,7 @@ InFlight filesInFlight(std::span<const SocketOf> sockets) {
   ::pthread_sigmask(SIG_SETMASK, &all, &before);  // our signal handlers must not run in it
   const auto top = (reinterpret_cast<std::uintptr_t>(stack.data()) + stack.size()) & ~std::uintptr_t{15};
   // Shares memory, not descriptors. No exit signal: the application must not see a SIGCHLD.
-  const int pid = clone(inspect, reinterpret_cast<void*>(top), CLONE_VM | CLONE_VFORK, &work);
+  const int pid = sys::clone(inspect, reinterpret_cast<void*>(top), CLONE_VM | CLONE_VFORK, &work);
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   if (pid > 0) {
     while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
