@@ -7,9 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <climits>
 #include <deque>
 #include <set>
 
+#include "host/git_programs.h"
+#include "host/link_protection.h"
+#include "host/owner_access.h"
 #include "isolation/child.h"
 #include "plan/secrets.h"
 #include "sys/fd.h"
@@ -34,6 +38,15 @@ constexpr std::string_view kBulk[] = {"node_modules", ".venv",         "venv",  
                                       "dist",         "build",         ".tox",   ".terraform", "bower_components"};
 /// The parts of a git directory that hold other git directories.
 constexpr std::string_view kRepositoryParts[] = {"modules", "worktrees"};
+/// Its directories whose files git executes or reads as configuration.
+constexpr std::string_view kRepositoryPrograms[] = {"hooks", "info"};
+
+/// One of the 256 directories of a git directory's objects; git makes no links there.
+bool holdsObjects(std::string_view path) {
+  const std::size_t slash = path.rfind('/');
+  const std::string_view name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+  return name == "pack" || (name.size() == 2 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos);
+}
 
 template <class Range>
 bool contains(const Range& names, std::string_view name) {
@@ -48,14 +61,18 @@ std::string join(const std::string& directory, std::string_view name) {
 
 class Scan {
  public:
-  Scan(sys::RootDir root, const ScanOptions& options, ScanCache* cache)
-      : root_(std::move(root)), options_(options), cache_(cache), deadline_(Clock::now() + options.max_time) {
+  Scan(sys::RootDir root, const std::string& workspace, const ScanOptions& options, ScanCache* cache)
+      : root_(std::move(root)),
+        workspace_(workspace),
+        options_(options),
+        cache_(cache),
+        deadline_(Clock::now() + options.max_time) {
     struct stat status{};
     if (::fstat(root_.descriptor(), &status) == 0) device_ = status.st_dev;
   }
 
   plan::WorkspaceScan run() {
-    pending_.push_back({"", false});
+    pending_.push_back({});
     while (!pending_.empty() || !bulk_.empty()) {
       std::deque<Work>& queue = pending_.empty() ? bulk_ : pending_;
       const Work work = std::move(queue.front());
@@ -65,6 +82,9 @@ class Scan {
         continue;
       }
       visit(work);
+    }
+    if (options_.protected_files != nullptr && !options_.only_links) {
+      protectThroughLinks(root_, workspace_, *options_.protected_files, found_);
     }
     std::sort(found_.secrets.begin(), found_.secrets.end());
     if (cache_ != nullptr)
@@ -76,6 +96,9 @@ class Scan {
   struct Work {
     std::string path;
     bool in_repository = false;  ///< a part of a git directory that holds others
+    bool only_links = false;     ///< in a protected directory, or in a git directory
+    bool in_git = false;         ///< in a git directory: git writes through links
+    bool executed = false;       ///< git executes what is in it, or reads it as configuration
   };
   using Directory = ScanCache::Directory;
 
@@ -86,8 +109,11 @@ class Scan {
 
   void visit(const Work& work) {
     if (work.path.size() > kMaxPath) return leaveOut(work.path.substr(0, kMaxPath));
-    const long opened = isolation::openBeneath(root_.descriptor(), work.path.empty() ? "" : work.path.c_str(),
-                                               O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK);
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
+    long opened = isolation::openBeneath(root_.descriptor(), work.path.c_str(), kFlags);
+    if (opened == -EACCES && options_.open_closed && giveOwnerAccess(root_, work.path)) {
+      opened = isolation::openBeneath(root_.descriptor(), work.path.c_str(), kFlags);
+    }
     if (opened < 0) {
       if (opened != -ENOENT && opened != -ENOTDIR && opened != -ELOOP) leaveOut(work.path);
       return;
@@ -135,7 +161,9 @@ class Scan {
       }
       if (type == DT_DIR) {
         found.directories.emplace_back(name);
-      } else if (matters(path, name)) {
+      } else if (type == DT_LNK && (options_.protected_files != nullptr || matters(path, name))) {
+        found.links.emplace_back(name);
+      } else if (type != DT_LNK && matters(path, name)) {
         found.files.emplace_back(name);
       }
     }
@@ -147,38 +175,72 @@ class Scan {
   }
 
   [[nodiscard]] bool matters(const std::string& path, std::string_view name) const {
+    if (options_.only_links) return false;
     if (plan::looksSecret(name) || plan::mayHoldKey(name) || name == "config" || name == "config.worktree") return true;
     return options_.protected_files != nullptr && options_.protected_files->match(join(path, name)).has_value();
   }
 
   void look(const Work& work, const Directory& directory) {
-    if (directory.repository) return lookAtRepository(work.path, directory);
-    if (!work.in_repository) {
+    if (options_.protected_files != nullptr) {
+      for (const std::string& name : directory.links) addLink(work, directory, name);
+    }
+    if (directory.repository && !work.only_links) return lookAtRepository(work.path, directory);
+    if (!work.in_repository && !work.only_links) {
       for (const std::string& name : directory.files) lookAtFile(work.path, name);
+      for (const std::string& name : directory.links) hideSecret(work.path, name);
     }
     for (const std::string& name : directory.directories) {
       const std::string path = join(work.path, name);
+      if (work.only_links) {
+        if (work.in_git && holdsObjects(path)) continue;
+        pending_.push_back({.path = path, .only_links = true, .in_git = work.in_git, .executed = work.executed});
+        continue;
+      }
       if (options_.secrets && !work.in_repository && plan::looksSecret(name)) {
         found_.secrets.push_back(path);
         continue;
       }
-      if (protect(path, true)) continue;
-      (contains(kBulk, name) ? bulk_ : pending_).push_back({path, work.in_repository});
+      if (protect(path, true)) {
+        pending_.push_back({.path = path, .only_links = true});
+        continue;
+      }
+      (contains(kBulk, name) ? bulk_ : pending_).push_back({.path = path, .in_repository = work.in_repository});
+    }
+  }
+
+  void addLink(const Work& work, const Directory& directory, const std::string& name) {
+    const std::string path = join(work.path, name);
+    const long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (opened < 0) return;
+    const sys::Fd fd(static_cast<int>(opened));
+    char target[PATH_MAX];
+    const ssize_t length = ::readlinkat(fd.get(), "", target, sizeof(target));
+    if (length <= 0) return;
+    const bool executed = work.executed || (directory.repository && !policy::isRepositoryData(name));
+    found_.links.push_back({path, std::string(target, static_cast<std::size_t>(length)), executed});
+    const auto& files = *options_.protected_files;
+    const bool in_git = work.in_git || directory.repository;
+    if (!options_.only_links && (in_git || files.match(path) || files.mayHold(path))) {
+      found_.protected_paths.push_back({.path = path, .target = found_.links.back().target});
     }
   }
 
   /// Records a protected file or directory. True if it is a directory, so that nothing below needs to be looked at.
   bool protect(const std::string& path, bool directory) {
-    if (options_.protected_files == nullptr) return false;
+    if (options_.protected_files == nullptr || options_.only_links) return false;
     const auto match = options_.protected_files->match(path);
     if (!match || match->object.size() != path.size() || match->whole_directory != directory) return false;
-    found_.protected_paths.push_back({path, directory});
+    found_.protected_paths.push_back({.path = path, .directory = directory});
     return directory;
   }
 
   void lookAtFile(const std::string& directory, const std::string& name) {
+    protect(join(directory, name), false);
+    hideSecret(directory, name);
+  }
+
+  void hideSecret(const std::string& directory, const std::string& name) {
     const std::string path = join(directory, name);
-    protect(path, false);
     if (options_.secrets && isSecret(path, name)) found_.secrets.push_back(path);
   }
 
@@ -202,9 +264,18 @@ class Scan {
         found_.redacted.push_back({join(path, name), std::move(*redacted)});
       }
     }
-    if (options_.protected_files != nullptr) protectRepository(path);
+    if (options_.protected_files != nullptr) {
+      findGitPrograms(root_, workspace_, path, found_.programs);
+      if (!options_.only_links) protectRepository(path);
+    }
     for (const std::string& name : directory.directories) {
-      if (contains(kRepositoryParts, name)) pending_.push_back({join(path, name), true});
+      const std::string inside = join(path, name);
+      if (contains(kRepositoryParts, name)) {
+        pending_.push_back({.path = inside, .in_repository = true});
+      } else if (options_.protected_files != nullptr) {
+        const bool executed = contains(kRepositoryPrograms, name);
+        pending_.push_back({.path = inside, .only_links = true, .in_git = true, .executed = executed});
+      }
     }
   }
 
@@ -214,8 +285,10 @@ class Scan {
       const std::string inside = join(path, directory ? program.substr(0, program.size() - 1) : program);
       const long opened = isolation::openBeneath(root_.descriptor(), inside.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
       if (opened < 0) continue;
-      ::close(static_cast<int>(opened));
-      found_.protected_paths.push_back({inside, directory});
+      const sys::Fd fd(static_cast<int>(opened));
+      struct stat status{};
+      if (::fstat(fd.get(), &status) != 0 || S_ISLNK(status.st_mode)) continue;  // addLink() has the links
+      found_.protected_paths.push_back({.path = inside, .directory = directory});
     }
   }
 
@@ -234,6 +307,7 @@ class Scan {
   }
 
   sys::RootDir root_;
+  const std::string& workspace_;
   const ScanOptions& options_;
   ScanCache* cache_;
   const Clock::time_point deadline_;
@@ -278,7 +352,12 @@ bool mayMatch(const std::vector<std::string>& patterns, const std::string& name)
 plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache) {
   auto root = sys::RootDir::open(workspace);
   if (!root) return {};
-  plan::WorkspaceScan found = Scan(std::move(*root), options, cache).run();
+  return scanWorkspace(std::move(*root), workspace, options, cache);
+}
+
+plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspace, const ScanOptions& options,
+                                  ScanCache* cache) {
+  plan::WorkspaceScan found = Scan(std::move(root), workspace, options, cache).run();
   for (std::string& path : deniedMatches(workspace, options.denied)) found.secrets.push_back(std::move(path));
   return found;
 }

@@ -11,13 +11,16 @@
 
 #include "plan/plan.h"
 #include "policy/rules/protected_files.h"
+#include "sys/root_dir.h"
 
 namespace caisson::host {
 
 struct ScanOptions {
   bool secrets = true;
   const policy::ProtectedFiles* protected_files = nullptr;  ///< null: not looked for
-  std::vector<std::string> denied;                          ///< patterns; what they match counts as secret
+  bool open_closed = false;         ///< give ourselves access to directories of ours that are closed to us
+  bool only_links = false;          ///< with `protected_files`: only WorkspaceScan::links and ::programs
+  std::vector<std::string> denied;  ///< patterns; what they match counts as secret
   std::size_t max_entries = 50'000;
   std::chrono::milliseconds max_time{100};
 };
@@ -32,7 +35,8 @@ class ScanCache {
   struct Directory {
     std::uint64_t device = 0, inode = 0;
     std::int64_t modified_ns = 0, changed_ns = 0;
-    std::vector<std::string> files;        ///< names that matter: secret, or to be looked at, or protected
+    std::vector<std::string> files;        ///< names that matter: secret, or to be looked at, or protected; no links
+    std::vector<std::string> links;        ///< with ScanOptions::protected_files all, else names that matter
     std::vector<std::string> directories;  ///< names of subdirectories
     bool repository = false;               ///< it has the shape of a git directory
   };
@@ -45,9 +49,12 @@ std::vector<std::string> deniedMatches(const std::string& workspace, const std::
 /// Whether a file of this name, in any directory, could match one of the patterns.
 bool mayMatch(const std::vector<std::string>& patterns, const std::string& name);
 
-/// Scans `workspace`. Follows no link and enters no other file system. Directories that hold other people's code
-/// (node_modules and the like) come last; what the budget does not cover is named in the result. Empty if the workspace
-/// cannot be opened.
+/// Scans `workspace`. What has a protected name through a link of the workspace is protected, too. Follows no link and
+/// enters no other file system. Directories that hold other people's code (node_modules and the like) come last; what
+/// the budget does not cover is named in the result. Empty if the workspace cannot be opened.
 plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache = nullptr);
+/// The same for an open directory; `workspace` is its path, for links with absolute targets.
+plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspace, const ScanOptions& options,
+                                  ScanCache* cache = nullptr);
 
 }  // namespace caisson::host

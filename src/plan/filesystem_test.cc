@@ -326,7 +326,9 @@ TEST(ProtectedFiles, AreReadOnlyAndPinnedInAWritableWorkspace) {
     EXPECT_FALSE(stepAt<Bind>(plan, guarded)->writable) << guarded;
   }
   ASSERT_TRUE(plan.guarded);
-  EXPECT_EQ(plan.guarded->before, (std::vector<std::string>{"a/.git/hooks", "a/.git/config"}));
+  ASSERT_EQ(plan.guarded->before.size(), 2U);
+  EXPECT_EQ(plan.guarded->before[0].path, "a/.git/hooks");
+  EXPECT_EQ(plan.guarded->before[1].path, "a/.git/config");
 }
 
 /// Otherwise existing files that the search before the run missed would be moved away after it.

@@ -43,7 +43,7 @@ void guardWorkspace(const policy::Policy& policy, const HostFacts& host, Plan& p
     return;
   }
   plan.guarded = {.path = host.workspace.path, .patterns = workspace.protected_files, .before = {}};
-  for (const WorkspaceScan::Protected& one : host.scan.protected_paths) plan.guarded->before.push_back(one.path);
+  plan.guarded->before = host.scan.protected_paths;
 }
 
 /// Whether the current directory, which the policy does not name, is closed to the payload; then adds a notice.

@@ -21,6 +21,7 @@
 #include "plan/runtime_facts.h"
 #include "plan/syscall_filter.h"
 #include "policy/model.h"
+#include "policy/rules/protected_links.h"
 #include "sys/fd.h"
 
 namespace caisson::plan {
@@ -83,12 +84,16 @@ struct WorkspaceScan {
   struct Protected {
     std::string path;
     bool directory = false;  ///< protected with everything below
+    std::string target;      ///< of a link, which is protected as such; empty: not a link
+    std::string through;     ///< the link or configuration that leads to it; empty: its own name is protected
   };
-  std::vector<std::string> secrets;        ///< files and directories that usually hold secrets
-  std::vector<ReplacedFile> redacted;      ///< git configurations, without their credentials
-  std::vector<Protected> protected_paths;  ///< existing files that the host would execute; only for `rw`
-  std::vector<std::string> unscanned;      ///< the first directories that the budget did not cover
-  std::size_t unscanned_count = 0;         ///< all of them
+  std::vector<std::string> secrets;            ///< files and directories that usually hold secrets
+  std::vector<ReplacedFile> redacted;          ///< git configurations, without their credentials
+  std::vector<Protected> protected_paths;      ///< existing files that the host would execute; only for `rw`
+  std::vector<policy::WorkspaceLink> links;    ///< all; only if the scan looks for protected files
+  std::vector<policy::NamedProgram> programs;  ///< of git's configurations; as `links`
+  std::vector<std::string> unscanned;          ///< the first directories that the budget did not cover
+  std::size_t unscanned_count = 0;             ///< all of them
 };
 
 /// A toolchain in the caller's home.
@@ -292,9 +297,9 @@ using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs
 
 /// A workspace that is written directly, with protection of files that the host would execute.
 struct GuardedWorkspace {
-  std::string path;                   ///< on the host
-  std::vector<std::string> patterns;  ///< of the policy, in addition to the built-in table
-  std::vector<std::string> before;    ///< protected files that exist
+  std::string path;                              ///< on the host
+  std::vector<std::string> patterns;             ///< of the policy, in addition to the built-in table
+  std::vector<WorkspaceScan::Protected> before;  ///< protected files that exist
 };
 
 /// A workspace that is searched for new secret files while the sandbox runs.

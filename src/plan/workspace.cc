@@ -62,7 +62,8 @@ std::vector<ReplacedFile> redactedIn(const policy::Policy& policy, const HostFac
 }
 
 /// Makes files that the host would execute read-only in a writable workspace. Each directory above them becomes a mount
-/// point, which cannot be renamed: otherwise `mv .git x` would make room for another .git.
+/// point, which cannot be renamed: otherwise `mv .git x` would make room for another .git. A link cannot be a mount
+/// point: what it leads to is protected, and one that was replaced is found after the run.
 void protectFiles(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan) {
   std::set<std::string> pinned;
   const auto pin = [&](const std::string& path, bool writable) {
@@ -79,8 +80,8 @@ void protectFiles(const policy::Policy& policy, const HostFacts& host, const std
     }
   }
   for (const WorkspaceScan::Protected& one : host.scan.protected_paths) {
-    if (pinned.insert(one.path).second) pin(one.path, false);
-    plan.guarded->before.push_back(one.path);
+    if (one.target.empty() && pinned.insert(one.path).second) pin(one.path, false);
+    plan.guarded->before.push_back(one);
   }
 }
 

@@ -173,6 +173,47 @@ TEST_F(WritableWorkspace, NewFilesThatTheHostWouldExecuteAreMovedOut) {
   EXPECT_NE(output.err.find("moved to"), std::string::npos) << output.err;
 }
 
+TEST_F(WritableWorkspace, LinksToProtectedFilesLeadToReadOnlyFiles) {
+  CONFORMS("R-FILES-23");
+  const RunOutput made = onHost(
+      "set -e; mkdir -p tools/zed tools/hooks tools/named cfg/fish dot; echo a > AGENTS.md; ln -s AGENTS.md CLAUDE.md; "
+      "ln -s tools/zed .zed; rm -rf .git/hooks; ln -s ../tools/hooks .git/hooks; ln -s dot/zshrc .zshrc; ln -s cfg "
+      ".config; "
+      "git config core.hooksPath tools/named; chmod -R a+rwX .");
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  for (const char* path : {"AGENTS.md", "CLAUDE.md", "tools/zed/tasks.json", ".zed/tasks.json",
+                           "tools/hooks/pre-commit", "tools/named/pre-push", "cfg/fish/config.fish"}) {
+    const RunOutput output = attempt(std::string("echo evil >> ") + path);
+    EXPECT_NE(output.exit_status, 0) << path << ": " << output.describe();
+    EXPECT_NE(output.err.find("Read-only file system"), std::string::npos) << path << ": " << output.describe();
+  }
+  const RunOutput output =
+      attempt("echo evil > dot/zshrc; rm CLAUDE.md; echo evil > CLAUDE.md; echo fine > tools/fine");
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_FALSE(has("dot/zshrc")) << "its name is .zshrc";
+  EXPECT_FALSE(has("CLAUDE.md")) << "it replaced a link";
+  EXPECT_TRUE(has("tools/fine"));
+}
+
+TEST_F(WritableWorkspace, NewLinksAndClosedDirectoriesHideNothingThatTheHostWouldExecute) {
+  CONFORMS("R-FILES-23");
+  ASSERT_EQ(onHost("rm -rf .git/hooks").exit_status, 0);
+  const RunOutput output = attempt(
+      "mkdir -p plain/fish; echo x > plain/fish/config.fish; ln -s plain .config; ln -s plain .idea; "
+      "mkdir -p n/.claude; echo evil > n/.claude/settings.json; chmod 311 n; git init -q m; chmod 311 m/.git; "
+      "mkdir .zed; echo evil > .zed/tasks.json; chmod 0 .zed; mkdir -p deep/er; echo evil > deep/er/.envrc; "
+      "chmod 0 deep/er deep; mkdir .git/hooks; echo evil > .git/hooks/pre-commit; chmod 555 .git/hooks; "
+      "mkdir ro; echo evil > ro/.bashrc; chmod 555 ro; rm -f .git/COMMIT_EDITMSG; ln -s config .git/COMMIT_EDITMSG; "
+      "mkdir -p .git/rebase-merge; echo 'exec id' > .git/rebase-merge/git-rebase-todo; mkdir -p .git/objects/info; "
+      "echo /x > .git/objects/info/alternates; ln -s ../../config .git/refs/heads/x");
+  for (const char* moved :
+       {".config", ".idea", "n/.claude", "m/.git/config", ".zed", "deep/er/.envrc", ".git/hooks", "ro/.bashrc",
+        ".git/COMMIT_EDITMSG", ".git/rebase-merge", ".git/objects/info/alternates", ".git/refs/heads/x"}) {
+    EXPECT_FALSE(has(moved)) << moved << ": " << output.describe();
+  }
+  EXPECT_TRUE(has("plain/fish/config.fish")) << "only the link gave it that name";
+}
+
 TEST_F(WritableWorkspace, AllowExecConfigLiftsTheProtection) {
   CONFORMS("R-FILES-23");
   const TempDir home;

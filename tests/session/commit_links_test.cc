@@ -38,6 +38,82 @@ TEST_F(CommitLinks, LinkThroughALinkIsResolvedInTheResult) {
   EXPECT_EQ(readFile(workspace / "more"), "f\n");
 }
 
+/// A host program that reads .config/fish/ would read what the link leads to.
+TEST_F(CommitLinks, LinkInPlaceOfADirectoryWithProtectedNamesIsHeld) {
+  Session session = create();
+  output(session,
+         "mkdir -p cfg/fish sp lib; echo x > cfg/fish/config.fish; echo x > sp/x.pth; ln -s cfg .config; "
+         "ln -s ../sp lib/site-packages; ln -s cfg harmless; mkdir .github; ln -s .github dist");
+  const CommitReport report = commit(session);
+  for (const char* held : {".config", "lib/site-packages", "dist"}) {
+    EXPECT_TRUE(isHeld(report, held)) << held;
+    struct stat status{};
+    EXPECT_NE(::lstat((workspace / held).c_str(), &status), 0) << held;
+  }
+  EXPECT_FALSE(isHeld(report, "harmless"));
+  EXPECT_EQ(applied(commit(session, {.paths = {".config"}})), ".config\n");
+  output(session, "echo y > cfg/fish/config.fish; echo y > cfg/plain");
+  const CommitReport later = commit(session);
+  EXPECT_EQ(applied(later), "cfg/plain\n");
+  EXPECT_TRUE(isHeld(later, "cfg/fish/config.fish")) << "the link is in the workspace now";
+}
+
+TEST_F(CommitLinks, FileWithAProtectedNameThroughALinkOfTheHostIsHeld) {
+  workspace.write(".git/HEAD", "ref: refs/heads/main\n");
+  workspace.write(".git/config", "[core]\n\thooksPath = tools/named\n");
+  workspace.makeDir(".git/objects");
+  workspace.makeDir(".git/refs");
+  for (const char* directory : {"tools/hooks", "tools/named", "tools/vscode", "dot"}) workspace.makeDir(directory);
+  workspace.write("ci/build.yml", "old\n");
+  workspace.makeDir(".github/workflows");
+  for (const auto& [target, link] : {std::pair("../tools/hooks", ".git/hooks"),
+                                     {"tools/vscode", ".vscode"},
+                                     {"dot/bashrc", ".bashrc"},
+                                     {"../../ci/build.yml", ".github/workflows/build.yml"}}) {
+    ASSERT_EQ(::symlink(target, (workspace / link).c_str()), 0) << link;
+  }
+  Session session = create();
+  output(session,
+         "echo x > .git/hooks/pre-commit; echo x > tools/vscode/tasks.json; echo x > dot/bashrc; "
+         "echo x > tools/named/pre-push; echo x > ci/build.yml; echo x > ci/other; rm -r tools/vscode; echo x > fine");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "ci/other\nfine\n");
+  for (const char* held :
+       {"tools/hooks/pre-commit", "tools/vscode", "dot/bashrc", "tools/named/pre-push", "ci/build.yml"}) {
+    EXPECT_TRUE(isHeld(report, held)) << held << " of " << paths(report.held);
+  }
+  EXPECT_EQ(readFile(workspace / "ci/build.yml"), "old\n");
+  EXPECT_EQ(applied(commit(session, {.paths = {"dot/bashrc"}})), "dot/bashrc\n") << "a person may name it";
+}
+
+/// Git writes the message of a commit through the link.
+TEST_F(CommitLinks, LinkInAGitDirectoryIsHeld) {
+  for (const char* repository : {".git", "mirror"}) {
+    workspace.write(std::string(repository) + "/HEAD", "ref: refs/heads/main\n");
+    workspace.write(std::string(repository) + "/config", "[core]\n");
+    workspace.makeDir(std::string(repository) + "/objects");
+    workspace.makeDir(std::string(repository) + "/refs");
+  }
+  Session session = create();
+  output(session,
+         "ln -s config .git/COMMIT_EDITMSG; mkdir -p .git/logs; ln -s ../config .git/logs/HEAD; mkdir alt; "
+         "ln -s ../../alt .git/objects/info; ln -s config mirror/index; echo x > .git/refs/x");
+  const CommitReport report = commit(session);
+  for (const char* held : {".git/COMMIT_EDITMSG", ".git/logs/HEAD", ".git/objects/info", "mirror/index"}) {
+    EXPECT_TRUE(isHeld(report, held)) << held << " of " << paths(report.held);
+  }
+  EXPECT_FALSE(isHeld(report, ".git/refs/x"));
+}
+
+TEST_F(CommitLinks, WhatAHeldDirectoryContainsIsHeldForThatReason) {
+  Session session = create();
+  output(session,
+         "mkdir -p nested/.git/objects nested/.git/refs; echo x > nested/.git/HEAD; echo x > nested/.git/config");
+  const CommitReport report = commit(session);
+  EXPECT_TRUE(report.conflicts.empty()) << paths(report.conflicts);
+  EXPECT_TRUE(isHeld(report, "nested/.git/HEAD"));
+}
+
 TEST_F(CommitLinks, LinkThroughALinkOfTheHostIsHeld) {
   const TempDir elsewhere;
   ASSERT_EQ(::symlink(elsewhere.path().c_str(), (workspace / "away").c_str()), 0);

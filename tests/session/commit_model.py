@@ -4,8 +4,9 @@ with an independent implementation of a commit.
 
 The model has three trees: the workspace at the start of the session, the session's tree, and the real workspace. A path
 that the session changed is committed unless the path also changed in the real workspace, its name is in the model's list
-of protected names, or it is a link out of the workspace. A directory that the session removed stays if it contains a
-protected name. The tested program is CAISSON_BIN.
+of protected names, or it is a link out of the workspace. A path also has the names that links of the real workspace give
+it, and a link to a protected path, or on the way to one, is not committed. A directory that the session removed stays if
+it contains a protected name. The tested program is CAISSON_BIN.
 """
 import hashlib
 import json
@@ -20,7 +21,8 @@ import time
 
 CAISSON = os.environ["CAISSON_BIN"]
 NAMES = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/f", "g", "g/h", ".envrc", "d/.vscode", "d/.vscode/t", "AGENTS.md"]
-PROTECTED = {".envrc", ".vscode", "agents.md"}
+PROTECTED_FILES = {".envrc", "agents.md"}
+PROTECTED_DIRECTORIES = {".vscode"}
 
 
 def caisson(*arguments, check=True):
@@ -65,7 +67,70 @@ def parents(path):
 
 
 def is_protected(path):
-    return any(part.lower() in PROTECTED for part in path.split("/"))
+    parts = path.lower().split("/")
+    return parts[-1] in PROTECTED_FILES or any(part in PROTECTED_DIRECTORIES for part in parts)
+
+
+def end_of_link(tree, path, target):
+    """Returns the path that a link leads to, which need not exist, or None if it leads out or in a circle."""
+    at, rest = path.split("/")[:-1], target.split("/")
+    hops = 1
+    if target.startswith("/"):
+        return None
+    while rest:
+        part = rest.pop(0)
+        if part in ("", "."):
+            continue
+        if part == "..":
+            if not at:
+                return None
+            at.pop()
+            continue
+        there = tree.get("/".join(at + [part]), ("",))
+        if there[0] != "l":
+            at.append(part)
+            continue
+        hops += 1
+        if hops > 40 or there[1].startswith("/"):
+            return None
+        rest = there[1].split("/") + rest
+    return "/".join(at)
+
+
+def other_names(tree):
+    """Returns pairs of a place and a name that links with protected names give it."""
+    links = {path: entry[1] for path, entry in tree.items() if entry[0] == "l"}
+    found, work = [], [(path, path, 1) for path in links if is_protected(path)]
+    while work:
+        path, name, depth = work.pop()
+        place = end_of_link(tree, path, links[path])
+        if place is None or (place, name) in found:
+            continue
+        found.append((place, name))
+        for other in links if depth < 4 else []:
+            if inside(other, place) and is_protected(renamed(other, place, name)):
+                work.append((other, renamed(other, place, name), depth + 1))
+    return found
+
+
+def inside(path, place):
+    return not place or path == place or path.startswith(place + "/")
+
+
+def renamed(path, place, name):
+    rest = path[len(place):].lstrip("/")
+    return f"{name}/{rest}" if rest else name
+
+
+def is_protected_in(names, path):
+    return is_protected(path) or any(inside(path, place) and is_protected(renamed(path, place, name)) for place, name in names)
+
+
+def is_held_link(tree, names, path, target):
+    if any(inside(place, path) for place, _ in names):
+        return True
+    end = end_of_link(tree, path, target)
+    return end is not None and is_protected_in(names, end)
 
 
 def leads_out(tree, path, target, depth=0):
@@ -124,6 +189,7 @@ def below(tree, top):
 def commit(base, session, host, touched):
     """Returns the tree after a commit. `touched`: paths that the host changed since the session began."""
     result = dict(host)
+    names = other_names(host)
     links = []
     for path in changed_paths(base, session):
         new, there = session.get(path), host.get(path)
@@ -131,13 +197,15 @@ def commit(base, session, host, touched):
         missing = any(p not in result for p in parents(path))
         if new == there or (new and there and new[0] == there[0] == "d" and new[1] == there[1]):
             continue
-        if is_protected(path) or blocked or (missing and new is not None):
+        if is_protected_in(names, path) or blocked or (missing and new is not None):
+            continue
+        if new and new[0] == "l" and is_held_link(host, names, path, new[1]):
             continue
         if new is None and there is None:
             continue
         both_directories = new and there and new[0] == there[0] == "d"
         if there and there[0] == "d" and not both_directories:
-            if path not in base or any(p in touched or is_protected(p) for p in below(host, path)):
+            if path not in base or any(p in touched or is_protected_in(names, p) for p in below(host, path)):
                 continue
         elif there and not both_directories and (path not in base or path in touched):
             continue

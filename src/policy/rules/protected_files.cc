@@ -47,8 +47,16 @@ constexpr std::string_view kRepositoryData[] = {"objects",        "refs",       
                                                 "commit_editmsg", "merge_head", "shallow",    "cherry_pick_head",
                                                 "revert_head",    "merge_msg",  "merge_mode", "description"};
 
-constexpr std::string_view kRepositoryPrograms[] = {"config", "config.worktree", "hooks/",
-                                                    "info/",  "commondir",       "gitdir"};
+constexpr std::string_view kRepositoryPrograms[] = {"config",
+                                                    "config.worktree",
+                                                    "hooks/",
+                                                    "info/",
+                                                    "commondir",
+                                                    "gitdir",
+                                                    "objects/info/alternates",
+                                                    "objects/info/http-alternates",
+                                                    "rebase-merge/",
+                                                    "rebase-apply/"};
 
 /// Other members of a git directory. A rebase in progress has a list of commands.
 constexpr std::string_view kRepositoryOther[] = {"config.lock",  "modules",   "worktrees", "rebase-merge",
@@ -70,6 +78,24 @@ constexpr bool isIgnoredInNames(char32_t code) {
          (code >= 0x2060 && code <= 0x206F) || code == 0x3164 || (code >= 0xFE00 && code <= 0xFE0F) || code == 0xFEFF ||
          code == 0xFFA0 || (code >= 0xFFF0 && code <= 0xFFF8) || (code >= 0x1BCA0 && code <= 0x1BCA3) ||
          (code >= 0x1D173 && code <= 0x1D17A) || (code >= 0xE0000 && code <= 0xE0FFF);
+}
+
+/// What a letter folds to that becomes one or several ASCII letters; empty: it does not.
+constexpr std::string_view foldedLetters(char32_t code) {
+  switch (code) {
+    case 0x212A: return "k";  // KELVIN SIGN
+    case 0x17F: return "s";   // LATIN SMALL LETTER LONG S
+    case 0xDF:
+    case 0x1E9E: return "ss";
+    case 0xFB00: return "ff";
+    case 0xFB01: return "fi";
+    case 0xFB02: return "fl";
+    case 0xFB03: return "ffi";
+    case 0xFB04: return "ffl";
+    case 0xFB05:
+    case 0xFB06: return "st";
+    default: return "";
+  }
 }
 
 }  // namespace
@@ -96,15 +122,17 @@ std::string foldName(std::string_view name) {
     if (next.valid && next.code < 0x80) {
       folded += next.code >= 'A' && next.code <= 'Z' ? static_cast<char>(next.code - 'A' + 'a')
                                                      : static_cast<char>(next.code);
-    } else if (next.valid && next.code == 0x212A) {
-      folded += 'k';  // KELVIN SIGN folds to an ASCII letter, as does the next
-    } else if (next.valid && next.code == 0x17F) {
-      folded += 's';
+    } else if (const std::string_view letters = next.valid ? foldedLetters(next.code) : ""; !letters.empty()) {
+      folded += letters;
     } else if (!next.valid || !isIgnoredInNames(next.code)) {
       folded += name.substr(0, next.length);
     }
     name.remove_prefix(next.length);
   }
+  // vfat, exFAT and servers with Windows drop dots and blanks at the end.
+  const std::size_t last = folded.find_last_not_of(". ");
+  if (last != std::string::npos) folded.resize(last + 1);
+  if (folded == "git~1") return ".git";
   return folded;
 }
 
@@ -141,6 +169,7 @@ void ProtectedFiles::add(std::string_view pattern, ProtectedCategory category) {
   } else {
     by_last_part_[made.parts.back()].push_back(patterns_.size());
   }
+  if (made.parts.size() > 1) with_parts_.push_back(patterns_.size());
   patterns_.push_back(std::move(made));
 }
 
@@ -179,6 +208,25 @@ std::optional<ProtectedMatch> ProtectedFiles::match(std::string_view path) const
       if (fits(index)) return found(index);
   }
   return std::nullopt;
+}
+
+bool ProtectedFiles::mayHold(std::string_view path) const {
+  std::vector<std::string> folded;
+  for (const std::string_view part : splitParts(path, '/')) folded.push_back(foldName(part));
+  const auto ends = [&](const std::vector<std::string>& parts, std::size_t count) {
+    if (count > folded.size()) return false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (!matchesWildcard(parts[i], folded[folded.size() - count + i])) return false;
+    }
+    return true;
+  };
+  return std::ranges::any_of(with_parts_, [&](std::size_t index) {
+    const std::vector<std::string>& parts = patterns_[index].parts;
+    for (std::size_t count = 1; count < parts.size(); ++count) {
+      if (ends(parts, count)) return true;
+    }
+    return false;
+  });
 }
 
 bool hasRepositoryShape(const std::function<bool(std::string_view)>& has) {

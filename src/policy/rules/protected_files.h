@@ -64,6 +64,9 @@ class ProtectedFiles {
   /// Whether the name of a path relative to the workspace is protected: a pattern matches it, or it is `.git`, or lies
   /// in `.git` and is not isRepositoryData(). Ignores case, and characters that some file systems ignore in names.
   [[nodiscard]] std::optional<ProtectedMatch> match(std::string_view path) const;
+  /// Whether a path ends with the first parts of a longer pattern: `.config`, for `.config/fish/`. A link there gives
+  /// protected names to files elsewhere.
+  [[nodiscard]] bool mayHold(std::string_view path) const;
 
  private:
   struct Pattern {
@@ -77,10 +80,12 @@ class ProtectedFiles {
   std::vector<Pattern> patterns_;
   std::unordered_map<std::string, std::vector<std::size_t>> by_last_part_;  ///< indexes of patterns_
   std::vector<std::size_t> with_wildcard_;  ///< indexes of those with a `*` in the last part
+  std::vector<std::size_t> with_parts_;     ///< indexes of those with several parts
 };
 
-/// Normalizes a name for comparison: ASCII letters become lower case, also the two other characters that fold to one,
-/// and characters that case-insensitive file systems ignore are dropped. Other letters keep their case.
+/// Normalizes a name for comparison: ASCII letters become lower case, also other characters that fold to such letters,
+/// and characters that case-insensitive file systems ignore are dropped, also dots and blanks at the end. The short
+/// name that such file systems give to `.git` becomes `.git`. Other letters keep their case.
 std::string foldName(std::string_view name);
 
 // Git directories are recognised by their contents, as git does: any directory can be one, under any name.

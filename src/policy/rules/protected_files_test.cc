@@ -50,6 +50,13 @@ TEST(ProtectedFiles, IncludeFilesThatTheHostExecutesLater) {
                            "etc/thing.service",
                            "etc/thing.service.d/more.conf",
                            "venv/lib/python3/site-packages/x.pth",
+                           ".pro\xef\xac\x81le",
+                           ".xse\xc3\x9fion",
+                           ".bashrc.",
+                           ".bashrc ",
+                           ".git./hooks/x",
+                           "GIT~1/hooks/x",
+                           "x.desktop. .",
                            ".Rprofile"}) {
     EXPECT_TRUE(files.match(path)) << path;
   }

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/deceptive_text.h"
 #include "base/sha256.h"
 #include "session/changes/sparse_read.h"
 #include "session/commit/apply.h"
@@ -85,10 +84,8 @@ CommitPlanner::CommitPlanner(const Metadata& metadata, const LayerStack& before,
       committed_(committed),
       merger_(bases, real, now),
       staging_(staging),
-      protected_(metadata.policy.filesystem.workspace.protected_files),
-      ordinary_(metadata.policy.filesystem.workspace.committable_files),
-      result_(real),
-      shapes_(real) {
+      held_(real, metadata.policy.filesystem.workspace, metadata.workspace),
+      result_(real) {
   transaction_.since_ns = changedSince(metadata);
 }
 
@@ -119,7 +116,7 @@ Result<void> CommitPlanner::readRequest(const CommitRequest& request) {
     return fail(plainError(Stage::usage, "session commit", path, "both --ours and --theirs", "choose one"));
   }
   met_.assign(chosen_.size(), false);
-  ordinary_only_ = request.ordinary_files_only;
+  if (request.ordinary_files_only) held_.holdUnusual();
   return {};
 }
 
@@ -189,18 +186,24 @@ bool CommitPlanner::isSame(const Candidate& candidate) {
 }
 
 std::string CommitPlanner::whyHeld(const Candidate& candidate) {
-  if (std::string why = whyHeld(candidate.change.path, candidate.change.type == "directory"); !why.empty()) return why;
+  const std::string& path = candidate.change.path;
+  if (std::string why = held_.why(path, candidate.change.type == "directory"); !why.empty()) return why;
+  if (candidate.entry.present && candidate.entry.info.type == FileType::link) {
+    if (std::string why = held_.whyLink(path, candidate.target); !why.empty()) return why;
+  }
   const RemovedDirectory& removed = candidate.removed;
   return removed.held.empty() ? "" : "it holds " + removed.held + ": " + removed.held_reason;
 }
 
-std::string CommitPlanner::whyHeld(const std::string& path, bool directory) {
-  if (const auto found = protected_.match(path)) return std::string(policy::reason(found->category));
-  if (shapes_.isHeld(path)) return "it makes or configures a git directory, in which git runs programs";
-  if (!ordinary_only_) return "";
-  if (!isReadable(path)) return "its name has control, bidirectional or invisible characters";
-  if (!ordinary_.match(path, directory)) return "not a kind of file that a model may commit";
-  return "";
+void CommitPlanner::findLinks(const std::vector<StackChange>& changes) {
+  std::vector<policy::WorkspaceLink> added;
+  for (const StackChange& change : changes) {
+    bool named = false;
+    if (change.kind == ChangeKind::deleted || change.now.info.type != FileType::link) continue;
+    if (!isWanted(toChange(change), named) || !named) continue;
+    if (auto target = now_.readLink(change.path, change.now)) added.push_back({change.path, *std::move(target)});
+  }
+  held_.findLinks(added);
 }
 
 bool CommitPlanner::removesDirectory(const Candidate& candidate) {
@@ -213,7 +216,7 @@ RemovedDirectory CommitPlanner::inspectRemoved(const std::string& path) {
       real_, before_, path,
       {.since_ns = transaction_.since_ns,
        .is_ours = [&](const std::string& below, const FileInfo& info) { return committed_.isOurs(below, info); },
-       .why_held = [&](const std::string& below, bool directory) { return whyHeld(below, directory); }});
+       .why_held = [&](const std::string& below, bool directory) { return held_.why(below, directory); }});
 }
 
 std::string CommitPlanner::conflict(const Candidate& candidate) {
@@ -301,8 +304,17 @@ void CommitPlanner::consider(const StackChange& found) {
   markMet(change.path);
   if (ours_.contains(change.path)) return report_.kept.push_back(change.path);
   if (removesDirectory(candidate)) candidate.removed = inspectRemoved(change.path);
+  if (const std::string parent = directoryOf(change.path); held_directories_.contains(parent)) {
+    if (candidate.entry.present && candidate.entry.info.type == FileType::directory)
+      held_directories_.insert(change.path);
+    return leave(report_.held, change.path, "its directory " + parent + " is held back");
+  }
   if (const std::string why = whyHeld(candidate); !why.empty()) {
-    if (!named) return leave(report_.held, change.path, why);
+    if (!named) {
+      const bool made = !candidate.there && candidate.entry.info.type == FileType::directory;
+      if (made && change.kind != ChangeKind::deleted) held_directories_.insert(change.path);
+      return leave(report_.held, change.path, why);
+    }
     candidate.held_unless_named = true;
   }
   if (const std::string why = conflict(candidate); !why.empty() && !settle(candidate, why)) return;
@@ -463,8 +475,9 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
 Result<void> CommitPlanner::plan(const std::vector<StackChange>& changes, const CommitRequest& request) {
   if (auto read = readRequest(request); !read) return read;
   for (const StackChange& change : changes) {
-    if (change.kind != ChangeKind::deleted) shapes_.addPresent(change.path);
+    if (change.kind != ChangeKind::deleted) held_.addPresent(change.path);
   }
+  if (!changes.empty()) findLinks(changes);
   for (const StackChange& change : changes) consider(change);
   holdLinks();
   std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {

@@ -5,15 +5,15 @@
 // says and what is applied, whatever a process of the session does to the file afterwards.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "caisson/session.h"
-#include "policy/rules/ordinary_files.h"
-#include "policy/rules/protected_files.h"
 #include "session/commit/committed.h"
+#include "session/commit/held_paths.h"
 #include "session/commit/journal.h"
 #include "session/commit/merge.h"
 #include "session/commit/real_tree.h"
@@ -72,8 +72,8 @@ class CommitPlanner {
   /// Why the change is held back unless it is named: a protected file, a git directory, with ordinary_files_only an
   /// unusual name or kind of file. Empty: it is not.
   [[nodiscard]] std::string whyHeld(const Candidate& candidate);
-  /// The same for a path by itself.
-  [[nodiscard]] std::string whyHeld(const std::string& path, bool directory);
+  /// Finds the links of the real workspace, and those of the session that the request names.
+  void findLinks(const std::vector<StackChange>& changes);
   /// Whether the commit removes a real directory with everything below, or puts a file or link in its place.
   [[nodiscard]] static bool removesDirectory(const Candidate& candidate);
   /// What a real directory holds that the commit would remove.
@@ -110,12 +110,9 @@ class CommitPlanner {
   const Committed& committed_;
   FileMerger merger_;
   const Staging* staging_;
-  policy::ProtectedFiles protected_;
-  policy::OrdinaryFiles ordinary_;
+  HeldPaths held_;
   ResultingTree result_;
-  RepositoryShapes shapes_;
   std::uint64_t hole_bytes_ = kMaxHoleBytes;  ///< how many bytes of holes may still be read
-  bool ordinary_only_ = false;                ///< CommitRequest::ordinary_files_only
   std::vector<std::string> chosen_;           ///< paths of the request; empty: everything
   std::vector<bool> met_;                     ///< by chosen path: something changed there
   std::unordered_set<std::string> ours_;      ///< the real file stays
@@ -123,6 +120,7 @@ class CommitPlanner {
   std::vector<std::string> merge_;            ///< paths below which conflicts are merged
   std::vector<Candidate> candidates_;
   std::unordered_set<std::string> directories_;              ///< that the commit makes
+  std::unordered_set<std::string> held_directories_;         ///< new ones that are held back
   std::unordered_map<std::string, LayerStack::View> views_;  ///< cache of viewOf()
   std::unordered_map<std::string, bool> parent_changed_;     ///< cache of parentChanged()
   std::unordered_set<std::string> known_;                    ///< Transaction::known_directories

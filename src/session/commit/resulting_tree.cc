@@ -127,4 +127,11 @@ bool RepositoryShapes::isHeld(const std::string& path) {
   return false;
 }
 
+bool RepositoryShapes::isInside(const std::string& path) {
+  for (std::string directory = directoryOf(path); !directory.empty(); directory = directoryOf(directory)) {
+    if (policy::foldName(directory.substr(directory.rfind('/') + 1)) == ".git" || shapeOf(directory).after) return true;
+  }
+  return shapeOf("").after;
+}
+
 }  // namespace caisson::session

@@ -52,6 +52,8 @@ class RepositoryShapes {
   /// Whether `path` belongs to a git directory of any name, existing or made by the commit, and could make git run
   /// programs: see protected_files.h. Paths in `.git` are not checked here.
   [[nodiscard]] bool isHeld(const std::string& path);
+  /// Whether `path` is below a git directory of any name, existing or made by the commit.
+  [[nodiscard]] bool isInside(const std::string& path);
 
  private:
   struct Shape {

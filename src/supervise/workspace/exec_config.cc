@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/text.h"
+#include "host/owner_access.h"
 #include "host/workspace_scan.h"
 #include "policy/rules/protected_files.h"
 #include "sys/root_dir.h"
@@ -31,10 +32,18 @@ Result<void> move(const sys::RootDir& from, const sys::RootDir& to, const std::s
   const auto target = to.enter(parentOf(path));
   if (!target) return fail(target.error());
   const std::string name = path.substr(path.rfind('/') + 1);
-  if (::renameat2(source->descriptor(), name.c_str(), target->descriptor(), name.c_str(), RENAME_NOREPLACE) != 0) {
-    return fail(sysError(Stage::state, "renameat2", path, errno));
+  const auto rename = [&] {
+    return ::renameat2(source->descriptor(), name.c_str(), target->descriptor(), name.c_str(), RENAME_NOREPLACE) == 0;
+  };
+  if (rename()) return {};
+  int error = errno;
+  // A directory that moves to another one must be writable, and so must the one above it; the payload chose the modes.
+  if (error == EACCES) {
+    const bool changed = host::giveOwnerAccess(from, parentOf(path));
+    if ((host::giveOwnerAccess(from, path) || changed) && rename()) return {};
+    error = errno;
   }
-  return {};
+  return fail(sysError(Stage::state, "renameat2", path, error));
 }
 
 Result<sys::RootDir> makeRoot(const std::string& directory, const std::string& below) {
@@ -44,20 +53,29 @@ Result<sys::RootDir> makeRoot(const std::string& directory, const std::string& b
   return root->enter(below);
 }
 
-/// Files of the run that were not there before; of a directory and its content only the directory.
+/// Files of the run that were not there before, also links that lead elsewhere now; of a directory and its content only
+/// the directory.
 std::vector<std::string> newFiles(const plan::GuardedWorkspace& guarded, RunResult& result) {
   const policy::ProtectedFiles files(guarded.patterns);
   const auto scan = host::scanWorkspace(guarded.path, {.secrets = false,
                                                        .protected_files = &files,
+                                                       .open_closed = true,
                                                        .max_entries = host::kMaxGuardedEntries,
                                                        .max_time = host::kMaxGuardedTime});
   if (scan.unscanned_count > 0) {
     result.warnings.push_back("not searched for new files that the host would execute: " + scan.unscanned.front() +
                               " and what else the program made too large or unreadable");
   }
+  using Protected = plan::WorkspaceScan::Protected;
   std::vector<std::string> found;
-  for (const plan::WorkspaceScan::Protected& one : scan.protected_paths) {
-    if (std::ranges::find(guarded.before, one.path) == guarded.before.end()) found.push_back(one.path);
+  for (const Protected& one : scan.protected_paths) {
+    const auto same = [&](const Protected& other) { return other.path == one.path && other.target == one.target; };
+    if (std::ranges::none_of(guarded.before, same)) found.push_back(one.path);
+  }
+  // What only a new link or configuration makes protected stays: the new one is moved away.
+  for (const Protected& one : scan.protected_paths) {
+    if (one.through.empty() || std::ranges::find(found, one.through) == found.end()) continue;
+    std::erase(found, one.path);
   }
   return found;
 }

@@ -1,0 +1,21 @@
+// Files that a git configuration makes git execute or read as configuration: core.hooksPath, include.path, the words of
+// filters and other commands. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caisson::policy {
+
+struct GitConfigPaths {
+  std::vector<std::string> included;  ///< as written; relative to the directory of the configuration file
+  std::vector<std::string> executed;  ///< as written; relative to the top of the work tree
+  std::string work_tree;              ///< core.worktree, relative to the git directory; empty: not set
+};
+
+/// Reads a configuration as tolerantly as git, and takes no part of it as an error. Of a command, every word that looks
+/// like a path counts: it may be the program or its script.
+GitConfigPaths pathsInGitConfig(std::string_view text);
+
+}  // namespace caisson::policy

@@ -1,0 +1,77 @@
+#include "policy/rules/protected_links.h"
+
+#include <gtest/gtest.h>
+
+namespace caisson::policy {
+namespace {
+
+using Links = std::vector<WorkspaceLink>;
+
+std::string reasonFor(const ProtectedLinks& links, std::string_view path) {
+  const auto found = links.match(path);
+  return found ? found->reason(path) : "";
+}
+
+TEST(ProtectedLinks, GiveFilesProtectedNames) {
+  const ProtectedFiles files;
+  const ProtectedLinks links(files, "/home/u/w",
+                             Links{{".vscode", "tools/vscode"},
+                                   {"sub/.bashrc", "../dot/./bashrc"},
+                                   {".config", "/home/u/w/cfg"},
+                                   {".git/hooks", "../hooks"},
+                                   {"docs", "text"}});
+  EXPECT_EQ(reasonFor(links, "tools/vscode/tasks.json"),
+            "editors run tasks from it, as .vscode/tasks.json through the link .vscode");
+  for (const char* path : {"tools/vscode", "dot/bashrc", "cfg/fish/config.fish", "hooks/pre-commit"}) {
+    EXPECT_TRUE(links.match(path)) << path;
+  }
+  for (const char* path : {"tools", "tools/vscode2", "tools/x", "cfg", "cfg/x", "dot/bash", "text/a"}) {
+    EXPECT_FALSE(links.match(path)) << path;
+  }
+}
+
+TEST(ProtectedLinks, AreFollowedThroughOtherLinks) {
+  const ProtectedFiles files;
+  const ProtectedLinks links(
+      files, "",
+      Links{{".config", "cfg"}, {"cfg/fish", "../fishy"}, {".vscode", "a/b/vs"}, {"a", "real"}, {"real/b", "../c"}});
+  EXPECT_TRUE(links.match("fishy/config.fish"));
+  EXPECT_TRUE(links.match("c/vs/tasks.json"));
+  EXPECT_FALSE(links.match("real/b/vs/tasks.json")) << "not its path";
+  EXPECT_TRUE(links.isOnTheWay("c"));
+  EXPECT_FALSE(links.isOnTheWay("d"));
+}
+
+TEST(ProtectedLinks, ThatLeadOutOrInACircleGiveNoNames) {
+  const ProtectedFiles files;
+  const ProtectedLinks links(
+      files, "/home/u/w",
+      Links{
+          {".vscode", "../other"}, {".idea", "/home/u/w2/x"}, {".zed", "loop"}, {"loop", "loop2"}, {"loop2", "loop"}});
+  EXPECT_TRUE(links.places().empty());
+}
+
+TEST(ProtectedLinks, ToADirectoryAboveEnd) {
+  const ProtectedFiles files;
+  const ProtectedLinks links(files, "", Links{{".config", "."}, {"a/.config", ".."}});
+  EXPECT_TRUE(links.match("fish/config.fish"));
+  EXPECT_FALSE(links.match("a/fish/config.fish"));
+  EXPECT_FALSE(links.match("a/b"));
+}
+
+TEST(ProtectedLinks, TooManyProtectEverything) {
+  const ProtectedFiles files;
+  Links many;
+  for (int i = 0; i < 5000; ++i) many.push_back({"d" + std::to_string(i) + "/.vscode", "x"});
+  EXPECT_TRUE(ProtectedLinks(files, "", many).match("any/file"));
+}
+
+TEST(ProtectedLinks, IncludeWhatConfigurationsName) {
+  const ProtectedFiles files;
+  const ProtectedLinks links(files, "", Links{{"tools", "t2"}}, {{"tools/hooks", ".git/config"}});
+  EXPECT_EQ(reasonFor(links, "t2/hooks/pre-push"), "the host executes it: .git/config leads to it");
+  EXPECT_FALSE(links.match("t2/other"));
+}
+
+}  // namespace
+}  // namespace caisson::policy

@@ -1,0 +1,49 @@
+#include "session/commit/held_paths.h"
+
+#include <utility>
+
+#include "base/deceptive_text.h"
+#include "host/workspace_scan.h"
+
+namespace caisson::session {
+
+HeldPaths::HeldPaths(RealTree& real, const policy::Workspace& workspace, std::string path)
+    : real_(real),
+      workspace_(std::move(path)),
+      protected_(workspace.protected_files),
+      ordinary_(workspace.committable_files),
+      shapes_(real) {}
+
+void HeldPaths::findLinks(const std::vector<policy::WorkspaceLink>& added) {
+  auto root = real_.root().enter("");
+  if (!root) return;
+  auto scan = host::scanWorkspace(*std::move(root), workspace_,
+                                  {.secrets = false,
+                                   .protected_files = &protected_,
+                                   .only_links = true,
+                                   .max_entries = host::kMaxGuardedEntries,
+                                   .max_time = host::kMaxGuardedTime});
+  scan.links.insert(scan.links.end(), added.begin(), added.end());
+  links_.emplace(protected_, workspace_, scan.links, scan.programs);
+}
+
+std::string HeldPaths::why(const std::string& path, bool directory) {
+  if (const auto found = protected_.match(path)) return std::string(policy::reason(found->category));
+  if (const auto found = links_ ? links_->match(path) : std::nullopt) return found->reason(path);
+  if (shapes_.isHeld(path)) return "it makes or configures a git directory, in which git runs programs";
+  if (!ordinary_only_) return "";
+  if (!isReadable(path)) return "its name has control, bidirectional or invisible characters";
+  if (!ordinary_.match(path, directory)) return "not a kind of file that a model may commit";
+  return "";
+}
+
+std::string HeldPaths::whyLink(const std::string& path, const std::string& target) {
+  if (protected_.mayHold(path)) return "a link that gives protected names to other files";
+  if (links_ && links_->isOnTheWay(path)) return "a link on the way to a protected file";
+  const auto end = links_ ? links_->resolve({.path = path, .target = target}) : std::nullopt;
+  if (end && (protected_.match(*end) || links_->match(*end))) return "a link to " + *end + ", which is protected";
+  // Git writes through links, and only names tell its data from its configuration.
+  return shapes_.isInside(path) ? "a link in a git directory" : "";
+}
+
+}  // namespace caisson::session
