@@ -265,7 +265,8 @@ struct Message {
   std::uint32_t sized;          ///< in `prepared`: bit mask of the plan's tmpfs steps that follow as descriptors
   std::uint64_t ipc_bytes;      ///< in `measured`: memory of System V objects, which belongs to no process
   bool alone;                   ///< in `finished`: no process is left but pid 1, and `used` is valid
-  rusage used[2];               ///< of pid 1 itself, and of the children it waited for
+  bool tasks_full;  ///< in `finished`: the payload failed, and the process limit left no room when it exited
+  rusage used[2];   ///< of pid 1 itself, and of the children it waited for
   char call[kCallBytes];
   char object[kObjectBytes];
 };

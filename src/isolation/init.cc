@@ -6,6 +6,7 @@
 // without instrumentation and calls no functions outside this section.
 #include <linux/rseq.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/rseq.h>
@@ -86,12 +87,31 @@ CAISSON_INIT bool isAlone() {
   }
 }
 
+/// Whether the process limit left no room while the payload, which has been waited for, was still there. Tries it: the
+/// kernel tells it in no other way, and a program that is denied a process often exits at once.
+CAISSON_INIT bool wasFull(const Block& block) {
+  for (std::uint32_t i = 0; i < block.limit_count; ++i) {
+    if (block.limits[i].resource != RLIMIT_NPROC || block.limits[i].value == 0) continue;
+    std::uint64_t limit[2];  // soft and hard
+    if (raw(SYS_prlimit64, 0, RLIMIT_NPROC, nullptr, limit) != 0) return false;
+    limit[0] = block.limits[i].value - 1;
+    if (limit[0] > limit[1] || raw(SYS_prlimit64, 0, RLIMIT_NPROC, limit, nullptr) != 0) return false;
+    const long child = raw(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+      for (;;) raw(SYS_exit_group, 0);  // pid 1 waits, so this may use its stack
+    }
+    return child == -EAGAIN;
+  }
+  return false;
+}
+
 /// Reports the payload's wait status and exits.
 CAISSON_INIT [[noreturn]] void finish(const Block& block, int control, int status) {
   Message message;
   for (std::size_t i = 0; i < sizeof(message); ++i) reinterpret_cast<volatile char*>(&message)[i] = 0;
   message.kind = MessageKind::finished;
   message.wait_status = status;
+  message.tasks_full = !block.subreaper && status != 0 && wasFull(block);
   // If alone, the supervisor need not wait until the kernel has destroyed the namespaces.
   if (!block.subreaper && isAlone()) {
     message.alone = raw(SYS_getrusage, RUSAGE_SELF, &message.used[0]) == 0 &&

@@ -218,20 +218,11 @@ void reportForLearning(const Policy& policy, SyscallFilter& filter) {
   if (policy.network.mode == policy::NetworkMode::none) observeNetwork(filter);
 }
 
-/// Whether each fork is counted when it happens. Without a cgroup the tree is polled, and a program that is denied a
-/// process may exit between two polls. Counting costs more the more processes there are, so only small limits get it.
-bool countsEachTask(const Policy& policy, const Plan& plan) {
-  constexpr std::uint64_t kMaxCounted = 64;
-  const bool counted_by_kernel = plan.cgroup && plan.cgroup->pids;
-  return !counted_by_kernel && plan.namespaces.pid && policy.process.allow_fork &&
-         policy.process.max_processes <= kMaxCounted;
-}
-
 /// Makes the filter report what the policy records or limits. The built-in filter reports no allowed call, so this one
 /// is adapted.
 Result<void> planObservation(const Policy& policy, bool learn, Plan& plan) {
   const bool records = policy.audit.enabled && policy.audit.processes;
-  const bool limits = policy.resources.threads || countsEachTask(policy, plan);
+  const bool limits = policy.resources.threads.has_value();
   if (!records && !limits && !learn) return {};
   if (plan.builtin_syscalls) {
     auto filter = filterForFull(policy, {});
@@ -246,8 +237,7 @@ Result<void> planObservation(const Policy& policy, bool learn, Plan& plan) {
   }
   if (limits) {
     observeTasks(*plan.syscalls);
-    plan.task_limits = {.processes = policy.process.max_processes,
-                        .threads = policy.resources.threads.value_or(std::numeric_limits<std::uint64_t>::max())};
+    plan.task_limits = {.processes = policy.process.max_processes, .threads = *policy.resources.threads};
   }
   if (learn) reportForLearning(policy, *plan.syscalls);
   return {};

@@ -54,14 +54,14 @@ void show(Action& action) {
   if (action == kAllow) action = kObserve;
 }
 
-/// Makes the filter report the call where it is allowed. `branches`: also where only a rule on its arguments allows it.
-void observe(SyscallFilter& filter, std::string_view name, bool branches = true) {
+/// Makes the filter report the call where it is allowed, also where only a rule on its arguments allows it.
+void observe(SyscallFilter& filter, std::string_view name) {
   const auto number = syscallNumber(name);
   if (!number) return;
   auto rule = std::ranges::find(filter.rules, *number, &SyscallRule::number);
   if (rule == filter.rules.end()) rule = filter.rules.insert(rule, {*number, {}, filter.unlisted});
   // With a single exec, the branch that allows it is the payload's own start.
-  if (branches && name != "execveat") {
+  if (name != "execveat") {
     for (Branch& branch : rule->branches) show(branch.action);
   }
   show(rule->otherwise);
@@ -104,8 +104,6 @@ void observeNetwork(SyscallFilter& filter) {
 
 void observeProcesses(SyscallFilter& filter) {
   for (const std::string_view name : {"execve", "execveat"}) observe(filter, name);
-  for (const std::string_view name : kForkCalls) observe(filter, name, false);
-  exempt(filter, "clone", {.argument = 0, .kind = ArgumentTest::Kind::any_bit, .mask = CLONE_THREAD});
   for (const SignalCall& call : kSignalCalls) {
     observe(filter, call.name);
     exempt(filter, call.name, {.argument = call.signal, .want = 0});  // signal 0 only asks whether the process exists

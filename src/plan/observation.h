@@ -42,10 +42,11 @@ void observeFiles(SyscallFilter& filter);
 /// Makes the filter report observedNetworkCalls().
 void observeNetwork(SyscallFilter& filter);
 
-/// Makes the filter report new processes (not threads), execs, and signals that are sent to a process (not to a thread,
-/// not signal 0): for `audit.processes`.
+/// Makes the filter report execs, and signals that are sent to a process (not to a thread, not signal 0): for
+/// `audit.processes`. Not forks: a reported call that a signal interrupts before the supervisor has it returns EINTR,
+/// if the handler has no SA_RESTART. Shells have such a handler for SIGCHLD, and no program expects EINTR of a fork.
 void observeProcesses(SyscallFilter& filter);
-/// Makes the filter report new processes and threads, for separate limits on both. Call after observeProcesses().
+/// Makes the filter report new processes and threads, for separate limits on both.
 void observeTasks(SyscallFilter& filter);
 /// Whether this call creates a process or a thread.
 bool createsTask(std::string_view call);

@@ -82,7 +82,7 @@ Arguments cloneWith(std::uint64_t flags) {
 }
 constexpr std::uint64_t kThreadFlags = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
 
-TEST(Observation, OfProcessesShowsForksExecsAndSignalsButNoThreads) {
+TEST(Observation, OfProcessesShowsExecsAndSignalsButNoForksAndThreads) {
   auto filter = filterForFull(*policy::builtin("bash"), {});
   ASSERT_TRUE(filter);
   const std::size_t allowed = filter->allowed();
@@ -93,7 +93,7 @@ TEST(Observation, OfProcessesShowsForksExecsAndSignalsButNoThreads) {
   const Arguments thread = cloneWith(kThreadFlags);
   EXPECT_EQ(evaluateCall(*program, "clone", thread), kReturnAllow);
   const Arguments child = cloneWith(SIGCHLD);
-  EXPECT_EQ(evaluateCall(*program, "clone", child), kShown);
+  EXPECT_EQ(evaluateCall(*program, "clone", child), kReturnAllow) << "a signal would make it return EINTR";
   const Arguments own_namespace = cloneWith(CLONE_NEWUSER | CLONE_THREAD);
   EXPECT_EQ(evaluateCall(*program, "clone", own_namespace), reported(EPERM));
   EXPECT_EQ(evaluateCall(*program, "execve"), kShown);

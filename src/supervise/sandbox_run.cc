@@ -201,6 +201,7 @@ void SandboxRun::watchSecrets() {
 }
 
 void SandboxRun::onFinished(const Message& message) {
+  if (message.tasks_full) limits_->noteFullOfProcesses();
   runner_.exited(message.wait_status);
   // `alone`: only pid 1 is left, and it exits. Do not wait for that: the kernel takes some time to remove the
   // namespaces.

@@ -44,6 +44,9 @@ void Supervisor::onExited(Command& command, const InitReply& reply) {
   const std::uint64_t denied = limits_ ? limits_->deniedForks() : 0;
   command.denied_forks =
       std::max(command.counted.pids_limit_hits.value_or(0), denied - std::min(denied, command.denials_before));
+  if (command.denied_forks == 0 && reply.status != 0 && limits_ && limits_->wasFullOfProcesses()) {
+    command.denied_forks = 1;
+  }
   if (limits_ && command.endedBy() == EndedBy::itself && !command.runner->exit().failure) {
     if (const auto limit = limits_->lookAtEnd()) {
       const std::string reason = limits_->reason();

@@ -6,6 +6,7 @@
 
 #include "session/layers/hidden_size.h"
 #include "supervise/limits/tree_size.h"
+#include "supervise/processes/process_tree.h"
 
 namespace caisson::session {
 namespace {
@@ -92,6 +93,12 @@ std::uint64_t SessionLimits::deniedForks() const {
   const auto counted = sandbox_.cgroup().valid() ? sandbox_.cgroup().deniedForks() : std::nullopt;
   if (counted) return *counted;
   return watch_ && watch_->met() == Limit::processes ? 1 : 0;
+}
+
+bool SessionLimits::wasFullOfProcesses() const {
+  if (plan_.max_tasks == 0 || (sandbox_.cgroup().valid() && sandbox_.cgroup().deniedForks())) return false;
+  const supervise::TaskCounts counts = supervise::ProcessTree(sandbox_.init()).countTasks();
+  return counts.processes + counts.threads + 1 >= plan_.max_tasks;
 }
 
 std::uint64_t SessionLimits::freeSpace() const {

@@ -39,6 +39,9 @@ class SessionLimits {
   void noteFreeSpace();
   /// Forks that the process limit denied so far. Without a cgroup they are not counted: 1 once the limit was reached.
   [[nodiscard]] std::uint64_t deniedForks() const;
+  /// Without a cgroup that counts: whether there was no room for one more process while the process that has just
+  /// exited was still there. Counts now: a program that is denied a process often exits before the next poll.
+  [[nodiscard]] bool wasFullOfProcesses() const;
   /// The memory of System V objects, as pid 1 measured it, for the next poll.
   void setIpcBytes(std::uint64_t bytes);
   /// Whether setIpcBytes() needs to be called before the next poll.

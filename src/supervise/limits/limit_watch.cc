@@ -53,8 +53,8 @@ std::optional<Fill> fillOf(int fd) {
 }  // namespace
 
 Denial deniedForks(std::uint64_t count) {
-  return {"process.max_processes", std::to_string(count) + " attempts", "start a process or thread",
-          "raise the limit with --pids"};
+  const std::string object = count == 0 ? "an unknown number of attempts" : std::to_string(count) + " attempts";
+  return {"process.max_processes", object, "start a process or thread", "raise the limit with --pids"};
 }
 
 bool LimitWatch::isLaunchersPeak(std::uint64_t bytes) {
@@ -343,6 +343,9 @@ void LimitWatch::finish(bool by_force, RunResult& result) {
   if (const std::uint64_t refused = counted.pids_limit_hits.value_or(0); refused > 0) {
     met_processes_ = true;
     result.denials.push_back(deniedForks(refused));
+  } else if (full_at_end_) {
+    met_processes_ = true;
+    result.denials.push_back(deniedForks(0));
   }
   if (!why_.empty()) result.notices.push_back("ended: " + why_);
 }

@@ -31,8 +31,8 @@
 
 namespace caisson::supervise {
 
-/// A denial for a result: the process limit denied `count` new processes or threads. The number is in the text of
-/// `object`; Denial::count stays 0.
+/// A denial for a result: the process limit denied `count` new processes or threads; 0: it is not known how many. The
+/// number is in the text of `object`; Denial::count stays 0.
 Denial deniedForks(std::uint64_t count);
 
 /// The targets of the size-limited directories of which a launch sent descriptors: bit n of `mask` is the plan's n-th
@@ -92,6 +92,8 @@ class LimitWatch {
   void finish(bool by_force, RunResult& result);
   /// After finish: whether the kernel's OOM killer killed a process.
   [[nodiscard]] bool ranOutOfMemory() const { return oom_kills_ > 0; }
+  /// The process limit left no room when the program failed.
+  void noteFullOfProcesses() { full_at_end_ = watches_processes_; }
   /// After finish: the limit that a program hit before it failed by itself: processes, disk (a full directory in
   /// memory) or none.
   [[nodiscard]] Limit met() const;
@@ -140,7 +142,7 @@ class LimitWatch {
   std::optional<Clock::time_point> next_;
   std::uint64_t ipc_bytes_ = 0, oom_kills_ = 0, earlier_kills_ = 0;
   std::uint64_t cpu_usec_ = 0, memory_ = 0, memory_peak_ = 0, processes_peak_ = 0;
-  bool met_processes_ = false, met_disk_ = false;
+  bool met_processes_ = false, met_disk_ = false, full_at_end_ = false;
   std::string full_;
   FilesInMemory files_in_memory_;
   struct Near {

@@ -21,11 +21,6 @@ Denial denialOf(std::string_view rule, std::uint64_t count, std::string_view ope
   return {std::string(rule), std::to_string(count) + " attempts", std::string(operation), std::string(hint)};
 }
 
-/// Without a limit on threads, the limit on processes is for both together.
-bool countsTogether(const plan::TaskLimits& limits) {
-  return limits.threads == std::numeric_limits<std::uint64_t>::max();
-}
-
 }  // namespace
 
 bool TaskLedger::allows(pid_t caller, Clock::time_point now, const std::function<std::uint64_t()>& count) {
@@ -53,16 +48,14 @@ bool TaskLedger::allows(pid_t caller, Clock::time_point now, const std::function
 TaskLimit::TaskLimit(const plan::Plan& plan, pid_t init)
     : processes_(plan.task_limits.value_or(plan::TaskLimits{}).processes),
       threads_(plan.task_limits.value_or(plan::TaskLimits{}).threads),
-      together_(countsTogether(plan.task_limits.value_or(plan::TaskLimits{}))),
       tree_(init) {}
 
 bool TaskLimit::allows(const Attempt& attempt) {
   const std::string_view call = syscallName(attempt.number);
   if (!plan::createsTask(call)) return true;
-  const bool thread = !together_ && plan::createsThread(call, attempt.arguments);
+  const bool thread = plan::createsThread(call, attempt.arguments);
   const auto count = [&] {
     const TaskCounts counts = tree_.countTasks();
-    if (together_) return counts.processes + counts.threads;
     return thread ? counts.threads : counts.processes;
   };
   if ((thread ? threads_ : processes_).allows(attempt.pid, std::chrono::steady_clock::now(), count)) return true;
@@ -73,8 +66,7 @@ bool TaskLimit::allows(const Attempt& attempt) {
 std::vector<Denial> TaskLimit::denials() const {
   std::vector<Denial> denials;
   if (denied_processes_ > 0)
-    denials.push_back(denialOf("process.max_processes", denied_processes_,
-                               together_ ? "start a process or thread" : "start a process", "raise it with --pids"));
+    denials.push_back(denialOf("process.max_processes", denied_processes_, "start a process", "raise it with --pids"));
   if (denied_threads_ > 0)
     denials.push_back(denialOf("resources.threads", denied_threads_, "start a thread", "raise it in the policy"));
   return denials;

@@ -1,5 +1,4 @@
-// Limits processes and threads apart: `process.max_processes` together with `resources.threads`. Without the latter it
-// limits their sum, for small limits that no cgroup enforces.
+// Limits processes and threads apart: `process.max_processes` together with `resources.threads`.
 //
 // The kernel counts both together and enforces the sum. Each limit alone is enforced here: the filter reports every
 // fork and clone (plan/observation.h), and the caller waits for the decision. Counting reads /proc for every task, so
@@ -65,7 +64,6 @@ class TaskLimit {
 
  private:
   TaskLedger processes_, threads_;
-  bool together_;  ///< `processes_` counts both
   ProcessTree tree_;
   std::uint64_t denied_processes_ = 0, denied_threads_ = 0;
 };

@@ -39,12 +39,10 @@ std::string programOfExec(const Attempt& attempt) {
 
 std::optional<ProcessLog::Kind> ProcessLog::kindOf(const Attempt& attempt, const Listener& listener) const {
   const std::string_view call = syscallName(attempt.number);
-  if (plan::createsThread(call, attempt.arguments)) return std::nullopt;
   const std::string parent = listener.programOf(attempt);
   if (const auto signal = plan::signalArgument(call)) {
     return Kind{How::signal, signalName(attempt.arguments[*signal] & 0xffffffff), parent};
   }
-  if (plan::createsTask(call)) return Kind{How::fork, parent, parent};
   if (call != "execve" && call != "execveat") return std::nullopt;  // observed for another purpose
   Kind kind{How::exec, programOfExec(attempt), parent};
   if (kind.program.empty() || !listener.isValid(attempt)) return std::nullopt;
@@ -64,7 +62,7 @@ bool ProcessLog::hasRoom(Clock::time_point now) {
 }
 
 void ProcessLog::add(const Kind& kind, pid_t pid, Clock::time_point now) {
-  ++(kind.how == How::fork ? forks_ : kind.how == How::exec ? execs_ : signals_);
+  ++(kind.how == How::exec ? execs_ : signals_);
   auto known = counts_.find(kind);
   if (known == counts_.end()) {
     if (counts_.size() >= kMaxKinds) return noteOverflow();  // in the totals only
@@ -78,7 +76,7 @@ void ProcessLog::add(const Kind& kind, pid_t pid, Clock::time_point now) {
     fields.text("signal", kind.program).text("sent_by", kind.parent).number("pid", pid).number("count", count);
     return record_(audit::EventType::signal_sent, std::move(fields));
   }
-  fields.text("how", kind.how == How::fork ? "fork" : "exec").text("program", kind.program);
+  fields.text("how", "exec").text("program", kind.program);
   fields.text("parent", kind.parent).number("pid", pid).number("count", count);
   record_(audit::EventType::process_created, std::move(fields));
 }
@@ -91,10 +89,10 @@ void ProcessLog::noteOverflow() {
 }
 
 void ProcessLog::finish() {
-  const std::uint64_t all = forks_ + execs_ + signals_;
+  const std::uint64_t all = execs_ + signals_;
   if (all == events_ || std::exchange(finished_at_, all) == all) return;
   audit::Fields fields;
-  fields.text("how", "total").number("forks", forks_).number("execs", execs_).number("signals", signals_);
+  fields.text("how", "total").number("execs", execs_).number("signals", signals_);
   fields.number("recorded", events_);
   record_(audit::EventType::process_created, std::move(fields));
 }

@@ -1,6 +1,6 @@
-// Records the processes that a payload creates and the signals they send each other (`audit.processes`).
+// Records the programs that a payload starts and the signals that its processes send each other (`audit.processes`).
 //
-// The filter reports fork, exec and kill and then continues them (plan/observation.h). Counts and signal numbers are
+// The filter reports exec and kill and then continues them (plan/observation.h). Counts and signal numbers are
 // the kernel's; names of programs are read while the caller waits, and a hostile program can make them wrong.
 #pragma once
 
@@ -37,7 +37,7 @@ class ProcessLog {
 
   /// One kind of call: what happened, the program, and who did it. For tests; note() fills it.
   struct Kind {
-    enum class How : std::uint8_t { fork, exec, signal } how = How::fork;
+    enum class How : std::uint8_t { exec, signal } how = How::exec;
     std::string program;  ///< the new program; of a signal: its name
     std::string parent;   ///< the program that made the call
     auto operator<=>(const Kind&) const = default;
@@ -46,7 +46,7 @@ class ProcessLog {
   void add(const Kind& kind, pid_t pid, Clock::time_point now);
 
  private:
-  /// nullopt for a new thread, a program that does not exist, or a call that is not recorded.
+  /// nullopt for a program that does not exist, or a call that is not recorded.
   [[nodiscard]] std::optional<Kind> kindOf(const Attempt& attempt, const Listener& listener) const;
   /// Counts an event; false if there were kMaxEventsPerSecond in this second already.
   [[nodiscard]] bool hasRoom(Clock::time_point now);
@@ -55,7 +55,7 @@ class ProcessLog {
 
   Record record_;
   std::map<Kind, std::uint64_t> counts_;
-  std::uint64_t forks_ = 0, execs_ = 0, signals_ = 0, events_ = 0;
+  std::uint64_t execs_ = 0, signals_ = 0, events_ = 0;
   Clock::time_point second_;
   std::uint64_t in_second_ = 0;
   bool overflowed_ = false;        ///< there were more kinds than kMaxKinds

@@ -30,11 +30,11 @@ TEST_F(ProcessLogTest, RecordsEveryPowerOfTwoAndTheTotals) {
   log.finish();
   log.finish();
   ASSERT_EQ(events.size(), 11U);
-  EXPECT_EQ(events.back().fields, R"({"how":"total","forks":0,"execs":1000,"signals":0,"recorded":10})");
+  EXPECT_EQ(events.back().fields, R"({"how":"total","execs":1000,"signals":0,"recorded":10})");
 }
 
 TEST_F(ProcessLogTest, HasNoTotalsWhenEveryCallWasRecorded) {
-  log.add({How::fork, "/bin/sh", "/bin/sh"}, 7, now);
+  log.add({How::exec, "/bin/sh", "/bin/sh"}, 7, now);
   log.add({How::signal, "SIGTERM", "/bin/sh"}, 7, now);
   log.finish();
   ASSERT_EQ(events.size(), 2U);
