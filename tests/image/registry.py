@@ -6,6 +6,7 @@ import os
 import pathlib
 import shutil
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -21,7 +22,7 @@ def free_port():
 
 
 def make_certificates(folder):
-    """Creates a CA and a certificate for 127.0.0.1 and localhost."""
+    """Creates a CA, a certificate for 127.0.0.1 and localhost, and one of a client."""
     def openssl(*words):
         subprocess.run(["openssl", *words], cwd=folder, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
@@ -29,6 +30,8 @@ def make_certificates(folder):
     openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "server.key", "-out", "server.csr", "-subj", "/CN=localhost")
     (folder / "names").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
     openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-out", "server.crt", "-days", "2", "-extfile", "names")
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "client.key", "-out", "client.csr", "-subj", "/CN=client")
+    openssl("x509", "-req", "-in", "client.csr", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-out", "client.crt", "-days", "2")
 
 
 class Registry:
@@ -71,11 +74,15 @@ def auth_entry():
 
 
 class Front:
-    """An HTTP proxy of a registry. `answer(handler, front)` returns True if it sent the response itself."""
+    """An HTTP proxy of a registry. `answer(handler, front)` returns True if it sent the response itself.
 
-    def __init__(self, backend, answer):
+    `certificates`: a directory of make_certificates(); the proxy then speaks TLS and asks for a client certificate.
+    """
+
+    def __init__(self, backend, answer, certificates=None):
         front = self
         self.requests = []
+        self.client_names = set()  # of client certificates; None if there was none
 
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
@@ -85,6 +92,9 @@ class Front:
 
             def serve(self):
                 front.requests.append((self.command, self.path, dict(self.headers)))
+                if certificates:
+                    shown = self.connection.getpeercert()
+                    front.client_names.add(shown["subject"][0][0][1] if shown else None)
                 if not answer(self, front):
                     self.forward()
 
@@ -122,6 +132,12 @@ class Front:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
+        if certificates:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificates / "server.crt", certificates / "server.key")
+            context.load_verify_locations(certificates / "ca.crt")
+            context.verify_mode = ssl.CERT_OPTIONAL
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         self.server.handle_error = lambda *_: None  # clients that are killed or do not read the rest
         self.port = self.server.server_address[1]
         self.host = f"127.0.0.1:{self.port}"

@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.parse
 
-from registry import PASSWORD, USER, Front, Registry, auth_entry
+from registry import PASSWORD, USER, Front, Registry, auth_entry, make_certificates
 from world import ImageTest, entry, directory, needs, oci_layout, sha256, tar_bytes
 
 LAYERS = [tar_bytes([directory("etc"), entry("etc/motd", b"hello\n")]), tar_bytes([entry("big", os.urandom(3 << 20))])]
@@ -45,8 +45,8 @@ class RegistryTest(ImageTest):
         (folder / "config.toml").write_text(text)
         os.chmod(folder / "config.toml", 0o600)
 
-    def front(self, answer):
-        front = Front(self.registry.host, answer)
+    def front(self, answer, certificates=None):
+        front = Front(self.registry.host, answer, certificates)
         self.addCleanup(front.close)
         return front
 
@@ -413,6 +413,55 @@ class SecureRegistry(RegistryTest):
         self.must("pull", "-q", second)
         self.assertEqual(self.inspect(second)["Digest"], self.digest)
         self.assert_store_clean()
+
+
+class CertificatesOfOneRegistry(RegistryTest):
+    def setUp(self):
+        super().setUp()
+        self.certificates = self.scratch / "certificates"
+        self.certificates.mkdir()
+        make_certificates(self.certificates)
+        self.push()
+
+    def configure(self, host, *names):
+        folder = self.scratch / ".config/containers/certs.d" / host
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in names:
+            shutil.copy(self.certificates / name, folder / name.replace("client.crt", "client.cert"))
+
+    def check_pull(self, front, elsewhere):
+        self.configure(front.host, "ca.crt", "client.crt", "client.key")
+        self.other_home(f"home{front.port}")
+        refused = self.image("pull", "-q", f"{front.host}/team/app:1")
+        self.assertEqual(refused.status, 125, refused.text)
+        self.assertIn("certs.d", refused.err)
+        self.assertEqual(elsewhere.requests, [], "the authority of the registry was trusted for another host")
+        self.configure(elsewhere.host, "ca.crt")
+        self.must("pull", "-q", f"{front.host}/team/app:1")
+        self.assertTrue(elsewhere.requests)
+        self.assertEqual(elsewhere.client_names, {None}, "another host got the client certificate of the registry")
+        self.assertEqual(front.client_names, {"client"})
+
+    def test_do_not_apply_to_redirect_targets(self):
+        # CONFORMS("R-IMAGE-4")
+        elsewhere = self.front(lambda handler, front: False, self.certificates)
+
+        def redirect(handler, front):
+            return "/blobs/" in handler.path and handler.reply(307, {"Location": f"https://{elsewhere.host}{handler.path}"})
+
+        self.check_pull(self.front(redirect, self.certificates), elsewhere)
+
+    def test_do_not_apply_to_token_servers(self):
+        # CONFORMS("R-IMAGE-4")
+        elsewhere = self.front(lambda handler, front: handler.reply(200, {}, b'{"token": "t"}'), self.certificates)
+
+        def challenge(handler, front):
+            if handler.headers.get("Authorization") != "Bearer t":
+                return handler.reply(401, {"WWW-Authenticate": f'Bearer realm="https://{elsewhere.host}/token",service="x"'})
+            del handler.headers["Authorization"]
+            return False
+
+        self.check_pull(self.front(challenge, self.certificates), elsewhere)
 
 
 class Signatures(RegistryTest):

@@ -47,7 +47,7 @@ struct RegistrySession {
 
 class RegistryClient {
  public:
-  explicit RegistryClient(RegistrySession& session) : session_(session), http_(session.tls) {}
+  explicit RegistryClient(RegistrySession& session) : session_(session), http_(session.tls, session.endpoint.url) {}
 
   /// `reference` is a tag or a digest, which is then checked.
   Result<FetchedManifest> manifest(const std::string& reference);

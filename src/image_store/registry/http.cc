@@ -201,6 +201,7 @@ std::chrono::seconds retryAfter(const HttpResponse& response, std::chrono::secon
 TlsFiles tlsFilesFor(const std::string& host) {
   namespace fs = std::filesystem;
   TlsFiles files;
+  if (host.empty() || host.starts_with('.')) return files;  // a server may have chosen it: "..", for example
   std::vector<fs::path> directories{"/etc/docker/certs.d", "/etc/containers/certs.d"};
   if (const char* home = std::getenv("HOME"); home != nullptr && home[0] == '/') {
     directories.emplace_back(std::string(home) + "/.config/containers/certs.d");
@@ -219,9 +220,18 @@ TlsFiles tlsFilesFor(const std::string& host) {
   return files;
 }
 
-HttpClient::HttpClient(TlsFiles tls) : tls_(std::move(tls)), handle_(curl_easy_init()) {}
+HttpClient::HttpClient(TlsFiles tls, std::string_view url) : handle_(curl_easy_init()) {
+  tls_.emplace(originOf(url), std::move(tls));
+}
 
 HttpClient::~HttpClient() { curl_easy_cleanup(static_cast<CURL*>(handle_)); }
+
+const TlsFiles& HttpClient::tlsFor(const std::string& origin) {
+  const auto known = tls_.find(origin);
+  if (known != tls_.end()) return known->second;
+  const std::size_t scheme = origin.find("://");
+  return tls_.emplace(origin, tlsFilesFor(scheme == std::string::npos ? "" : origin.substr(scheme + 3))).first->second;
+}
 
 Result<HttpResponse> HttpClient::once(const HttpRequest& request, const std::string& url, bool with_authorization) {
   auto* handle = static_cast<CURL*>(handle_);
@@ -230,7 +240,7 @@ Result<HttpResponse> HttpClient::once(const HttpRequest& request, const std::str
   Exchange exchange{.request = &request, .handle = handle};
   char error_text[CURL_ERROR_SIZE] = "";
   applyLimits(handle, exchange, error_text);
-  applyTls(handle, tls_);
+  applyTls(handle, tlsFor(originOf(url)));
   applyMethod(handle, request, exchange);
   curl_easy_setopt(handle, CURLOPT_URL, url.c_str());
   curl_slist* raw = curl_slist_append(nullptr, "Expect:");

@@ -56,7 +56,10 @@ struct TlsFiles {
 /// One connection at a time; use one object per thread.
 class HttpClient {
  public:
-  explicit HttpClient(TlsFiles tls);
+  /// `tls` is for `url`, which names the registry. Other hosts, which a redirect or the registry names, have files of
+  /// their own in certs.d, or none: a client certificate identifies the user, and a private authority could vouch for
+  /// any host.
+  HttpClient(TlsFiles tls, std::string_view url);
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
@@ -67,7 +70,9 @@ class HttpClient {
  private:
   Result<HttpResponse> once(const HttpRequest& request, const std::string& url, bool with_authorization);
 
-  TlsFiles tls_;
+  const TlsFiles& tlsFor(const std::string& origin);
+
+  std::map<std::string, TlsFiles> tls_;  ///< by origin
   void* handle_;
 };
 
