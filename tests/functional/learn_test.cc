@@ -122,6 +122,32 @@ TEST_F(LearnFiles, ProposeNothingThatIsHiddenOrASecret) {
   }
 }
 
+/// A user who accepts the proposal without reading it must not give the payload a way out.
+TEST_F(LearnFiles, ProposeNoWritingWhereTheHostExecutes) {
+  outside_.write("home/.bashrc", "");
+  outside_.write("home/.toolrc", "");
+  outside_.write("home/.config/app/settings", "");
+  outside_.write("home/.cache/app/data", "");
+  outside_.write("project/.git/hooks/pre-commit.sample", "");
+  outside_.write("project/.git/HEAD", "");
+  outside_.write("tools/deep/run.sh", "#!/bin/sh\n", 0755);
+  outside_.makeDir("state", 0777);
+  ASSERT_EQ(symlink((outside_ / "home/.bashrc").c_str(), (outside_ / "state/log").c_str()), 0);
+  outside_.openToAll();
+  how_.env["HOME"] = outside_ / "home";
+  for (const char* name :
+       {"home/.bashrc", "home/.toolrc", "home/.config/app/settings", "home/.config/new", "home/.ssh/authorized_keys",
+        "home/new", "project/.git/hooks/pre-commit", "project/new", "tools/new", "tools/deep/run.sh", "state/log"}) {
+    const std::string path = outside_ / name;
+    const Lesson lesson = learn({}, {"sh", "-c", "echo x >> " + path});
+    EXPECT_FALSE(contains(lesson.proposal, "\nfilesystem.")) << lesson.proposal;
+    EXPECT_TRUE(contains(lesson.proposal, "# " + path + " was asked for and ")) << lesson.proposal;
+  }
+  const Lesson data = learn({}, {"sh", "-c", "echo x >> " + (outside_ / "home/.cache/app/data")});
+  EXPECT_TRUE(contains(data.proposal, "read_write = [\"" + (outside_ / "home/.cache/app/data") + "\"]"))
+      << data.proposal;
+}
+
 TEST_F(LearnFiles, ProposeProgramsWhereThereIsAList) {
   workspace.write("list.toml", "process.allowed_executables = [\"bash\"]\n");
   const Lesson lesson = learn({"--policy", "list.toml"}, {"bash", "-c", "/usr/bin/id; true"});

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "cli/learn/draft.h"
+#include "cli/learn/host_programs.h"
 #include "cli/safe_text.h"
 #include "plan/filesystem.h"
 #include "plan/secrets.h"
@@ -148,13 +150,36 @@ class Files {
   void considerWrite(const FileRequest& request) {
     if (isSecret(request.path)) return refuse(request, "usually holds a secret, and is not proposed");
     if (request.on_host == HostFile::file && request.host_writable) {
+      if (request.host_executable) return refuseWriting(request, "it is a program");
+      if (const auto reason = programs().whyNotFile(request.path)) return refuseWriting(request, *reason);
       write_[request.path] = true;
     } else if (request.on_host == HostFile::absent && request.operation == FileOperation::create &&
                request.host_directory_writable && !isTooWide(request.host_directory)) {
+      if (const auto reason = programs().whyNotFile(request.path)) return refuseWriting(request, *reason);
+      if (const auto reason = whyNotDirectory(request.host_directory))
+        return refuseWriting(request, request.host_directory + ": " + *reason);
       write_[request.host_directory] = true;
     } else if (request.on_host != HostFile::directory && request.operation == FileOperation::create) {
       refuse(request, "could not be written; filesystem.tmpfs.\"DIR\".size gives a program a private directory");
     }
+  }
+
+  /// The host would execute what the payload writes.
+  void refuseWriting(const FileRequest& request, const std::string& reason) {
+    refuse(request, "is not proposed for writing (" + reason + ")");
+  }
+
+  /// Made when it is needed: few runs are denied a write.
+  const HostPrograms& programs() {
+    if (!host_programs_) host_programs_.emplace();
+    return *host_programs_;
+  }
+
+  /// Each directory is listed once.
+  const std::optional<std::string>& whyNotDirectory(const std::string& directory) {
+    const auto known = directories_.find(directory);
+    if (known != directories_.end()) return known->second;
+    return directories_.emplace(directory, programs().whyNotDirectory(directory)).first->second;
   }
 
   void add(const std::string& key, const std::vector<std::string>& now, const Paths& more, const std::string& why) {
@@ -182,6 +207,8 @@ class Files {
   Draft& draft_;
   const policy::Policy& policy_;
   Paths read_, looked_, write_, programs_;
+  std::optional<HostPrograms> host_programs_;
+  std::map<std::string, std::optional<std::string>> directories_;  ///< why they are not proposed for writing
   std::size_t remarks_ = 0;
 };
 

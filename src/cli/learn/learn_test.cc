@@ -129,7 +129,9 @@ TEST(LearnPaths, ProposeWritingOnlyWhereTheCallerMayWrite) {
   foreign.host_writable = false;
   policy::Policy policy;
   policy.filesystem.read_only = {"/srv/log"};
-  const Proposal proposal = forFiles({made, wide, foreign, asked("/srv/log", FileOperation::write)}, policy);
+  FileRequest log = asked("/srv/log", FileOperation::write);
+  log.host_executable = false;
+  const Proposal proposal = forFiles({made, wide, foreign, log}, policy);
   EXPECT_TRUE(has(proposal.policy, "filesystem.read_write = [\"/srv/log\", \"/srv/state\"]")) << proposal.policy;
   EXPECT_TRUE(has(proposal.policy, "filesystem.read_only = []")) << proposal.policy;
 }
@@ -144,6 +146,38 @@ TEST(LearnPaths, SecretsAndInaccessibleFilesBecomeComments) {
        asked("/srv/server.key", FileOperation::read), hidden, unreadable, asked("/etc/hostname", FileOperation::read),
        asked("/run/docker.sock", FileOperation::read, HostFile::other)});
   EXPECT_FALSE(has(proposal.policy, "\nfilesystem.")) << proposal.policy;
+}
+
+TEST(LearnPaths, FilesThatTheHostExecutesBecomeComments) {
+  std::vector<FileRequest> files;
+  for (const char* path :
+       {"/srv/me/.bashrc", "/srv/me/.ssh/authorized_keys", "/srv/me/.config/fish/config.fish", "/srv/app/.git/hooks/x",
+        "/srv/app/.git/config", "/srv/me/.config/autostart/x.desktop", "/srv/me/.local/bin/ls", "/srv/app/.envrc",
+        "/etc/crontab", "/etc/profile", "/var/spool/cron/crontabs/root", "/proc/sys/kernel/core_pattern"}) {
+    files.push_back(asked(path, FileOperation::write));
+    files.back().host_executable = false;
+  }
+  files.push_back(asked("/srv/app/tool", FileOperation::write));  // executable
+  const Proposal proposal = forFiles(files);
+  EXPECT_FALSE(has(proposal.policy, "\nfilesystem.")) << proposal.policy;
+  EXPECT_TRUE(has(proposal.policy,
+                  "# /srv/me/.bashrc was asked for and is not proposed for writing (shells read it when they start)"))
+      << proposal.policy;
+  EXPECT_TRUE(has(proposal.policy, "# /srv/app/tool was asked for and is not proposed for writing (it is a program)"))
+      << proposal.policy;
+}
+
+TEST(LearnPaths, DirectoriesWithFilesThatTheHostExecutesBecomeComments) {
+  std::vector<FileRequest> files;
+  for (const char* directory : {"/srv/me/.config", "/srv/me/.local", "/srv/me/.local/share", "/srv/app/.git",
+                                "/srv/app/.git/hooks", "/srv/app/bin", "/srv/me/.config/autostart", "/etc/cron.d"}) {
+    files.push_back(asked(std::string(directory) + "/HEAD", FileOperation::create, HostFile::absent));
+    files.back().host_directory = directory;
+    files.back().host_directory_writable = true;
+  }
+  const Proposal proposal = forFiles(files);
+  EXPECT_FALSE(has(proposal.policy, "\nfilesystem.")) << proposal.policy;
+  EXPECT_EQ(proposal.refused.size(), files.size()) << proposal.policy;
 }
 
 TEST(LearnPaths, NamesChosenByThePayloadAreEscaped) {
