@@ -11,14 +11,8 @@
 namespace caisson::image {
 namespace {
 
-constexpr std::size_t kMinIdDigits = 6;
-
 Error noSuchImage(std::string_view reference, std::string_view hint) {
   return plainError(Stage::state, "image", printable(reference), "no such image in the store", hint);
-}
-
-bool isHex(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return isDigit(c) || (c >= 'a' && c <= 'f'); });
 }
 
 /// Whether the index that the entry came from has this digest and really lists the entry's manifest.
@@ -109,20 +103,25 @@ Result<StoredName> findImage(const sys::RootDir& store, const std::vector<Stored
   if (const auto digest = ContentDigest::parse(reference))
     return findById(store, names, digest->hex(), reference, missing_hint);
   const auto parsed = Reference::parse(reference);
-  if (!parsed && !isHex(reference)) return fail(parsed.error());
-  if (parsed) {
-    for (const StoredName& entry : names) {
-      const bool same_name = parsed->tag.empty()
-                                 ? entry.name == parsed->name() || entry.name.starts_with(parsed->name() + ":")
-                                 : entry.name == parsed->tagged();
-      if (!same_name) continue;
-      if (!parsed->digest || entry.manifest == *parsed->digest || comesFromIndex(store, entry, *parsed->digest))
-        return entry;
-    }
+  if (!parsed && !isImageId(reference)) return fail(parsed.error());
+  const auto named = [&](const StoredName& entry) {
+    const bool same_name = parsed->tag.empty()
+                               ? entry.name == parsed->name() || entry.name.starts_with(parsed->name() + ":")
+                               : entry.name == parsed->tagged();
+    return same_name &&
+           (!parsed->digest || entry.manifest == *parsed->digest || comesFromIndex(store, entry, *parsed->digest));
+  };
+  const auto found = parsed ? std::ranges::find_if(names, named) : names.end();
+  if (!isImageId(reference))
+    return found == names.end() ? fail(noSuchImage(reference, missing_hint)) : Result<StoredName>(*found);
+  auto by_id = findById(store, names, reference, reference, missing_hint);
+  if (found == names.end()) return by_id;
+  // New names of this form are refused, but other programs and earlier versions write them.
+  if (by_id && by_id->manifest != found->manifest) {
+    return fail(plainError(Stage::usage, "image", printable(reference), "the name of one image and the id of another",
+                           "give the tag (" + printable(reference) + ":latest) or the whole id (sha256:...)"));
   }
-  if (reference.size() >= kMinIdDigits && isHex(reference))
-    return findById(store, names, reference, reference, missing_hint);
-  return fail(noSuchImage(reference, missing_hint));
+  return *found;
 }
 
 }  // namespace caisson::image

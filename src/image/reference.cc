@@ -78,6 +78,11 @@ bool looksLikeHost(std::string_view component) {
 
 }  // namespace
 
+bool isImageId(std::string_view text) {
+  return text.size() >= kMinIdDigits &&
+         std::ranges::all_of(text, [](char c) { return isDigit(c) || (c >= 'a' && c <= 'f'); });
+}
+
 Result<Reference> Reference::parse(std::string_view text) {
   Reference result;
   std::string_view rest = text;
@@ -107,6 +112,13 @@ Result<Reference> Reference::parse(std::string_view text) {
   result.repository = (official ? std::string(kDefaultOwner) : "") + std::string(rest);
   if (result.name().size() > kMaxName) return fail(referenceError(text, "the image name is too long"));
   return result;
+}
+
+bool Reference::looksLikeId() const {
+  if (host != kDefaultHost || !repository.starts_with(kDefaultOwner)) return false;
+  const std::string_view short_name = std::string_view(repository).substr(kDefaultOwner.size());
+  if (short_name == "sha256") return isImageId(lowered(tag));
+  return isImageId(short_name) && (tag.empty() || tag == "latest");
 }
 
 std::string Reference::familiar() const {

@@ -14,6 +14,10 @@
 
 namespace caisson::image {
 
+/// An image id as users type it: at least so many hexadecimal digits.
+inline constexpr std::size_t kMinIdDigits = 6;
+bool isImageId(std::string_view text);
+
 struct Reference {
   std::string host;        ///< "docker.io", "localhost:5000"
   std::string repository;  ///< "library/debian"
@@ -29,6 +33,9 @@ struct Reference {
   [[nodiscard]] std::string tagged() const { return tag.empty() ? name() : name() + ":" + tag; }
   /// Everything: HOST/REPOSITORY[:TAG][@DIGEST].
   [[nodiscard]] std::string text() const { return tagged() + (digest ? "@" + digest->text() : ""); }
+  /// Whether a user could take the short form for an image id: `caff0123` (docker.io/library/caff0123:latest),
+  /// `sha256:caff0123`.
+  [[nodiscard]] bool looksLikeId() const;
   /// Without the parts that Docker adds: "debian:12".
   [[nodiscard]] std::string familiar() const;
 };

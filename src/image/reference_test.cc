@@ -62,5 +62,16 @@ TEST(ImageReference, InvalidNamesAreRefused) {
   for (const std::string& text : bad) EXPECT_EQ(full(text), "refused") << text;
 }
 
+TEST(ImageReference, RecognisesNamesThatLookLikeIds) {
+  const std::string ids[] = {
+      "decade",         "caff0123", kHex, "caff0123:latest", "docker.io/library/caff0123", "caff0123@sha256:" + kHex,
+      "sha256:caff0123"};
+  for (const std::string& text : ids) EXPECT_TRUE(Reference::parse(text)->looksLikeId()) << text;
+  for (const char* text : {"caffe", "debian", "caff0123:1", "localhost/caff0123", "team/caff0123", "sha256:v1",
+                           "sha256", "ghcr.io/caff0123"}) {
+    EXPECT_FALSE(Reference::parse(text)->looksLikeId()) << text;
+  }
+}
+
 }  // namespace
 }  // namespace caisson::image

@@ -115,6 +115,7 @@ Result<ImportResult> importImage(const Store& store, const ImportOptions& option
       const auto reference = Reference::parse(one);
       if (!reference) return fail(reference.error());
       if (auto allowed = refuseUnsigned(*reference, options.settings); !allowed) return fail(allowed.error());
+      if (auto allowed = refuseIdName(*reference); !allowed) return fail(allowed.error());
       if (auto allowed = name.empty() ? refuseReserved(*reference) : Result<void>{}; !allowed)
         return fail(allowed.error());
       image->stored.name = one;

@@ -43,6 +43,7 @@ Result<void> addManifest(Transaction& transaction, const FetchedManifest& manife
 
 Result<PullResult> pullImage(const Store& store, const PullOptions& options, Progress& progress) {
   if (auto allowed = refuseReserved(options.reference); !allowed) return fail(allowed.error());
+  if (auto allowed = refuseIdName(options.reference); !allowed) return fail(allowed.error());
   const auto answer = findManifest(options);
   if (!answer) return fail(answer.error());
   RegistrySession& session = *answer->session;

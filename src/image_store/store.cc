@@ -38,6 +38,13 @@ Result<void> refuseReserved(const Reference& reference) {
                          "use another name"));
 }
 
+Result<void> refuseIdName(const Reference& reference) {
+  if (!reference.looksLikeId()) return {};
+  return fail(plainError(Stage::usage, "image", reference.familiar(),
+                         "the name looks like an image id: it has only hexadecimal digits",
+                         "use another name, or one with a host: localhost/NAME"));
+}
+
 Result<StoreLock> StoreLock::take(const sys::RootDir& store, std::string_view file, Kind kind,
                                   std::chrono::milliseconds timeout) {
   auto lock = store.openFile(file, {.flags = O_RDWR | O_CREAT});

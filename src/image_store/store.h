@@ -44,6 +44,9 @@ inline constexpr std::string_view kBuildCache = "localhost/caisson-build-cache:"
 /// give it.
 Result<void> refuseReserved(const Reference& reference);
 
+/// An error for a new name that a user could take for the id of another image.
+Result<void> refuseIdName(const Reference& reference);
+
 struct Removed {
   std::uint64_t blobs = 0, layers = 0, bytes = 0;
   std::vector<std::string> in_use;  ///< layers that a sandbox uses; they stay

@@ -292,6 +292,35 @@ class Names(ImageTest):
         self.assertEqual(self.image("inspect", "root:1@sha256:" + "0" * 64).status, 125)
         self.assertEqual(self.image("inspect", f"other@{digest}").status, 125)
 
+    def test_name_cannot_look_like_the_id_of_another_image(self):
+        # CONFORMS("R-IMAGE-2")
+        identifier = self.inspect("root:1")["Id"][7:19]
+        for at, name in enumerate((identifier, identifier + ":latest", f"docker.io/library/{identifier}:latest", "sha256:" + identifier)):
+            layout = self.scratch / f"layout{at}"
+            oci_layout(layout, [tar_bytes([entry("other", b"x")])])
+            index = json.loads((layout / "index.json").read_text())
+            index["manifests"][0]["annotations"] = {"io.containerd.image.name": name if ":" in name else name + ":latest"}
+            (layout / "index.json").write_text(json.dumps(index))
+            for words in (["import", layout], ["import", self.scratch / "r.tar", name], ["tag", "root:1", name], ["pull", name]):
+                refused = self.image(*words)
+                self.assertEqual(refused.status, 125, refused.text)
+                self.assertIn("looks like an image id", refused.err)
+        self.assertEqual(len(json.loads(self.must("list", "--json").out)), 1)
+        self.assert_store_clean()
+
+    def test_name_of_one_image_and_id_of_another_is_ambiguous(self):
+        first, identifier = self.inspect("root:1")["Digest"], self.inspect("root:1")["Id"][7:19]
+        self.must("import", self.write_tar("o.tar", [entry("other", b"x")]), "other:1")
+        index = json.loads((self.store / "index.json").read_text())  # as another program would write it
+        index["manifests"][1]["annotations"]["org.opencontainers.image.ref.name"] = f"docker.io/library/{identifier}:latest"
+        (self.store / "index.json").write_text(json.dumps(index))
+        for words in (["image", "inspect", identifier], ["image", "remove", identifier], ["run", "--image", identifier, "--", "true"]):
+            refused = self.run_program(CAISSON, *words)
+            self.assertEqual(refused.status, 125, refused.text)
+            self.assertIn("the name of one image and the id of another", refused.err)
+        self.assertNotEqual(self.inspect(identifier + ":latest")["Digest"], first)
+        self.assertEqual(self.inspect(self.inspect("root:1")["Id"])["Digest"], first)
+
     def test_quota_is_enforced(self):
         config = self.scratch / "config/caisson"
         config.mkdir(parents=True)

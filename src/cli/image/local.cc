@@ -95,6 +95,7 @@ int tagAction(const Arguments& arguments) {
   if (!owner) return printError(owner.error());
   if (auto allowed = image::refuseUnsigned(*name, owner->images); !allowed) return printError(allowed.error());
   if (auto allowed = image::refuseReserved(*name); !allowed) return printError(allowed.error());
+  if (auto allowed = image::refuseIdName(*name); !allowed) return printError(allowed.error());
   loaded->stored.name = name->tagged();
   const auto added = store->addNames({loaded->stored});
   return added ? 0 : printError(added.error());

@@ -379,6 +379,7 @@ Result<std::vector<std::string>> fullNames(const std::vector<std::string>& names
     if (reference->digest) return fail(plainError(Stage::usage, "image", name, "a new name has no digest"));
     if (auto allowed = refuseUnsigned(*reference, settings); !allowed) return fail(allowed.error());
     if (auto allowed = refuseReserved(*reference); !allowed) return fail(allowed.error());
+    if (auto allowed = refuseIdName(*reference); !allowed) return fail(allowed.error());
     full.push_back(reference->tagged());
   }
   return full;
