@@ -5,8 +5,9 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
-from world import CAISSON, ImageTest, needs
+from world import CAISSON, ImageTest, entry, needs, oci_layout, tar_bytes
 
 TOOLS = "sh cat echo ls mkdir rm mv cp chmod chown id env touch ln pwd wget sleep".split()
 
@@ -105,6 +106,19 @@ class Build(BuildTest):
         self.assertNotIn("bin/sh", files)
         self.built("FROM busybox:1 AS one\nRUN touch /one\nFROM busybox:1 AS two\nRUN false\n", "--target", "one", name="app:2")
         self.assertIn("one", self.merged("app:2"))
+
+    def test_image_of_too_many_layers_is_refused_before_it_is_stored(self):
+        layer = tar_bytes([entry("same", b"x")])
+        oci_layout(self.scratch / "many", [layer] * 256, name="1")
+        self.must("import", "-q", self.scratch / "many")
+        self.write("new", "new")
+        before = (self.store / "index.json").read_text()
+        refused = self.build("FROM many:1\nCOPY new /new\n")
+        self.assertEqual(refused.status, 125, refused.text)
+        self.assertIn("COPY new /new: the image would have more than 256 layers", refused.err)
+        self.assertEqual((self.store / "index.json").read_text(), before)
+        self.must("remove", "many:1")
+        self.assert_store_clean()
 
     def test_run_is_cached_by_content(self):
         self.environment["SOURCE_DATE_EPOCH"] = "1700000000"

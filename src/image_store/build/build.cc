@@ -61,6 +61,10 @@ Result<StoredName> addLayer(const Store& store, ImageDraft& draft, std::uint64_t
   if (!archive) return fail(archive.error());
   if (auto filled = fill(**archive); !filled) return fail(filled.error());
   if (!(*archive)->empty()) {
+    if (draft.layers().size() >= kMaxLayers) {
+      return fail(plainError(Stage::usage, "build", created_by, "the image would have more than 256 layers",
+                             "join RUN and COPY lines, or use a base image with fewer layers"));
+    }
     const auto digest = (*archive)->finish();
     if (!digest) return fail(digest.error());
     const auto file = transaction->openBlob(*digest);
