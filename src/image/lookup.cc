@@ -1,6 +1,7 @@
 #include "image/lookup.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +15,8 @@
 
 namespace caisson::image {
 namespace {
+
+constexpr int kLockAttempts = 200, kLockRetryMs = 10;
 
 Error incomplete(std::string_view reference, std::string_view reason) {
   return plainError(Stage::state, "image", printable(reference), reason,
@@ -45,9 +48,16 @@ Result<sys::RootDir> openStore(const std::string& path, std::string_view referen
 Result<sys::Fd> useLayer(const sys::RootDir& store, const Descriptor& layer, const ContentDigest& diff_id,
                          std::string_view reference) {
   const std::string path = layerPath(layer.digest);
-  auto file = store.openFile(path + std::string(kLayerComplete), {});
-  if (!file) return fail(incomplete(reference, "layer " + layer.digest.text() + " is not unpacked"));
-  if (::flock(file->get(), LOCK_SH | LOCK_NB) != 0) return fail(incomplete(reference, "a layer is being removed"));
+  Result<sys::Fd> file = fail(incomplete(reference, "a layer is being removed"));
+  // `prune` holds the lock for a moment to see whether the layer is used. If it removes the layer, the name is gone.
+  for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
+    file = store.openFile(path + std::string(kLayerComplete), {});
+    if (!file) return fail(incomplete(reference, "layer " + layer.digest.text() + " is not unpacked"));
+    if (::flock(file->get(), LOCK_SH | LOCK_NB) == 0) break;
+    file = fail(incomplete(reference, "a layer is being removed"));
+    ::poll(nullptr, 0, kLockRetryMs);
+  }
+  if (!file) return file;
   const auto text = store.readFile(path + std::string(kLayerComplete), kMaxDocument);
   if (!text) return fail(incomplete(reference, "a layer is being removed"));
   const auto record = LayerCompletion::parse(*text);

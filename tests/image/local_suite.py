@@ -368,6 +368,28 @@ class Save(ImageTest):
 
 
 class Locks(ImageTest):
+    def test_layer_that_is_locked_for_a_moment_can_be_used(self):
+        # CONFORMS("R-IMAGE-6")
+        self.must("import", self.write_tar("r.tar", ROOT), "root:1")
+        with open(self.roots("root:1")[0].parent / "complete") as looked_at:  # as prune does
+            fcntl.flock(looked_at, fcntl.LOCK_EX)
+            planning = subprocess.Popen([CAISSON, "plan", "--image", "root:1", "--workspace", ":none", "--", "true"], env=self.environment,
+                                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            time.sleep(0.5)
+        error = planning.communicate(timeout=60)[1].decode()
+        self.assertEqual(planning.returncode, 0, error)
+
+    def test_prune_makes_no_completion_record(self):
+        oci_layout(self.scratch / "app", [tar_bytes(ROOT), tar_bytes([entry("x", b"y")])], name="1")
+        self.must("import", self.scratch / "app")
+        lower, upper = self.roots("app:1")
+        (lower.parent / "complete").unlink()
+        with open(upper.parent / "complete") as used:
+            fcntl.flock(used, fcntl.LOCK_SH)
+            self.must("prune", "--all")
+        self.assertIn("app", self.must("list").out)
+        self.assertFalse((lower.parent / "complete").exists())
+
     def test_waiting_for_a_lock_ends(self):
         self.must("import", self.write_tar("r.tar", ROOT), "root:1")
         with open(self.store / "lock") as held:

@@ -1,5 +1,8 @@
 // Verbs of `caisson image` that work on the store and on files: import, save, tag, remove, prune.
+#include <sys/file.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "approval/owner.h"
 #include "cli/image/actions.h"
@@ -34,9 +37,10 @@ int collect(const Store& store) {
 bool inUse(const Store& store, const StoredName& stored) {
   const auto loaded = loadImage(store, stored);
   return loaded && std::ranges::any_of(loaded->manifest.layers, [&](const image::Descriptor& layer) {
-           return !image::StoreLock::take(store.root(),
-                                          image::layerPath(layer.digest) + std::string(image::kLayerComplete),
-                                          image::StoreLock::Kind::exclusive, std::chrono::milliseconds(0));
+           // Without O_CREAT: an empty file would look like a damaged record. Released at once; lookup() waits for it.
+           const auto file =
+               store.root().openFile(image::layerPath(layer.digest) + std::string(image::kLayerComplete), {});
+           return file ? ::flock(file->get(), LOCK_EX | LOCK_NB) != 0 : file.error().sys_errno != ENOENT;
          });
 }
 
