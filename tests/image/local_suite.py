@@ -293,7 +293,6 @@ class Names(ImageTest):
         self.assertEqual(self.image("inspect", f"other@{digest}").status, 125)
 
     def test_name_cannot_look_like_the_id_of_another_image(self):
-        # CONFORMS("R-IMAGE-2")
         identifier = self.inspect("root:1")["Id"][7:19]
         for at, name in enumerate((identifier, identifier + ":latest", f"docker.io/library/{identifier}:latest", "sha256:" + identifier)):
             layout = self.scratch / f"layout{at}"
@@ -369,7 +368,6 @@ class Save(ImageTest):
 
 class Locks(ImageTest):
     def test_layer_that_is_locked_for_a_moment_can_be_used(self):
-        # CONFORMS("R-IMAGE-6")
         self.must("import", self.write_tar("r.tar", ROOT), "root:1")
         with open(self.roots("root:1")[0].parent / "complete") as looked_at:  # as prune does
             fcntl.flock(looked_at, fcntl.LOCK_EX)
