@@ -54,7 +54,7 @@ Result<StoreLock> StoreLock::take(const sys::RootDir& store, std::string_view fi
     if (errno != EWOULDBLOCK && errno != EINTR) return fail(sysError(Stage::state, "flock", file, errno));
     if (std::chrono::steady_clock::now() >= deadline) {
       return fail(plainError(Stage::state, "image", "store", "another process is using the image store",
-                             "wait until its import or pull is finished, then try again"));
+                             "wait until its import, pull or build is finished, then try again"));
     }
     ::poll(nullptr, 0, kLockRetryMs);
   }
@@ -220,9 +220,11 @@ void Store::removeLayer(const std::string& name, Removed& removed) const {
   removed.bytes += record ? record->bytes : 0;
 }
 
-Result<Removed> Store::collectGarbage() const {
-  auto lock = StoreLock::take(root_, kUseLock, StoreLock::Kind::exclusive, kLockTimeout);
-  if (!lock) return fail(lock.error());
+Result<StoreLock> Store::lockForRemoval() const {
+  return StoreLock::take(root_, kUseLock, StoreLock::Kind::exclusive, kLockTimeout);
+}
+
+Result<Removed> Store::collectGarbage(const StoreLock& /*for_removal*/) const {
   const auto needed = neededHashes();
   if (!needed) return fail(needed.error());
   Removed removed;

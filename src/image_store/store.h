@@ -74,8 +74,10 @@ class Store {
   /// names.
   Result<std::size_t> removeNames(const std::function<bool(const StoredName&)>& remove,
                                   const std::set<ContentDigest>& kept) const;
+  /// Waits for processes that add something; none can until the lock is gone. An error if that takes too long.
+  [[nodiscard]] Result<StoreLock> lockForRemoval() const;
   /// Removes blobs and layers that no entry of the index needs, and partial downloads.
-  Result<Removed> collectGarbage() const;
+  Result<Removed> collectGarbage(const StoreLock& for_removal) const;
 
  private:
   Store(sys::RootDir root, std::string path) : root_(std::move(root)), path_(std::move(path)) {}

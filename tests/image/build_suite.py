@@ -107,6 +107,21 @@ class Build(BuildTest):
         self.built("FROM busybox:1 AS one\nRUN touch /one\nFROM busybox:1 AS two\nRUN false\n", "--target", "one", name="app:2")
         self.assertIn("one", self.merged("app:2"))
 
+    def test_images_of_a_running_build_are_not_removed(self):
+        self.must("import", "-q", self.write_tar("other.tar", [entry("data", b"other\n")]), "other:1")
+        self.write("Containerfile", "FROM other:1 AS one\nFROM busybox:1\nRUN sleep 3\nCOPY --from=one /data /data\n")
+        building = subprocess.Popen([CAISSON, "image", "build", "-q", "-t", "app:1", str(self.context)], env=self.environment,
+                                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 60
+        while "caisson-build-cache" not in (self.store / "index.json").read_text() and time.monotonic() < deadline:
+            time.sleep(0.05)  # until RUN begins
+        removed = self.image("remove", "other:1")  # waits for the build
+        error = building.communicate(timeout=120)[1].decode()
+        self.assertEqual(building.returncode, 0, error)
+        self.assertEqual(self.merged()["data"], b"other\n")
+        self.assertIn(removed.status, (0, 125), removed.text)
+        self.assert_store_clean()
+
     def test_image_of_too_many_layers_is_refused_before_it_is_stored(self):
         layer = tar_bytes([entry("same", b"x")])
         oci_layout(self.scratch / "many", [layer] * 256, name="1")

@@ -388,6 +388,14 @@ class Locks(ImageTest):
         self.assertIn("app", self.must("list").out)
         self.assertFalse((lower.parent / "complete").exists())
 
+    def test_prune_that_must_wait_changes_nothing(self):
+        self.must("import", self.write_tar("r.tar", ROOT), "root:1")
+        with open(self.store / "lock") as held:
+            fcntl.flock(held, fcntl.LOCK_SH)
+            for words in (["prune", "--all"], ["remove", "root:1"]):
+                self.assertEqual(self.image(*words).status, 125)
+        self.assertIn("root", self.must("list").out)
+
     def test_waiting_for_a_lock_ends(self):
         self.must("import", self.write_tar("r.tar", ROOT), "root:1")
         with open(self.store / "lock") as held:

@@ -28,8 +28,8 @@ std::string describeRemoved(const image::Removed& removed) {
 }
 
 /// Removes blobs and layers that are not needed any more, and prints how much that was.
-int collect(const Store& store) {
-  const auto removed = store.collectGarbage();
+int collect(const Store& store, const image::StoreLock& lock) {
+  const auto removed = store.collectGarbage(lock);
   return removed ? print(describeRemoved(*removed)) : printError(removed.error());
 }
 
@@ -109,6 +109,9 @@ int removeAction(const Arguments& arguments) {
   if (auto checked = expectOperands(arguments, 1, 1000); !checked) return printError(checked.error());
   const auto store = Store::open();
   if (!store) return printError(store.error());
+  // Before names are removed: a build uses images that only these names refer to.
+  const auto lock = store->lockForRemoval();
+  if (!lock) return printError(lock.error());
   const auto used = image::sessionImages();
   if (!used) return printError(used.error());
   std::string out;
@@ -133,7 +136,7 @@ int removeAction(const Arguments& arguments) {
     out += (by_name ? "Untagged: " + shownImageName(*found) : "Deleted: " + found->manifest.text()) + "\n";
   }
   if (const int status = print(out); status != 0) return status;
-  return collect(*store);
+  return collect(*store, *lock);
 }
 
 int pruneAction(const Arguments& arguments) {
@@ -141,6 +144,9 @@ int pruneAction(const Arguments& arguments) {
   const auto store = Store::open();
   if (!store) return printError(store.error());
   const bool all = arguments.has(kImageAll);
+  // Before names are removed: a build uses images that only these names refer to.
+  const auto lock = store->lockForRemoval();
+  if (!lock) return printError(lock.error());
   const auto used = image::sessionImages();
   if (!used) return printError(used.error());
   const auto removed = store->removeNames(
@@ -150,7 +156,7 @@ int pruneAction(const Arguments& arguments) {
       },
       *used);
   if (!removed) return printError(removed.error());
-  return collect(*store);
+  return collect(*store, *lock);
 }
 
 }  // namespace caisson::cli

@@ -400,6 +400,9 @@ Result<StoredName> buildImage(const Store& store, const BuildOptions& options, P
   if (!text) return fail(text.error());
   const auto instructions = parseContainerfile(*text);
   if (!instructions) return fail(instructions.error());
+  // The images of FROM and COPY --from are read long after they were found; until the end nothing may remove them.
+  const auto in_use = StoreLock::take(store.root(), kUseLock, StoreLock::Kind::shared, kLockTimeout);
+  if (!in_use) return fail(in_use.error());
   Builder builder(store, options, *context, progress);
   for (const Instruction& instruction : *instructions) {
     if (builder.reachedTarget(instruction)) break;
@@ -423,6 +426,8 @@ Result<StoredName> commitSession(const Store& store, const std::string& session,
   const auto document = JsonValue::parse(*policy);
   const auto filesystem = document ? document->find("filesystem") : std::nullopt;
   const std::string root = filesystem ? filesystem->textAt("root").value_or("") : "";
+  const auto in_use = StoreLock::take(store.root(), kUseLock, StoreLock::Kind::shared, kLockTimeout);
+  if (!in_use) return fail(in_use.error());
   const auto layers = rootChanges(opened->id());
   if (!layers) return fail(layers.error());
   const auto index = store.names();
