@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -218,6 +219,31 @@ void Store::removeLayer(const std::string& name, Removed& removed) const {
   if (!root_.rename(path, doomed, false) || !root_.removeTree(doomed)) return;
   ++removed.layers;
   removed.bytes += record ? record->bytes : 0;
+}
+
+std::uint64_t Store::trimPartial(std::uint64_t bytes, const std::set<std::string>& wanted) const {
+  const auto entries = root_.list("partial");
+  if (!entries) return 0;
+  std::vector<std::pair<std::string, sys::FileInfo>> files;
+  std::uint64_t total = 0;
+  for (const auto& entry : *entries) {
+    const auto info = root_.stat("partial/" + entry.name);
+    if (!info || wanted.contains(entry.name)) continue;
+    total += info->size;
+    files.emplace_back("partial/" + entry.name, *info);
+  }
+  std::ranges::sort(files, {}, [](const auto& file) { return file.second.modified_ns; });
+  for (const auto& [path, info] : files) {
+    if (total <= bytes) break;
+    const auto file = root_.openFile(path, {});
+    if (!file || ::flock(file->get(), LOCK_EX | LOCK_NB) != 0) continue;
+    // Another process may have completed it and begun a new one under this name.
+    struct stat locked{};
+    const auto named = root_.stat(path);
+    if (!named || ::fstat(file->get(), &locked) != 0 || named->inode != locked.st_ino || !root_.remove(path)) continue;
+    total -= std::min(total, info.size);
+  }
+  return total;
 }
 
 Result<StoreLock> Store::lockForRemoval() const {

@@ -78,6 +78,9 @@ class Store {
   [[nodiscard]] Result<StoreLock> lockForRemoval() const;
   /// Removes blobs and layers that no entry of the index needs, and partial downloads.
   Result<Removed> collectGarbage(const StoreLock& for_removal) const;
+  /// Removes partial downloads, the oldest first, until the others take at most `bytes`; returns how much they take.
+  /// Those of `wanted` (names of files) stay and do not count; those that a process continues stay and count.
+  std::uint64_t trimPartial(std::uint64_t bytes, const std::set<std::string>& wanted = {}) const;
 
  private:
   Store(sys::RootDir root, std::string path) : root_(std::move(root)), path_(std::move(path)) {}

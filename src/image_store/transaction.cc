@@ -77,6 +77,11 @@ std::uint64_t Transaction::diskRoom() const {
   return status.f_bavail * unit - std::min<std::uint64_t>(status.f_bavail * unit, floor);
 }
 
+void Transaction::charge(std::uint64_t bytes) {
+  room_ -= std::min(room_, bytes);
+  (void)store_->trimPartial(room_);  // they count against the quota, too, and can be downloaded again
+}
+
 Result<StagedBlob> Transaction::newBlob() {
   std::string path = path_ + "/new-" + std::to_string(++number_);
   auto file = store_->root().openFile(path, {.flags = O_RDWR | O_CREAT | O_EXCL});

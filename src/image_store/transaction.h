@@ -88,7 +88,7 @@ class Transaction {
       : store_(&store), lock_(std::move(lock)), directory_(std::move(directory)), path_(std::move(path)), room_(room) {}
   [[nodiscard]] std::string stagedBlob(const ContentDigest& digest) const { return path_ + "/blob-" + digest.hex(); }
   [[nodiscard]] std::string stagedLayer(const ContentDigest& digest) const { return path_ + "/layer-" + digest.hex(); }
-  void charge(std::uint64_t bytes) { room_ -= std::min(room_, bytes); }
+  void charge(std::uint64_t bytes);
 
   const Store* store_;
   StoreLock lock_;

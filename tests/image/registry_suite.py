@@ -170,6 +170,50 @@ class PlainRegistry(RegistryTest):
         self.assertGreater(len(seen), 3)
 
 
+class Quota(RegistryTest):
+    def setUp(self):
+        super().setUp()
+        self.push()
+        self.other_home()
+
+    def interrupted(self, data):
+        """A registry whose image has a layer of `data`, of which the last byte is never sent."""
+        def answer(handler, front):
+            if handler.path.endswith(sha256(data)):
+                handler.send_response(200)
+                handler.send_header("Content-Length", str(len(data)))
+                handler.end_headers()
+                handler.wfile.write(data[:-1])
+                handler.close_connection = True
+                return True
+            return False
+
+        name = f"i{len(list(self.scratch.iterdir()))}"
+        oci_layout(self.scratch / name, [data], name="1")
+        copied = self.run_program("skopeo", "--insecure-policy", "copy", "--preserve-digests", "--dest-tls-verify=false", f"oci:{self.scratch / name}:1", f"docker://{self.registry.host}/team/{name}:1")
+        self.assertEqual(copied.status, 0, copied.text)
+        return self.front(answer), name
+
+    @needs("skopeo")
+    def test_partial_downloads_count_and_the_oldest_are_removed(self):
+        self.configure_owner('[images]\nquota = "10M"\n')
+        layers = [os.urandom(3 << 20) for _ in range(5)]
+        partial = self.store / "partial"
+        for data in layers:
+            front, name = self.interrupted(data)
+            self.assertEqual(self.image("pull", "-q", f"{front.host}/team/{name}:1").status, 125)
+            kept = sorted(partial.iterdir(), key=lambda path: path.stat().st_mtime_ns)
+            self.assertLessEqual(sum(path.stat().st_size for path in kept), 10 << 20)
+            self.assertEqual(kept[-1].name, sha256(data)[7:])
+        self.assertEqual({path.name for path in kept}, {sha256(data)[7:] for data in layers[2:]})
+        # Partial downloads make room for an image.
+        self.must("import", "-q", self.write_tar("r.tar", [entry("data", os.urandom(3 << 20))]), "root:1")
+        used = sum(path.stat().st_size for path in partial.iterdir())
+        self.assertLessEqual(used, 4 << 20)
+        self.assert_store_clean()
+
+
+
 class HostileRegistry(RegistryTest):
     def refused(self, answer, expected, name="team/app:1"):
         front = self.front(answer)

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "sys/remove_tree.h"
@@ -39,6 +40,7 @@ class PartialBlob {
       path = "partial/" + random.value_or(".caisson-download");
       file = store.root().openFile(path, {.flags = O_RDWR | O_CREAT | O_EXCL});
       if (!file) return fail(file.error());
+      if (::flock(file->get(), LOCK_EX | LOCK_NB) != 0) return fail(sysError(Stage::state, "flock", path, errno));
     }
     PartialBlob blob(std::move(*file), std::move(path));
     if (auto hashed = blob.hashExisting(wanted.size); !hashed) return fail(hashed.error());
@@ -128,17 +130,26 @@ Result<PartialBlob> downloadOne(const Store& store, RegistryClient& client, cons
   return partial;
 }
 
-/// Whether the blobs fit into the quota and on the disk, where an earlier attempt may have left parts of them.
+/// Whether the blobs fit into the quota and on the disk, where an earlier attempt may have left parts of them. Parts of
+/// other blobs are removed if they take the room.
 Result<void> checkRoom(const Transaction& transaction, const std::vector<Descriptor>& wanted) {
   std::uint64_t total = 0, present = 0;
+  std::set<std::string> names;
   for (const Descriptor& blob : wanted) {
     const auto partial = transaction.store().root().stat("partial/" + blob.digest.hex());
     total += blob.size;
+    names.insert(blob.digest.hex());
     present += std::min(blob.size, partial ? partial->size : 0);
     if (blob.size <= transaction.room() && total <= transaction.room()) continue;
     return fail(plainError(Stage::state, "image", "store", "the image does not fit into the quota of the image store",
                            "caisson image prune, or raise images.quota in the configuration"));
   }
+  const Store& store = transaction.store();
+  if (store.trimPartial(transaction.room() - total, names) > transaction.room() - total) {
+    return fail(plainError(Stage::state, "image", "store", "other downloads use the rest of the quota",
+                           "try again when they are complete"));
+  }
+  if (total - present > transaction.diskRoom()) (void)store.trimPartial(0, names);
   if (total - present <= transaction.diskRoom()) return {};
   return fail(plainError(Stage::state, "image", "store", "the disk has no room for the image", "caisson image prune"));
 }
