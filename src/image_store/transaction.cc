@@ -16,6 +16,11 @@ namespace {
 
 constexpr std::uint64_t kMaxFloor = 1ULL << 30;  // of the disk, or a twentieth of it: as for sandboxes
 
+Error quotaUsedUp(std::string_view object) {
+  return plainError(Stage::state, "image", object, "the quota of the image store is used up",
+                    "caisson image prune, or raise images.quota in the configuration");
+}
+
 }  // namespace
 
 Result<void> StagedBlob::write(std::string_view bytes) {
@@ -51,7 +56,8 @@ Result<Transaction> Transaction::begin(const Store& store, std::uint64_t quota) 
   auto directory = store.root().openFile(path, {.types = {sys::FileType::directory}});
   if (!directory) return fail(directory.error());
   if (::flock(directory->get(), LOCK_EX | LOCK_NB) != 0) return fail(sysError(Stage::state, "flock", path, errno));
-  return Transaction(store, std::move(*lock), std::move(*directory), std::move(path), quota - std::min(quota, *used));
+  return Transaction(store, std::move(*lock), std::move(*directory), std::move(path), quota,
+                     quota - std::min(quota, *used));
 }
 
 Transaction::Transaction(Transaction&& other) noexcept
@@ -59,6 +65,7 @@ Transaction::Transaction(Transaction&& other) noexcept
       lock_(std::move(other.lock_)),
       directory_(std::move(other.directory_)),
       path_(std::exchange(other.path_, "")),
+      quota_(other.quota_),
       room_(other.room_),
       number_(other.number_),
       blobs_(std::move(other.blobs_)),
@@ -109,10 +116,7 @@ Result<ContentDigest> Transaction::add(StagedBlob blob, const std::optional<Cont
 }
 
 Result<void> Transaction::adopt(const std::string& path, const ContentDigest& digest, std::uint64_t size) {
-  if (size > room_) {
-    return fail(plainError(Stage::state, "image", digest.text(), "the quota of the image store is used up",
-                           "caisson image prune, or raise images.quota in the configuration"));
-  }
+  if (size > room_) return fail(quotaUsedUp(digest.text()));
   const auto file = store_->root().openFile(path, {});
   if (!file) return fail(file.error());
   if (::fchmod(file->get(), 0400) != 0) return fail(sysError(Stage::state, "chmod", path, errno));
@@ -165,13 +169,43 @@ Result<void> Transaction::addLayer(const LayerCompletion& completion) {
   const std::string path = stagedLayer(completion.layer) + std::string(kLayerComplete);
   if (auto written = store_->root().replaceFile(path, completion.written(), 0600); !written) return written;
   charge(completion.charged());
-  layers_.emplace(completion.layer, completion.diff_id);
+  layers_.emplace(completion.layer, completion);
   return {};
 }
 
 std::optional<ContentDigest> Transaction::unpacked(const ContentDigest& layer) const {
   const auto staged = layers_.find(layer);
-  return staged != layers_.end() ? staged->second : store_->unpacked(layer);
+  return staged != layers_.end() ? staged->second.diff_id : store_->unpacked(layer);
+}
+
+std::uint64_t Transaction::added() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [digest, size] : blobs_)
+    if (needed_.contains(digest) && !store_->hasBlob(digest)) bytes += size;
+  for (const auto& [digest, completion] : layers_)
+    if (!store_->unpacked(digest)) bytes += completion.charged();
+  return bytes;
+}
+
+Result<void> Transaction::publish() const {
+  // Under the lock: other processes that began with the same room publish before or after this.
+  const auto index = StoreLock::take(store_->root(), kIndexLock, StoreLock::Kind::exclusive, kLockTimeout);
+  if (!index) return fail(index.error());
+  const auto used = store_->usage();
+  if (!used) return fail(used.error());
+  if (added() > quota_ - std::min(quota_, *used)) return fail(quotaUsedUp("store"));
+  const auto move = [&](const std::string& from, const std::string& to) -> Result<void> {
+    auto renamed = store_->root().rename(from, to, false);
+    // Another process may have added the same content meanwhile.
+    return renamed || renamed.error().sys_errno == EEXIST ? Result<void>{} : renamed;
+  };
+  for (const auto& [digest, size] : blobs_) {
+    if (!needed_.contains(digest)) continue;
+    if (auto done = move(stagedBlob(digest), blobPath(digest)); !done) return done;
+  }
+  for (const auto& [digest, completion] : layers_)
+    if (auto done = move(stagedLayer(digest), layerPath(digest)); !done) return done;
+  return {};
 }
 
 Result<void> Transaction::commit(const std::vector<StoredName>& names) {
@@ -180,17 +214,7 @@ Result<void> Transaction::commit(const std::vector<StoredName>& names) {
   if (!known) return fail(known.error());
   if (auto checked = checkIndexEntries(known->size() + names.size()); !checked) return checked;
   if (::syncfs(directory_.get()) != 0) return fail(sysError(Stage::state, "syncfs", "image store", errno));
-  const auto publish = [&](const std::string& from, const std::string& to) -> Result<void> {
-    auto renamed = store_->root().rename(from, to, false);
-    // Another process may have added the same content meanwhile.
-    return renamed || renamed.error().sys_errno == EEXIST ? Result<void>{} : renamed;
-  };
-  for (const auto& [digest, size] : blobs_) {
-    if (!needed_.contains(digest)) continue;
-    if (auto done = publish(stagedBlob(digest), blobPath(digest)); !done) return done;
-  }
-  for (const auto& [digest, diff_id] : layers_)
-    if (auto done = publish(stagedLayer(digest), layerPath(digest)); !done) return done;
+  if (auto published = publish(); !published) return published;
   // The renames must be on disk before a name refers to them.
   if (::syncfs(directory_.get()) != 0) return fail(sysError(Stage::state, "syncfs", "image store", errno));
   return store_->addNames(names);

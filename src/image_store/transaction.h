@@ -84,21 +84,31 @@ class Transaction {
   Result<void> commit(const std::vector<StoredName>& names);
 
  private:
-  Transaction(const Store& store, StoreLock lock, sys::Fd directory, std::string path, std::uint64_t room)
-      : store_(&store), lock_(std::move(lock)), directory_(std::move(directory)), path_(std::move(path)), room_(room) {}
+  Transaction(const Store& store, StoreLock lock, sys::Fd directory, std::string path, std::uint64_t quota,
+              std::uint64_t room)
+      : store_(&store),
+        lock_(std::move(lock)),
+        directory_(std::move(directory)),
+        path_(std::move(path)),
+        quota_(quota),
+        room_(room) {}
   [[nodiscard]] std::string stagedBlob(const ContentDigest& digest) const { return path_ + "/blob-" + digest.hex(); }
   [[nodiscard]] std::string stagedLayer(const ContentDigest& digest) const { return path_ + "/layer-" + digest.hex(); }
   void charge(std::uint64_t bytes);
+  /// Bytes that publishing would add to the store; what another process added meanwhile is there already.
+  [[nodiscard]] std::uint64_t added() const;
+  /// Renames blobs and layers to their places, if they fit into the quota.
+  Result<void> publish() const;
 
   const Store* store_;
   StoreLock lock_;
   sys::Fd directory_;  ///< of tmp/NAME, locked while this process lives
   std::string path_;   ///< "tmp/NAME"; empty after a move
-  std::uint64_t room_;
+  std::uint64_t quota_, room_;
   std::uint64_t number_ = 0;
   std::map<ContentDigest, std::uint64_t> blobs_;
   std::set<ContentDigest> needed_;
-  std::map<ContentDigest, ContentDigest> layers_;  ///< layer -> DiffID
+  std::map<ContentDigest, LayerCompletion> layers_;
 };
 
 }  // namespace caisson::image

@@ -212,6 +212,30 @@ class Quota(RegistryTest):
         self.assertLessEqual(used, 4 << 20)
         self.assert_store_clean()
 
+    def test_processes_at_the_same_time_share_the_quota(self):
+        self.configure_owner('[images]\nquota = "10M"\n')
+        big = sha256(LAYERS[1])
+        begun, release = threading.Event(), threading.Event()
+
+        def stall(handler, front):
+            if handler.path.endswith(big):
+                begun.set()
+                release.wait(60)
+            return False
+
+        front = self.front(stall)
+        pulling = subprocess.Popen([os.environ["CAISSON_BIN"], "image", "pull", "-q", f"{front.host}/team/app:1"], env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            self.assertTrue(begun.wait(20))
+            self.must("import", "-q", self.write_tar("r.tar", [entry("data", os.urandom(3 << 20))]), "root:1")
+        finally:
+            release.set()
+            error = pulling.communicate(timeout=60)[1].decode()
+        self.assertEqual(pulling.returncode, 125, error)
+        self.assertIn("the quota of the image store is used up", error)
+        self.assertEqual(len(json.loads(self.must("list", "--json").out)), 1)
+        self.must("prune")
+        self.assert_store_clean()
 
 
 class HostileRegistry(RegistryTest):
