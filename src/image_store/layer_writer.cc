@@ -80,8 +80,10 @@ Result<int> LayerWriter::directoryFor(const std::string& path) {
   auto directory = sys::resolveDirectory(root_.descriptor(), path, {});
   if (!directory && directory.error() == ENOENT) {
     // A name of 128 components would otherwise count as one entry and make 127 directories.
+    std::vector<std::string> missing;
     for (std::string above = path; !above.empty() && !sys::resolveDirectory(root_.descriptor(), above, {});) {
       ++implied_;
+      missing.push_back(above);
       const std::size_t slash = above.rfind('/');
       above.resize(slash == std::string::npos ? 0 : slash);
     }
@@ -90,6 +92,12 @@ Result<int> LayerWriter::directoryFor(const std::string& path) {
     if (auto made = root_.makeDirs(path, 0755); !made) {
       return fail(made.error().sys_errno == ENOTDIR ? refusal("a link in its path leads to no directory of the layer")
                                                     : made.error());
+    }
+    // A new directory may have the inode number of a file that a later entry replaced.
+    for (const std::string& made : missing) {
+      struct stat status{};
+      const auto one = sys::resolveDirectory(root_.descriptor(), made, {});
+      if (one && ::fstat(one->get(), &status) == 0) originals_.erase(status.st_ino);
     }
     directory = sys::resolveDirectory(root_.descriptor(), path, {});
   }

@@ -6,6 +6,7 @@ import os
 import pathlib
 import stat
 import subprocess
+import sys
 import tarfile
 import time
 
@@ -200,6 +201,16 @@ class Verify(ImageTest):
         os.chmod(blob, 0o600)
         blob.write_bytes(b"x")
         self.finds("the blob has another content")
+
+
+class VerifyLayers(ImageTest):
+    def test_directory_with_the_inode_of_a_replaced_file_has_its_own_mode(self):
+        entries = [entry("kept")]
+        for number in range(100):
+            # A file is replaced, then a directory is implied: most file systems give it the free inode number.
+            entries += [entry(f"f{number}", mode=0o601), hard_link(f"f{number}", "kept"), entry(f"d{number}/e")]
+        self.must("import", "-q", self.write_tar("r.tar", entries), "root:1")
+        self.assert_store_clean()
 
 
 class LargeRoot(ImageTest):
