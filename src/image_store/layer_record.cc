@@ -9,9 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -22,6 +22,7 @@ namespace {
 constexpr std::size_t kMaxWalkDepth = 160;  // beyond any depth that LayerWriter creates
 constexpr std::size_t kMaxProblems = 1000;
 constexpr std::size_t kRecordPart = 256U << 10;
+constexpr std::size_t kMaxRecordLine = 1U << 20;  // beyond any path that LayerWriter creates
 
 void appendEscaped(std::string& out, std::string_view text) {
   constexpr char kDigits[] = "0123456789ABCDEF";
@@ -153,6 +154,49 @@ Result<std::string> compareEntry(const RecordLine& line, int parent, const struc
   return std::string(*hash == line.hash ? "" : "another content");
 }
 
+/// Whether LayerWalk visits `left` before `right`: a directory, what is below it, then names that continue its name.
+bool visitedBefore(std::string_view left, std::string_view right) {
+  const auto rank = [](char c) { return c == '/' ? 0 : static_cast<unsigned char>(c) + 1; };
+  return std::ranges::lexicographical_compare(left, right, {}, rank, rank);
+}
+
+Error damagedRecord() { return plainError(Stage::state, "image", "record", "the record of a layer is damaged"); }
+
+/// The lines of a record, one at a time.
+class RecordReader {
+ public:
+  explicit RecordReader(const RecordSource& source) : source_(source) {}
+
+  /// The line that next() read; nothing at the end.
+  [[nodiscard]] const std::optional<RecordLine>& line() const { return line_; }
+
+  Result<void> next() {
+    std::size_t end = 0;
+    while ((end = buffer_.find('\n', at_)) == std::string::npos) {
+      buffer_.erase(0, std::exchange(at_, 0));
+      const auto part = source_();
+      if (!part) return fail(part.error());
+      if (part->empty() && buffer_.empty()) {
+        line_.reset();
+        return {};
+      }
+      if (part->empty() || buffer_.size() > kMaxRecordLine) return fail(damagedRecord());
+      buffer_ += *part;
+    }
+    auto parsed = RecordLine::parse(std::string_view(buffer_).substr(at_, end - at_));
+    if (!parsed) return fail(parsed.error());
+    at_ = end + 1;
+    line_ = std::move(*parsed);
+    return {};
+  }
+
+ private:
+  const RecordSource& source_;
+  std::string buffer_;
+  std::size_t at_ = 0;
+  std::optional<RecordLine> line_;
+};
+
 }  // namespace
 
 std::string RecordLine::written() const {
@@ -176,7 +220,7 @@ Result<RecordLine> RecordLine::parse(std::string_view line) {
                      number(parts[3], result.gid, 10) && number(parts[4], result.size, 10);
   const auto path = known ? unescaped(parts[6]) : std::nullopt;
   const auto target = known && parts.size() == 8 ? unescaped(parts[7]) : std::string();
-  if (!path || !target) return fail(plainError(Stage::state, "image", "record", "the record of a layer is damaged"));
+  if (!path || !target) return fail(damagedRecord());
   result.type = parts[0][0];
   result.hash = parts[5];
   result.path = *path;
@@ -225,24 +269,27 @@ Result<void> describeLayer(const sys::RootDir& root, const std::unordered_map<in
   return sink(part);
 }
 
-Result<std::vector<VerifyProblem>> verifyLayer(const sys::RootDir& root, std::string_view record,
+Result<std::vector<VerifyProblem>> verifyLayer(const sys::RootDir& root, const RecordSource& record,
                                                const std::function<void(std::uint64_t)>& progress) {
-  std::map<std::string, RecordLine, std::less<>> expected;
-  for (const std::string_view text : split(record, '\n')) {
-    auto line = RecordLine::parse(text);
-    if (!line) return fail(line.error());
-    std::string path = line->path;
-    expected.insert_or_assign(std::move(path), std::move(*line));
-  }
+  RecordReader expected(record);
+  if (auto read = expected.next(); !read) return fail(read.error());
   std::vector<VerifyProblem> problems;
   std::uint64_t bytes = 0;
   const auto note = [&](const std::string& path, std::string what) {
     if (problems.size() < kMaxProblems) problems.push_back({path, std::move(what)});
   };
+  /// Lines of entries that the walk did not find before `path`; all others without it.
+  const auto skipMissing = [&](const std::string* path) -> Result<void> {
+    while (expected.line() && (path == nullptr || visitedBefore(expected.line()->path, *path))) {
+      note(expected.line()->path, "missing");
+      if (auto read = expected.next(); !read) return read;
+    }
+    return {};
+  };
   LayerWalk walk([&](int parent, const std::string& name, const struct stat& status, const std::string& path,
                      bool opaque) -> Result<void> {
-    const auto line = expected.find(path);
-    if (line == expected.end()) {
+    if (auto skipped = skipMissing(&path); !skipped) return skipped;
+    if (!expected.line() || expected.line()->path != path) {
       note(path, "not in the image");
       return {};
     }
@@ -250,14 +297,13 @@ Result<std::vector<VerifyProblem>> verifyLayer(const sys::RootDir& root, std::st
       bytes += got;
       if (progress) progress(bytes);
     };
-    auto difference = compareEntry(line->second, parent, status, opaque, name, count);
+    auto difference = compareEntry(*expected.line(), parent, status, opaque, name, count);
     if (!difference) return fail(difference.error());
     if (!difference->empty()) note(path, std::move(*difference));
-    expected.erase(line);
-    return {};
+    return expected.next();
   });
   if (auto walked = walk.directory(root.descriptor(), ".", "", 0); !walked) return fail(walked.error());
-  for (const auto& [path, line] : expected) note(path, "missing");
+  if (auto skipped = skipMissing(nullptr); !skipped) return fail(skipped.error());
   return problems;
 }
 

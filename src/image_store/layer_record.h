@@ -42,12 +42,16 @@ using RecordSink = std::function<Result<void>(std::string_view)>;
 Result<void> describeLayer(const sys::RootDir& root, const std::unordered_map<ino_t, OriginalFile>& originals,
                            std::uint64_t max_bytes, const RecordSink& sink);
 
+/// Returns the next part of a record; empty at its end.
+using RecordSource = std::function<Result<std::string>()>;
+
 struct VerifyProblem {
   std::string path, what;
 };
 
-/// Compares the tree with its record, reading every file. Calls `progress` with the bytes read so far.
-Result<std::vector<VerifyProblem>> verifyLayer(const sys::RootDir& root, std::string_view record,
+/// Compares the tree with its record, reading every file. Calls `progress` with the bytes read so far. Keeps one line
+/// of the record at a time: a record of a hostile layer has up to 512 MiB.
+Result<std::vector<VerifyProblem>> verifyLayer(const sys::RootDir& root, const RecordSource& record,
                                                const std::function<void(std::uint64_t)>& progress = {});
 
 }  // namespace caisson::image

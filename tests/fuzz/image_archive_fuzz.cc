@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "image_store/layer_record.h"
 #include "image_store/layer_stream.h"
@@ -63,7 +64,8 @@ void writeLayer(const std::string& frames) {
     record += part;
     return caisson::Result<void>();
   });
-  const auto problems = described ? image::verifyLayer(*root, record) : caisson::fail(described.error());
+  const auto once = [&]() -> caisson::Result<std::string> { return std::exchange(record, ""); };
+  const auto problems = described ? image::verifyLayer(*root, once) : caisson::fail(described.error());
   if (!problems || !problems->empty()) std::abort();
 }
 

@@ -204,6 +204,29 @@ class Verify(ImageTest):
 
 
 class VerifyLayers(ImageTest):
+    def test_names_that_continue_the_name_of_a_directory_are_in_order(self):
+        names = ("a.b", "a/b", "a", "a-", "a/.c", "a!", "\u00e9/x", "\u00e9.")
+        self.must("import", self.write_tar("r.tar", [directory("a"), directory("\u00e9")] + [entry(name, b"x") for name in names if name != "a"]), "root:1")
+        self.assert_store_clean()
+        (root,) = self.roots("root:1")
+        for name in ("a!", "a/.c"):
+            (root / name).unlink()
+        (root / "a+").write_text("x")
+        problems = {item["object"].split("/", 1)[1]: item["what"] for item in json.loads(self.image("verify", "--json").out)["problems"]}
+        self.assertEqual(problems, {"a!": "missing", "a/.c": "missing", "a+": "not in the image"})
+
+    def test_long_record_takes_little_memory(self):
+        deep = "/".join(["d" * 250] * 14)
+        self.must("import", "-q", self.write_tar("r.tar", [entry(f"{deep}/{number}") for number in range(20_000)]), "root:1")
+        (layer,) = (self.store / "layers").iterdir()
+        self.assertGreater((layer / "record").stat().st_size, 64 << 20)
+        # Started by a small process, because a new process inherits the peak of its parent.
+        measure = "import resource, subprocess, sys; done = subprocess.run(sys.argv[1:]); " \
+                  "print('peak', resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss); sys.exit(done.returncode)"
+        result = self.run_program(sys.executable, "-c", measure, CAISSON, "image", "verify")
+        self.assertEqual(result.status, 0, result.text)
+        self.assertLess(int(result.out.split("peak ")[1]) // 1024, 48, "MiB of memory")
+
     def test_directory_with_the_inode_of_a_replaced_file_has_its_own_mode(self):
         entries = [entry("kept")]
         for number in range(100):

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <set>
 
 #include "base/format.h"
@@ -129,15 +130,19 @@ struct Findings {
   void add(std::string object, std::string what) { list.emplace_back(std::move(object), std::move(what)); }
 };
 
+/// The digest of the rest of the file.
+ContentDigest digestOf(const sys::Fd& file) {
+  Sha256 hash;
+  std::vector<char> buffer(1U << 20);
+  for (ssize_t got = 0; (got = ::read(file.get(), buffer.data(), buffer.size())) > 0;)
+    hash.add(buffer.data(), static_cast<std::size_t>(got));
+  return ContentDigest::from(hash.finish());
+}
+
 void verifyBlob(const Store& store, const image::Descriptor& blob, Findings& findings) {
   const auto file = store.openBlob(blob.digest);
   if (!file) return findings.add(blob.digest.text(), "the blob is missing");
-  Sha256 hash;
-  std::vector<char> buffer(1U << 20);
-  for (ssize_t got = 0; (got = ::read(file->get(), buffer.data(), buffer.size())) > 0;)
-    hash.add(buffer.data(), static_cast<std::size_t>(got));
-  if (ContentDigest::from(hash.finish()) != blob.digest)
-    findings.add(blob.digest.text(), "the blob has another content");
+  if (digestOf(*file) != blob.digest) findings.add(blob.digest.text(), "the blob has another content");
 }
 
 void verifyUnpacked(const Store& store, const ContentDigest& layer, const ContentDigest& diff_id, Findings& findings) {
@@ -147,12 +152,19 @@ void verifyUnpacked(const Store& store, const ContentDigest& layer, const Conten
   if (!complete || complete->layer != layer || complete->diff_id != diff_id) {
     return findings.add(layer.text(), "the completion record is missing or belongs to another layer");
   }
-  const auto record = store.root().readFile(path + std::string(image::kLayerRecord), 4ULL << 30);
-  if (!record || ContentDigest::of(*record) != complete->record)
+  const auto record = store.root().openFile(path + std::string(image::kLayerRecord), {});
+  if (!record || digestOf(*record) != complete->record || ::lseek(record->get(), 0, SEEK_SET) != 0)
     return findings.add(layer.text(), "the record of files was changed");
+  const auto next_part = [&]() -> Result<std::string> {
+    std::string part(256U << 10, '\0');
+    const ssize_t got = ::read(record->get(), part.data(), part.size());
+    if (got < 0) return fail(sysError(Stage::state, "read", layer.text(), errno));
+    part.resize(static_cast<std::size_t>(got));
+    return part;
+  };
   const auto root = store.root().enter(path + std::string(image::kLayerRoot));
   if (!root) return findings.add(layer.text(), "the directory is missing");
-  const auto problems = image::verifyLayer(*root, *record);
+  const auto problems = image::verifyLayer(*root, next_part);
   if (!problems) return findings.add(layer.text(), problems.error().message());
   for (const image::VerifyProblem& problem : *problems)
     findings.add(layer.hex().substr(0, 12) + "/" + problem.path, problem.what);
