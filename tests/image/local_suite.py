@@ -430,6 +430,18 @@ class Locks(ImageTest):
                 self.assertEqual(self.image(*words).status, 125)
         self.assertIn("root", self.must("list").out)
 
+    def test_layer_whose_lock_is_unknown_stays(self):
+        if os.geteuid() == 0:
+            self.skipTest("root can open every file")
+        self.must("import", self.write_tar("r.tar", ROOT), "root:1")
+        root = self.roots("root:1")[0]
+        (root.parent / "complete").chmod(0)
+        self.assertIn("a sandbox uses them", self.must("remove", "root:1").out)
+        self.assertTrue((root / "etc/motd").exists())
+        (root.parent / "complete").chmod(0o600)
+        self.must("prune")
+        self.assertFalse(root.exists())
+
     def test_waiting_for_a_lock_ends(self):
         self.must("import", self.write_tar("r.tar", ROOT), "root:1")
         with open(self.store / "lock") as held:

@@ -568,6 +568,25 @@ class Signatures(RegistryTest):
         self.sign("team/app", self.digest, key)
         self.must("pull", "-q", reference)
 
+    def test_number_of_signatures_that_are_requested_is_bounded(self):
+        self.push()
+        _, public = self.new_key("good")
+        layers = [{"mediaType": "application/vnd.dev.cosign.simplesigning.v1+json", "digest": sha256(str(at).encode()), "size": 9,
+                   "annotations": {"dev.cosignproject.cosign/signature": "AAAA"}} for at in range(200)]
+        document = json.dumps({"schemaVersion": 2, "layers": layers}).encode()
+
+        def signatures(handler, front):
+            if handler.path.endswith(".sig"):
+                return handler.reply(200, {}, document)
+            return "/blobs/" in handler.path and handler.reply(404)
+
+        front = self.front(signatures)
+        self.configure_owner(f'[images]\nsignatures = ["{front.host}/team/*={public}"]\n')
+        self.other_home()
+        self.assertIn("no signature by an accepted key", self.image("pull", "-q", f"{front.host}/team/app:1").err)
+        requested = [path for _, path, _ in front.requests if "/blobs/" in path]
+        self.assertEqual(len(requested), 32)
+
     @needs("skopeo")
     def test_signature_of_another_image_is_refused(self):
         # CONFORMS("R-IMAGE-5")
