@@ -136,6 +136,14 @@ TEST(Repository, IsRecognisedByItsShape) {
   EXPECT_FALSE(isRepositoryMember("readme.md"));
 }
 
+TEST(ProtectedFiles, KnowDirectoriesAboveTheirPatterns) {
+  const ProtectedFiles files;
+  for (const char* path : {".config", "home/me/.config", "home/me/.LOCAL", "home/me/.local/share", "x/site-packages"})
+    EXPECT_TRUE(files.isAbove(path)) << path;
+  for (const char* path : {"", "home/me", "config", "home/me/.cache", "share", ".local/share/app", ".config/app"})
+    EXPECT_FALSE(files.isAbove(path)) << path;
+}
+
 /// The rows of the documented table: category and patterns.
 TEST(ProtectedFiles, AreAllDocumented) {
   const char* source = std::getenv("CAISSON_SOURCE_DIR");
