@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "base/syscall_names.h"
@@ -104,6 +105,53 @@ TEST_F(SessionRefusals, TenGraveOnesWithinAMinuteAreAnEscapeAttempt) {
   EXPECT_EQ(result.escape->severity, "HIGH");
   ASSERT_FALSE(result.violations.empty());
   EXPECT_EQ(result.violations.front().count, 10U);
+}
+
+TEST_F(SessionRefusals, GraveOnesOfSeveralCommandsAreCountedTogether) {
+  CONFORMS("R-SYSCALL-5");
+  Session session = create();
+  const auto beside = session.start({.command = {"sleep", "1000"}});
+  ASSERT_TRUE(beside) << beside.error().message();
+  for (int command = 1; command <= 3; ++command) {
+    EXPECT_EQ(call(session, "unshare", 3).outcome, OutcomeKind::exited) << command;
+  }
+  const RunResult result = call(session, "unshare", 3);
+  EXPECT_EQ(result.outcome, OutcomeKind::denied);
+  EXPECT_EQ(result.out.data, "before\n") << "the tenth attempt was not answered";
+  ASSERT_TRUE(result.escape);
+  EXPECT_EQ(result.escape->severity, "HIGH");
+  EXPECT_NE(result.escape->reason.find("10 grave attempts in this sandbox within 60 s"), std::string::npos)
+      << result.escape->reason;
+  EXPECT_TRUE(std::ranges::any_of(result.notices, [](const std::string& notice) {
+    return notice.find("processes of the session are counted together") != std::string::npos;
+  }));
+  EXPECT_NE(recorded().find("\"event\":\"escape_attempt\""), std::string::npos);
+  const auto ended = session.wait(*beside, 10);
+  ASSERT_TRUE(ended) << ended.error().message();
+  EXPECT_FALSE(ended->running) << "the sandbox was ended";
+  EXPECT_EQ(call(session, "setns", 9).outcome, OutcomeKind::exited) << "a new sandbox starts with none";
+}
+
+TEST_F(SessionRefusals, GraveOnesOfALeftBehindProcessCountWithThoseOfTheNextCommand) {
+  Session session = create();
+  ASSERT_TRUE(session.write("left.py", calling("unshare", 8).at(2) + "import time\ntime.sleep(1000)\n"));
+  output(session, "(setsid python3 left.py > left.out 2> /dev/null &)");
+  ASSERT_TRUE(eventually([&] { return recorded().find("\"count\":8,") != std::string::npos; }));
+  const RunResult result = call(session, "unshare", 5);
+  EXPECT_EQ(result.outcome, OutcomeKind::denied);
+  ASSERT_TRUE(result.escape);
+  ASSERT_FALSE(result.violations.empty());
+  EXPECT_EQ(result.violations.front().count, 2U) << "eight and two are ten";
+  EXPECT_EQ(output(session, "set -- /proc/[0-9]*; echo $#"), "1\n") << "only the shell is left";
+}
+
+TEST_F(SessionRefusals, GraveOnesOfALeftBehindProcessAndEarlierCommandsEndTheSandbox) {
+  Session session = create();
+  EXPECT_EQ(call(session, "unshare", 8).outcome, OutcomeKind::exited);
+  ASSERT_TRUE(session.write("left.py", calling("unshare", 2).at(2)));
+  output(session, "(setsid sh -c 'sleep 0.3; python3 left.py > answer.new; mv answer.new answer' > /dev/null 2>&1 &)");
+  EXPECT_TRUE(eventually([&] { return recorded().find("\"event\":\"escape_attempt\"") != std::string::npos; }));
+  EXPECT_FALSE(session.read("answer")) << "it did not live to see an answer";
 }
 
 TEST_F(SessionRefusals, CriticalCallOfALeftBehindProcessEndsTheSandbox) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "policy/rules/severity.h"
 #include "session/store/background_files.h"
 #include "session/supervisor/supervisor.h"
 #include "supervise/command_exit.h"
@@ -39,7 +40,8 @@ void Supervisor::listenTo(Command& command, sys::Fd listener) {
       supervise::SyscallMonitor::Response{
           .end = [this, number, key] { onEscape(number, key); },
           .record = [this, number, exec](const Violation& violation) { onViolation(number, exec, violation); },
-          .closed = [this, key] { monitors_.erase(key); }});
+          .closed = [this, key] { monitors_.erase(key); }},
+      high_attempts_);
   if (command.plan->log_processes) {
     calls->logProcesses(
         [this](audit::EventType type, audit::Fields fields) { record_.note(metadata_.id, type, std::move(fields)); });
@@ -92,6 +94,9 @@ void Supervisor::onEscape(std::uint32_t number, std::uint64_t monitor) {
 void Supervisor::respondToEscape(const Command& command, RunResult& result) {
   supervise::classifyEscape("session exec", command.options.command.front(), result);
   result.notices.emplace_back("every process of the session was killed");
+  if (result.escape->severity == name(policy::Severity::high)) {
+    result.notices.emplace_back("grave attempts of all processes of the session are counted together");
+  }
   supervise::LastOutput last;
   if (command.background()) {
     last = {lastBytes(*logs_, fileName(command.exec, ".out")), lastBytes(*logs_, fileName(command.exec, ".err"))};

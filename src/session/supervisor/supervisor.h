@@ -313,6 +313,7 @@ class Supervisor {
   std::uint32_t spawning_ = 0;             ///< the command whose newborn has not reached its exec; 0: none
   std::map<std::uint64_t, Monitor> monitors_;
   std::uint64_t last_monitor_ = 0;
+  std::shared_ptr<supervise::HighAttempts> high_attempts_ = std::make_shared<supervise::HighAttempts>();
   std::optional<SessionLimits> limits_;
   sys::EventLoop::TimerId limits_timer_ = 0, expiry_timer_ = 0, egress_timer_ = 0, flush_timer_ = 0;
   isolation::BlockSpace blocks_;

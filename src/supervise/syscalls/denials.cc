@@ -209,8 +209,8 @@ void addForeignArchitectureDenial(RunResult& result) {
 }
 
 std::string describeEscape(const plan::Plan& plan, const Violation& call, bool many) {
-  std::string text = many ? format("{} grave attempts within {} s, the last one ", plan.severities.high_limit,
-                                   plan.severities.high_window_seconds)
+  std::string text = many ? format("{} grave attempts in this sandbox within {} s, the last one ",
+                                   plan.severities.high_limit, plan.severities.high_window_seconds)
                           : "an attempt at ";
   text += call.syscall + "(";
   const bool native = call.architecture == plan::nativeArchitectureName();

@@ -29,8 +29,10 @@ class SyscallMonitor {
     std::function<void()> closed = [] {};
   };
 
-  SyscallMonitor(sys::EventLoop& loop, const plan::Plan& plan, Response response)
-      : loop_(loop), plan_(plan), violations_(plan), response_(std::move(response)) {}
+  /// `high`: shared by the monitors of one sandbox.
+  SyscallMonitor(sys::EventLoop& loop, const plan::Plan& plan, Response response,
+                 std::shared_ptr<HighAttempts> high = std::make_shared<HighAttempts>())
+      : loop_(loop), plan_(plan), violations_(plan, std::move(high)), response_(std::move(response)) {}
   ~SyscallMonitor() { unwatch(); }
   SyscallMonitor(const SyscallMonitor&) = delete;
   SyscallMonitor& operator=(const SyscallMonitor&) = delete;

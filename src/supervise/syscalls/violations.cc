@@ -62,6 +62,15 @@ policy::Severity severityOf(const Attempt& attempt, std::string_view call, const
 
 }  // namespace
 
+bool HighAttempts::tooMany(Time now, const policy::Syscalls& table) {
+  const auto window = std::chrono::duration<double>(table.high_window_seconds);
+  times_.push_back(now);
+  while (times_.size() > table.high_limit || now - times_.front() > window) times_.pop_front();
+  if (times_.size() < table.high_limit) return false;
+  times_.clear();
+  return true;
+}
+
 std::uint32_t Violations::evaluate(const Attempt& attempt) {
   std::span<const sock_filter> program = plan::builtinProgram();
   if (!plan_.builtin_syscalls) {
@@ -121,13 +130,6 @@ Violation& Violations::entryFor(const Attempt& attempt, const std::function<std:
   return entries_.emplace_back(std::move(entry));
 }
 
-bool Violations::tooMany(Time now) {
-  const auto window = std::chrono::duration<double>(plan_.severities.high_window_seconds);
-  high_.push_back(now);
-  while (high_.size() > plan_.severities.high_limit || now - high_.front() > window) high_.pop_front();
-  return high_.size() >= plan_.severities.high_limit;
-}
-
 Verdict Violations::judge(const Attempt& attempt, Time now, const std::function<std::string()>& program) {
   Violation& entry = entryFor(attempt, program);
   ++entry.count;
@@ -137,7 +139,7 @@ Verdict Violations::judge(const Attempt& attempt, Time now, const std::function<
   switch (severityOf(attempt, entry.syscall, plan_.severities)) {
     case policy::Severity::low: verdict.end_process = attempt.foreign_program; return verdict;
     case policy::Severity::high:
-      if (!tooMany(now)) return verdict;
+      if (!high_->tooMany(now, plan_.severities)) return verdict;
       escape_ = Escape{.indicator = entry.indicator, .severity = "HIGH", .reason = describeEscape(plan_, entry, true)};
       break;
     case policy::Severity::critical:

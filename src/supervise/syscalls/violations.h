@@ -4,7 +4,9 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "caisson/run.h"
@@ -22,12 +24,27 @@ struct Verdict {
   bool worth_logging = false;  ///< the 1st, 2nd, 4th, 8th ... of its kind: a flood leaves a short trace
 };
 
-/// Pure: Listener is the kernel's side. Memory is bounded.
-class Violations {
+/// The last attempts of severity HIGH in one sandbox. The commands of a session share it: a payload that runs again and
+/// again, or leaves processes behind, must not get a new budget with each command.
+class HighAttempts {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit Violations(const plan::Plan& plan) : plan_(plan) {}
+  /// Counts an attempt; true if there were too many within the window of `table`. Then the count starts again, since
+  /// the sandbox is killed and other processes in it must not be blamed as well.
+  [[nodiscard]] bool tooMany(Time now, const policy::Syscalls& table);
+
+ private:
+  std::deque<Time> times_;
+};
+
+/// Pure: Listener is the kernel's side. Memory is bounded.
+class Violations {
+ public:
+  using Time = HighAttempts::Time;
+
+  explicit Violations(const plan::Plan& plan, std::shared_ptr<HighAttempts> high = std::make_shared<HighAttempts>())
+      : plan_(plan), high_(std::move(high)) {}
 
   /// Records an attempt and decides what to do. `program` is called only for attempts that get a new entry.
   Verdict judge(const Attempt& attempt, Time now, const std::function<std::string()>& program);
@@ -49,13 +66,11 @@ class Violations {
   [[nodiscard]] int answerTo(const Attempt& attempt);
   /// The entry for attempts like this one, created if needed.
   Violation& entryFor(const Attempt& attempt, const std::function<std::string()>& program);
-  /// Counts an attempt of severity HIGH; true if there were too many within the policy's window.
-  [[nodiscard]] bool tooMany(Time now);
 
   const plan::Plan& plan_;
   std::vector<sock_filter> program_;  ///< recompiled at the first attempt, if it is not the built-in one
   std::vector<Violation> entries_;
-  std::deque<Time> high_;  ///< the last attempts of severity HIGH
+  std::shared_ptr<HighAttempts> high_;
   std::optional<Escape> escape_;
 };
 

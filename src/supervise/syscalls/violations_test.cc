@@ -71,6 +71,17 @@ TEST(Violations, OneCriticalCallEndsTheSandbox) {
   EXPECT_EQ(book.escape()->indicator, "FILESYSTEM");
 }
 
+TEST(Violations, CommandsOfOneSandboxShareTheWindow) {
+  const plan::Plan plan = builtinPlan();
+  const auto high = std::make_shared<HighAttempts>();
+  Violations first(plan, high), second(plan, high), apart(plan);
+  for (int i = 0; i < 9; ++i) EXPECT_FALSE(first.judge(attemptAt("unshare"), Time(seconds(i)), program).end) << i;
+  EXPECT_FALSE(apart.judge(attemptAt("unshare"), Time(seconds(10)), program).end);
+  EXPECT_TRUE(second.judge(attemptAt("setns"), Time(seconds(11)), program).end);
+  EXPECT_FALSE(first.judge(attemptAt("unshare"), Time(seconds(12)), program).end) << "only one of them is blamed";
+  EXPECT_FALSE(first.escape());
+}
+
 TEST(Violations, TenGraveOnesWithinAMinuteEndTheSandbox) {
   const plan::Plan plan = builtinPlan();
   Violations book(plan);
