@@ -1,10 +1,11 @@
 #!/bin/sh
-# as_user.sh TEST-PROGRAM RESULT.xml: as root, runs a GoogleTest program as the ordinary user `caisson-tester`.
+# as_user.sh TEST-PROGRAM RESULT.xml [ARGUMENT...]: as root, runs a GoogleTest program as the ordinary user `caisson-tester`.
 # The program works in a directory of that user, and root copies the result back. The files that the tests left are
 # removed as that user, not as root, so that a planted link does no harm.
 set -eu
 program=$1
 result=$2
+shift 2
 name=$(basename "$program")
 user=caisson-tester
 
@@ -67,7 +68,7 @@ drop env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$home" USER="$user" LOGNAME=
   CAISSON_BIN="$caisson" CAISSON_PAYLOAD="$payload" CAISSON_WEAKENED="$weakened" CAISSON_SOURCE_DIR="$source" \
   CAISSON_MUST_RUN="${CAISSON_MUST_RUN:-}" ASAN_OPTIONS="${ASAN_OPTIONS:-}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-}" \
   TSAN_OPTIONS="${TSAN_OPTIONS:-}" GTEST_FILTER="${GTEST_FILTER:-*}" \
-  "$program" --gtest_output=xml:"$stage/work/result.xml" || status=$?
+  "$program" --gtest_output=xml:"$stage/work/result.xml" "$@" || status=$?
 
 if [ -f "$stage/work/result.xml" ] && [ ! -L "$stage/work/result.xml" ]; then
   drop cat "$stage/work/result.xml" >"$result"

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """run.py [--gtest_output=xml:FILE] SUITE...: runs image suites (local, hostile, build, registry, interop, crash).
 
+Refuses the suite `hostile` as root.
+
 CAISSON_BIN is the program; caisson-image and caisson-unpack are in its directory. Results are also written in
 GoogleTest's format.
 """
@@ -70,6 +72,10 @@ def main(words):
     # Not as root: an ordinary user can do less harm if a protection fails.
     usual = ["local", "build"] if os.geteuid() == 0 else ["local", "hostile", "build"]
     suites = [word for word in words if not word.startswith("--")] or usual
+    if "hostile" in suites and os.geteuid() == 0:
+        print("the suite hostile does not run as root: start it as an ordinary user, or with `make test-images SUITES=hostile`",
+              file=sys.stderr)
+        return 1
     program = os.environ.get("CAISSON_BIN", "")
     if not os.access(pathlib.Path(program).parent / "caisson-image", os.X_OK):
         print("caisson-image is not built: libarchive, libcurl or libzstd is missing")
