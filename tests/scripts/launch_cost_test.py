@@ -12,7 +12,7 @@ import sys
 import tempfile
 
 # The numbers also depend on the host (files of /etc, directories of PATH); these are for a host that has all of them.
-MOST = {
+MAX_CALLS = {
     "supervisor, before the clone": 150,  # five of them only for root: reading both id maps to the end
     "pid 1, before it starts the payload": 395,  # one mount for each masked entry of /proc
     "its second thread": 18,  # including the limits of TCP buffers
@@ -100,7 +100,7 @@ def main():
         dearer = 0
         for profile, more in (("bash", 0), ("dev", DEV)):
             print(f"profile {profile}")
-            most = dict(MOST)
+            most = dict(MAX_CALLS)
             most["supervisor, before the clone"] += cgroup + more
             for what, made in count(caisson, directory, profile).items():
                 print(f"  {what:<40}{made:>5} of {most[what]}")

@@ -26,9 +26,9 @@ def lint(script, files):
 
 class Layers(unittest.TestCase):
     def test_upward_include_is_refused(self):
-        status, said = lint("check_layers.py", {"src/base/a.cc": '#include "policy/b.h"\n', "src/policy/b.h": ""})
+        status, output = lint("check_layers.py", {"src/base/a.cc": '#include "policy/b.h"\n', "src/policy/b.h": ""})
         self.assertEqual(status, 1)
-        self.assertIn("src/base/a.cc:1: `base` is below `policy`", said)
+        self.assertIn("src/base/a.cc:1: `base` is below `policy`", output)
 
     def test_downward_public_and_system_includes_are_fine(self):
         text = '#include "base/b.h"\n#include "caisson/a.h"\n#include <sys/stat.h>\n#include <policy.h>\n'
@@ -45,9 +45,9 @@ class Layers(unittest.TestCase):
 
     def test_table_of_subfolders_lists_exactly_those_of_the_source(self):
         self.assertEqual(lint("check_layers.py", {}), (0, ""))
-        status, said = lint("check_layers.py", {"src/policy/rules/a.cc": ""})
+        status, output = lint("check_layers.py", {"src/policy/rules/a.cc": ""})
         self.assertEqual(status, 1)
-        self.assertIn("lacks `rules` of src/policy", said)
+        self.assertIn("lacks `rules` of src/policy", output)
         rows = "| folder | subfolders |\n|---|---|\n| `cli` | `commands`; `result`; `gone` |\n"
         self.assertIn("src/cli/gone does not exist", lint("check_layers.py", {"docs/architecture.md": rows})[1])
         rows = rows.replace("; `gone`", "") + "| `cli` | `commands`; `result` |\n"
@@ -59,9 +59,9 @@ class Paths(unittest.TestCase):
         for call in ("open(p, 0)", "::mkdir(p, 0)", 'mount("a", "b", 0, 0, 0)', "unlink(p)", "rename(a, b)", "chown(p, 1, 1)",
                      "chmod(p, 1)", "std::filesystem::remove_all(p)", "std::remove(p)", "x = ::open(p, 0)",
                      "syscall(SYS_mount, a, b)", "case kOne: mkdir(p, 0)", "else unlink(p)"):
-            status, said = lint("check_paths.py", {"src/policy/a.cc": f"void f() {{\n  {call};\n}}\n"})
+            status, output = lint("check_paths.py", {"src/policy/a.cc": f"void f() {{\n  {call};\n}}\n"})
             self.assertEqual(status, 1, call)
-            self.assertIn("src/policy/a.cc:2", said)
+            self.assertIn("src/policy/a.cc:2", output)
         self.assertEqual(lint("check_paths.py", {"src/policy/a.cc": "void f() {\n  std::ofstream file(p);\n}\n"})[0], 1)
 
     def test_the_message_names_the_family_of_escapes(self):
@@ -97,9 +97,9 @@ class Code(unittest.TestCase):
     def test_long_function_is_found(self):
         for text in (self.function(61), self.function(61, "int A::f(int a,\n         int b) const {"),
                      "class A {\n public:\n" + self.function(61, indent="  ") + "};\n"):
-            status, said = lint("check_code.py", {"src/base/a.cc": text})
+            status, output = lint("check_code.py", {"src/base/a.cc": text})
             self.assertEqual(status, 1, text)
-            self.assertIn("src/base/a.cc:", said)
+            self.assertIn("src/base/a.cc:", output)
 
     def test_short_functions_classes_and_tests_are_fine(self):
         text = self.function(60) + "\n" + self.function(60)

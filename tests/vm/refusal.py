@@ -3,12 +3,12 @@
 import sys
 
 status = int(sys.argv[1])
-said = open("/job/out/run.json").read() + open("/job/out/run.err").read()
+output = open("/job/out/run.json").read() + open("/job/out/run.err").read()
 doctor = open("/job/out/doctor.txt").read()
 checks = {
     "ExitsWith125": status == 125,
-    "SaysWhichKernelItNeeds": "6.1 or newer" in said,
-    "NothingRan": '"outcome":"setup_failed"' in said,
+    "SaysWhichKernelItNeeds": "6.1 or newer" in output,
+    "NothingRan": '"outcome":"setup_failed"' in output,
     "DoctorListsWhatIsMissing": "kernel" in doctor.lower() and "6.1" in doctor,
 }
 cases = "".join(
