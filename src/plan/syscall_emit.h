@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "base/native_architecture.h"
 #include "plan/syscall_filter.h"
 
 namespace caisson::plan::bpf {
@@ -337,13 +338,6 @@ constexpr std::size_t emitValueTable(Assembler& code, const SyscallRule& rule) {
   const Assembler::Label tree = emitTree(code, all, leaves(all));
   return code.emitLoad(tree, rule.branches.front().tests.front().argument);
 }
-
-constexpr std::uint32_t kNativeArchitecture =
-#if defined(__x86_64__)
-    AUDIT_ARCH_X86_64;
-#else
-    AUDIT_ARCH_AARCH64;
-#endif
 
 /// The whole program: checks the architecture (if check_architecture is set), then searches the call's number.
 constexpr Code emitProgram(const SyscallFilter& filter) {

@@ -9,11 +9,9 @@
 
 namespace caisson::plan {
 
-std::uint32_t nativeArchitecture() { return bpf::kNativeArchitecture; }
+std::uint32_t nativeArchitecture() { return kNativeArchitecture; }
 
-std::string_view nativeArchitectureName() {
-  return bpf::kNativeArchitecture == AUDIT_ARCH_X86_64 ? "x86_64" : "aarch64";
-}
+std::string_view nativeArchitectureName() { return kNativeArchitecture == AUDIT_ARCH_X86_64 ? "x86_64" : "aarch64"; }
 
 Result<std::vector<sock_filter>> compile(const SyscallFilter& filter) {
   std::vector<sock_filter> code = bpf::emitProgram(filter);

@@ -1,5 +1,4 @@
 // Keeps commands away from the spawning thread by its number. It is part of pid 1, but in the domain of the commands.
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/prctl.h>
 #include <linux/seccomp.h>
@@ -7,16 +6,11 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "base/native_architecture.h"
 #include "session/init/init.h"
 
 namespace caisson::session {
 namespace {
-
-#if defined(__x86_64__)
-constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
-#else
-constexpr std::uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
-#endif
 
 struct GuardedCall {
   std::uint32_t number;
@@ -52,7 +46,8 @@ void guardThread(const isolation::Block& block) {
   sock_filter program[3 + kPerCall * kCalls + 1];
   std::size_t length = 0;
   program[length++] = load(offsetof(seccomp_data, arch));
-  program[length++] = unlessSkip(kArchitecture, 1 + kPerCall * kCalls);  // the filter of commands denies the others
+  program[length++] =
+      unlessSkip(kNativeArchitecture, 1 + kPerCall * kCalls);  // the filter of commands denies the others
   program[length++] = load(offsetof(seccomp_data, nr));
   for (const GuardedCall& call : kGuarded) {
     program[length++] = unlessSkip(call.number, kPerCall - 1);
