@@ -208,13 +208,13 @@ class Fixture final : public Features {
   void connect(Announcer& announcer) override { announcer_ = &announcer; }
 
   [[nodiscard]] Json serverInfo() const override { return {{"name", "caisson-conformance"}, {"version", "1"}}; }
-  [[nodiscard]] Json capabilities(Era era) const override {
+  [[nodiscard]] Json capabilities(ProtocolRevision revision) const override {
     Json all{{"tools", {{"listChanged", true}}},
              {"prompts", {{"listChanged", true}}},
              {"resources", {{"listChanged", true}, {"subscribe", true}}},
              {"completions", Json::object()}};
-    if (era == Era::legacy) all["logging"] = Json::object();
-    if (era == Era::modern) all["extensions"] = {{kTasksExtension, Json::object()}};
+    if (revision == ProtocolRevision::legacy) all["logging"] = Json::object();
+    if (revision == ProtocolRevision::modern) all["extensions"] = {{kTasksExtension, Json::object()}};
     return all;
   }
 

@@ -35,7 +35,7 @@ milliseconds secondsOf(const Call& call) {
 }  // namespace
 
 std::optional<Outcome> FixtureTasks::call(Call& call, const std::string& tool) {
-  const bool takes_task = call.era == Era::modern && call.takesTask();
+  const bool takes_task = call.revision == ProtocolRevision::modern && call.takesTask();
   if (tool == "greet") return textResult("Hello, " + argumentOf(call, "name") + "!");
   Entry entry;
   if (tool == "slow_compute") {

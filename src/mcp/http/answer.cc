@@ -17,8 +17,8 @@ constexpr std::chrono::milliseconds kKeepAlive{15'000};
 constexpr std::size_t kPiece = std::size_t{64} << 10U;
 
 /// A JSON-RPC error for a request that was not understood has its own HTTP status. Older versions use only 200.
-int statusOf(const HttpStream::Event& event, Era era) {
-  if (era == Era::legacy) return 200;
+int statusOf(const HttpStream::Event& event, ProtocolRevision revision) {
+  if (revision == ProtocolRevision::legacy) return 200;
   switch (event.error_code) {
     case code::kMethodNotFound: return 404;
     case code::kInvalidRequest:
@@ -108,14 +108,14 @@ http::Response answerFrom(const http::Request& request, const std::shared_ptr<Ht
     if (event && event->response) {
       abandon->dismiss();
       http::Response response{
-          .status = statusOf(*event, options.era), .headers = std::move(options.headers), .body = event->text};
+          .status = statusOf(*event, options.revision), .headers = std::move(options.headers), .body = event->text};
       response.headers.emplace_back("Content-Type", "application/json");
       return response;
     }
   }
   std::string first;
   // The first event has no message: its id lets the client resume if the connection breaks.
-  if (options.era == Era::legacy && versionOf(request.head) >= "2025-11-25")
+  if (options.revision == ProtocolRevision::legacy && versionOf(request.head) >= "2025-11-25")
     first = "id: " + stream->name() + "-" + std::to_string(options.after) + "\nretry: 500\ndata: \n\n";
   http::Response response{.headers = std::move(options.headers)};
   response.headers.emplace_back("Content-Type", "text/event-stream");

@@ -12,7 +12,7 @@
 namespace caisson::mcp {
 
 struct AnswerOptions {
-  Era era = Era::modern;
+  ProtocolRevision revision = ProtocolRevision::modern;
   std::size_t after = 0;       ///< send the events after this one
   bool always_stream = false;  ///< also if the answer is the only event
   http::Headers headers;

@@ -95,7 +95,8 @@ http::Response HttpEndpoint::postModern(http::Request& request, Message message)
   server_.receive(client, std::move(message), stream, Server::Expect::modern);
   if (notification) return {.status = 202};
   // Clients cancel by closing the stream.
-  return answerFrom(request, stream, {.era = Era::modern, .on_abandon = [client] { client->cancelAll(); }});
+  return answerFrom(request, stream,
+                    {.revision = ProtocolRevision::modern, .on_abandon = [client] { client->cancelAll(); }});
 }
 
 http::Response HttpEndpoint::postLegacy(http::Request& request, Message message) {
@@ -121,7 +122,7 @@ http::Response HttpEndpoint::postLegacy(http::Request& request, Message message)
   const auto stream = openStream(*session);
   server_.receive(session->client, std::move(message), stream, Server::Expect::legacy);
   // A broken connection cancels nothing here: the client may reconnect for the answer.
-  return answerFrom(request, stream, {.era = Era::legacy, .headers = std::move(headers)});
+  return answerFrom(request, stream, {.revision = ProtocolRevision::legacy, .headers = std::move(headers)});
 }
 
 http::Response HttpEndpoint::get(http::Request& request) {
@@ -141,14 +142,15 @@ http::Response HttpEndpoint::get(http::Request& request) {
       if (place != session->streams.end()) stream = place->second;
     }
     if (stream == nullptr) return plainText(404, "that stream is no longer kept");
-    return answerFrom(request, stream, {.era = Era::legacy, .after = number, .always_stream = true});
+    return answerFrom(request, stream, {.revision = ProtocolRevision::legacy, .after = number, .always_stream = true});
   }
   const auto stream = openStream(*session);
   session->client->setStream(stream);
   const auto forget = [session, stream] {
     if (session->client->stream() == stream) session->client->setStream(nullptr);
   };
-  return answerFrom(request, stream, {.era = Era::legacy, .always_stream = true, .on_abandon = forget});
+  return answerFrom(request, stream,
+                    {.revision = ProtocolRevision::legacy, .always_stream = true, .on_abandon = forget});
 }
 
 http::Response HttpEndpoint::remove(http::Request& request) {

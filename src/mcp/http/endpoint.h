@@ -1,4 +1,4 @@
-// MCP over HTTP: which requests are accepted, which era they belong to, and how an answer becomes a response.
+// MCP over HTTP: which requests are accepted, which revision they belong to, and how an answer becomes a response.
 //
 // The server listens on loopback, but programs of other users, and any web page through the browser, can connect. So it
 // requires the token, and Host and Origin must name loopback, which stops DNS rebinding to 127.0.0.1.

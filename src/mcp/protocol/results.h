@@ -23,7 +23,7 @@ inline Json errorResult(std::string_view text) {
 /// The content of a resource; not cacheable, since sandboxes change.
 inline Json resourceResult(const Call& call, Json content) {
   Json result{{"contents", Json::array({std::move(content)})}};
-  if (call.era == Era::modern) {
+  if (call.revision == ProtocolRevision::modern) {
     result["ttlMs"] = 0;
     result["cacheScope"] = "private";
   }
@@ -33,8 +33,9 @@ inline Json resourceResult(const Call& call, Json content) {
 /// 2026-07-28 has no separate error code for it.
 inline RpcError resourceNotFound(const Call& call, const std::string& uri,
                                  std::string_view reason = "resource not found") {
-  return {
-      call.era == Era::modern ? code::kInvalidParams : code::kResourceNotFound, std::string(reason), {{"uri", uri}}};
+  return {call.revision == ProtocolRevision::modern ? code::kInvalidParams : code::kResourceNotFound,
+          std::string(reason),
+          {{"uri", uri}}};
 }
 
 }  // namespace caisson::mcp

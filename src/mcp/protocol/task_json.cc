@@ -20,8 +20,8 @@ std::string_view nameOf(Task::Status status) {
 }
 
 /// The members that every form has.
-Json membersOf(const Task& task, Era era) {
-  const bool modern = era == Era::modern;
+Json membersOf(const Task& task, ProtocolRevision revision) {
+  const bool modern = revision == ProtocolRevision::modern;
   Json value{{"taskId", task.id},
              {"status", nameOf(task.status)},
              {"createdAt", utcText(task.created)},
@@ -34,17 +34,17 @@ Json membersOf(const Task& task, Era era) {
 
 }  // namespace
 
-Json createdTask(const Task& task, Era era) {
-  if (era == Era::legacy) return {{"task", membersOf(task, era)}};
-  Json value = membersOf(task, era);
+Json createdTask(const Task& task, ProtocolRevision revision) {
+  if (revision == ProtocolRevision::legacy) return {{"task", membersOf(task, revision)}};
+  Json value = membersOf(task, revision);
   value["resultType"] = "task";
   return value;
 }
 
-Json describeTask(const Task& task, Era era) {
-  Json value = membersOf(task, era);
+Json describeTask(const Task& task, ProtocolRevision revision) {
+  Json value = membersOf(task, revision);
   if (!task.details.is_null()) value["_meta"] = task.details;
-  if (era == Era::legacy) return value;
+  if (revision == ProtocolRevision::legacy) return value;
   if (task.status == Task::Status::completed) {
     value["result"] = task.result;
     value["result"]["resultType"] = "complete";

@@ -6,9 +6,9 @@
 namespace caisson::mcp {
 
 /// The answer to the call that created the task.
-Json createdTask(const Task& task, Era era);
+Json createdTask(const Task& task, ProtocolRevision revision);
 /// The answer to tasks/get, and the parameters of notifications/tasks: with result, error or input requests.
-Json describeTask(const Task& task, Era era);
+Json describeTask(const Task& task, ProtocolRevision revision);
 
 /// The error for a client that did not declare the extension.
 RpcError missingTasks();

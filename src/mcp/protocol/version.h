@@ -1,4 +1,4 @@
-// The supported protocol versions, and their two eras.
+// The supported versions of the protocol, which belong to two revisions of it.
 //
 // 2026-07-28 is stateless: every request names its version and the client's capabilities in `_meta`. The versions
 // before it begin with `initialize`, which fixes both for a connection. One process serves both at the same time.
@@ -11,7 +11,7 @@
 
 namespace caisson::mcp {
 
-enum class Era : std::uint8_t { modern, legacy };
+enum class ProtocolRevision : std::uint8_t { modern, legacy };
 
 inline constexpr std::string_view kModernVersion = "2026-07-28";
 /// Newest first: the first is offered to a client that requests an unknown version.

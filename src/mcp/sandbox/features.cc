@@ -76,12 +76,12 @@ class SandboxFeatures final : public Features {
   [[nodiscard]] Json serverInfo() const override {
     return {{"name", "caisson"}, {"title", "caisson sandboxes"}, {"version", version_}};
   }
-  [[nodiscard]] Json capabilities(Era era) const override {
+  [[nodiscard]] Json capabilities(ProtocolRevision revision) const override {
     Json all{{"tools", Json::object()},
              {"prompts", Json::object()},
              {"resources", {{"listChanged", true}, {"subscribe", false}}},
              {"completions", Json::object()}};
-    if (era == Era::legacy) {
+    if (revision == ProtocolRevision::legacy) {
       all["logging"] = Json::object();
       if (hasTasks())
         all["tasks"] = {{"cancel", Json::object()}, {"requests", {{"tools", {{"call", Json::object()}}}}}};
@@ -114,7 +114,7 @@ class SandboxFeatures final : public Features {
       if (const auto excess = findExcess(bounds(), *tool, arguments))
         return refuse(call, tool->name, *excess, arguments);
       const Json within = withoutFixed(bounds(), *tool, arguments);
-      if (call.era == Era::legacy && call.takesTask()) return performAsTask(*tool, call, within);
+      if (call.revision == ProtocolRevision::legacy && call.takesTask()) return performAsTask(*tool, call, within);
       return tool->perform(sandboxes_, call, Arguments(within));
     }
     return RpcError{code::kInvalidParams, "unknown tool: " + name, {}};

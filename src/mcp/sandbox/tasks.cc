@@ -180,7 +180,7 @@ std::optional<Outcome> startTask(Sandboxes& sandboxes, Call& call, const Sandbox
     (void)sandboxes.with(*sandbox, [&](Session& session) { return session.stop(reference.number); });
     return id ? Outcome(errorResult("cancelled")) : Outcome(failure(call, id.error()));
   }
-  if (ended && call.era == Era::modern)
+  if (ended && call.revision == ProtocolRevision::modern)
     return describeCommand(sandboxes, call, *sandbox, reference.number, 0, options.note);
   auto task = describe(sandboxes, call, *sandbox, reference);
   if (!task) return failure(call, task.error());

@@ -221,7 +221,8 @@ Outcome execute(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     request.default_timeout = true;
     request.keep_input = arguments.flag("keep_stdin") && call.can("elicitation");
     // 2025-11-25: the client requested a task, so it must get one.
-    const std::int64_t wait = call.era == Era::legacy ? 0 : arguments.integer("wait_ms").value_or(kTaskAfterMs);
+    const std::int64_t wait =
+        call.revision == ProtocolRevision::legacy ? 0 : arguments.integer("wait_ms").value_or(kTaskAfterMs);
     if (auto task = startTask(sandboxes, call, *sandbox, request, {milliseconds(wait), note})) return *std::move(task);
   }
   const auto execution = sandboxes.begin(*sandbox, std::move(request), command.substr(0, 200));

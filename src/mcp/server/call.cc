@@ -24,7 +24,8 @@ Call::Call(Message message, std::shared_ptr<Channel> to, std::shared_ptr<Client>
 bool Call::can(std::string_view capability) const { return findObject(capabilities, capability) != nullptr; }
 
 bool Call::takesTask() const {
-  if (era == Era::legacy) return version == kLegacyTasksVersion && findObject(params, "task") != nullptr;
+  if (revision == ProtocolRevision::legacy)
+    return version == kLegacyTasksVersion && findObject(params, "task") != nullptr;
   const Json* extensions = findObject(capabilities, "extensions");
   return extensions != nullptr && findObject(*extensions, kTasksExtension) != nullptr;
 }

@@ -1,5 +1,5 @@
 // One request in progress, and what its handler may do: report progress, log, check for cancellation. Holds everything
-// a handler needs to know about the client, so that handlers are the same for both eras of the protocol.
+// a handler needs to know about the client, so that handlers are the same for both revisions of the protocol.
 #pragma once
 
 #include <chrono>
@@ -33,7 +33,7 @@ class Call {
   Json id;
   std::string method;
   Json params;
-  Era era = Era::modern;
+  ProtocolRevision revision = ProtocolRevision::modern;
   std::string version;
   Json capabilities;      ///< of the client
   std::string log_level;  ///< least severe level the client wants; empty: no log messages

@@ -54,7 +54,7 @@ void Server::dispatch(const std::shared_ptr<Call>& call, Outcome (Features::*han
   const char* required = call->method == "resources/read" ? "uri" : call->method == "completion/complete" ? "" : "name";
   if (*required != 0 && !textAt(call->params, required))
     return fail(*call, {code::kInvalidParams, "params." + std::string(required) + " must be a string", {}});
-  if (call->era == Era::modern) {
+  if (call->revision == ProtocolRevision::modern) {
     if (const auto error = readInputs(*call, states_)) return fail(*call, *error);
   }
   runInWorker(call, [this, handler](Call& served) { return callHandler(served, handler); });
@@ -99,7 +99,7 @@ Outcome Server::callHandler(Call& call, Outcome (Features::*handler)(Call&)) {
 Outcome Server::settleInputs(Call& call, Outcome (Features::*handler)(Call&), Outcome outcome) {
   for (int round = 0; round < kMaxRounds; ++round) {
     const auto* needs = std::get_if<NeedsInput>(&outcome);
-    if (needs == nullptr || call.era == Era::modern) return outcome;
+    if (needs == nullptr || call.revision == ProtocolRevision::modern) return outcome;
     if (const Json missing = missingCapabilities(call, *needs); !missing.empty())
       return RpcError{
           code::kInvalidRequest, "the client lacks a capability that this needs: " + writeJson(missing), {}};
@@ -125,7 +125,7 @@ Outcome Server::settleInputs(Call& call, Outcome (Features::*handler)(Call&), Ou
 void Server::answerOutcome(Call& call, Outcome outcome) {
   if (const auto* error = std::get_if<RpcError>(&outcome)) return fail(call, *error);
   if (const auto* task = std::get_if<Task>(&outcome)) {
-    succeed(call, createdTask(*task, call.era));
+    succeed(call, createdTask(*task, call.revision));
     // The answer of a cancelled call is not sent: no client knows the id, so none could end the task later.
     if (call.cancelled()) (void)features_.cancelTask(call, task->id);
     return;

@@ -14,17 +14,17 @@ constexpr std::size_t kMaxWatched = 256;  ///< resources per subscription
 constexpr std::size_t kMaxWatchedTasks = 64;
 
 /// The granted part of the requested notifications. Unknown ones are omitted, which tells the client.
-Json grant(const Json& wishes, bool tasks) {
+Json grant(const Json& requested, bool tasks) {
   Json granted = Json::object();
   for (const char* name : {"toolsListChanged", "promptsListChanged", "resourcesListChanged"})
-    if (booleanAt(wishes, name) == true) granted[name] = true;
-  if (const Json* watched = find(wishes, "resourceSubscriptions"); watched != nullptr && watched->is_array()) {
+    if (booleanAt(requested, name) == true) granted[name] = true;
+  if (const Json* watched = find(requested, "resourceSubscriptions"); watched != nullptr && watched->is_array()) {
     Json uris = Json::array();
     for (const Json& uri : *watched)
       if (uri.is_string() && uris.size() < kMaxWatched) uris.push_back(uri);
     granted["resourceSubscriptions"] = std::move(uris);
   }
-  if (const Json* watched = find(wishes, "taskIds"); tasks && watched != nullptr && watched->is_array()) {
+  if (const Json* watched = find(requested, "taskIds"); tasks && watched != nullptr && watched->is_array()) {
     Json ids = Json::array();
     for (const Json& id : *watched)
       if (id.is_string() && ids.size() < kMaxWatchedTasks) ids.push_back(id);
@@ -44,11 +44,11 @@ bool watches(const Json& filter, const std::string& uri) {
 }  // namespace
 
 void Server::listen(const std::shared_ptr<Call>& call) {
-  const Json* wishes = findObject(call->params, "notifications");
-  if (wishes == nullptr) return fail(*call, {code::kInvalidParams, "params.notifications must be an object", {}});
-  if (find(*wishes, "taskIds") != nullptr && hasTasks(Era::modern) && !call->takesTask())
+  const Json* requested = findObject(call->params, "notifications");
+  if (requested == nullptr) return fail(*call, {code::kInvalidParams, "params.notifications must be an object", {}});
+  if (find(*requested, "taskIds") != nullptr && hasTasks(ProtocolRevision::modern) && !call->takesTask())
     return fail(*call, missingTasks());
-  Json filter = grant(*wishes, hasTasks(Era::modern));
+  Json filter = grant(*requested, hasTasks(ProtocolRevision::modern));
   {
     const std::lock_guard lock(mutex_);
     listeners_.remove_if([](const Listener& listener) { return listener.call->cancelled(); });

@@ -77,7 +77,7 @@ class Features {
   virtual void connect(Announcer& announcer) { static_cast<void>(announcer); }
 
   [[nodiscard]] virtual Json serverInfo() const = 0;
-  [[nodiscard]] virtual Json capabilities(Era era) const = 0;
+  [[nodiscard]] virtual Json capabilities(ProtocolRevision revision) const = 0;
   [[nodiscard]] virtual std::string instructions() const { return {}; }
 
   // Complete arrays: none is long enough for pages.

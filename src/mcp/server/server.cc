@@ -119,7 +119,7 @@ void Server::serve(const std::shared_ptr<Call>& call, Expect expect) {
 }
 
 void Server::serveModern(const std::shared_ptr<Call>& call) {
-  call->era = Era::modern;
+  call->revision = ProtocolRevision::modern;
   if (const auto error = readModernMeta(*call)) return fail(*call, *error);
   if (call->method == "server/discover") return discover(*call);
   if (call->method == "subscriptions/listen") return listen(call);
@@ -127,7 +127,7 @@ void Server::serveModern(const std::shared_ptr<Call>& call) {
 }
 
 void Server::serveLegacy(const std::shared_ptr<Call>& call) {
-  call->era = Era::legacy;
+  call->revision = ProtocolRevision::legacy;
   if (call->method == "initialize") return initialize(*call);
   if (call->method == "ping") return succeed(*call, Json::object());
   const auto agreement = call->client->agreement();
@@ -163,7 +163,7 @@ void Server::initialize(Call& call) {
   agreement.log_level = "info";
   call.version = agreement.version;
   Json result{{"protocolVersion", agreement.version},
-              {"capabilities", features_.capabilities(Era::legacy)},
+              {"capabilities", features_.capabilities(ProtocolRevision::legacy)},
               {"serverInfo", features_.serverInfo()}};
   if (const std::string words = features_.instructions(); !words.empty()) result["instructions"] = words;
   call.client->agree(std::move(agreement));
@@ -174,7 +174,8 @@ void Server::initialize(Call& call) {
 void Server::discover(Call& call) {
   Json versions = Json::array({kModernVersion});
   for (const std::string_view legacy : kLegacyVersions) versions.push_back(legacy);
-  Json result{{"supportedVersions", std::move(versions)}, {"capabilities", features_.capabilities(Era::modern)}};
+  Json result{{"supportedVersions", std::move(versions)},
+              {"capabilities", features_.capabilities(ProtocolRevision::modern)}};
   if (const std::string words = features_.instructions(); !words.empty()) result["instructions"] = words;
   const CacheHint keep = features_.listsKeep();
   result["ttlMs"] = keep.ttl_ms;
@@ -209,7 +210,7 @@ bool Server::serveShared(const std::shared_ptr<Call>& call) {
 void Server::serveList(Call& call, const char* key, const Json& items) {
   if (call.params.contains("cursor")) return fail(call, invalidParams("unknown cursor: this list has one page only"));
   Json result{{key, items}};
-  if (call.era == Era::modern) {
+  if (call.revision == ProtocolRevision::modern) {
     // Lists of sandboxes change all the time; those of tools and prompts never do.
     const CacheHint keep = std::string_view(key) == "resources" ? CacheHint{} : features_.listsKeep();
     result["ttlMs"] = keep.ttl_ms;
@@ -219,7 +220,7 @@ void Server::serveList(Call& call, const char* key, const Json& items) {
 }
 
 void Server::succeed(Call& call, Json result) {
-  if (call.era == Era::modern) {
+  if (call.revision == ProtocolRevision::modern) {
     if (!result.contains("resultType")) result["resultType"] = "complete";
     result["_meta"][meta::kServerInfo] = features_.serverInfo();
   }

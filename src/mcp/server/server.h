@@ -1,5 +1,5 @@
 // The protocol, independent of transports: messages of clients in, answers out through their channels. One Server
-// serves any number of clients of both eras at the same time.
+// serves any number of clients of both revisions at the same time.
 //
 //   Server server(features);
 //   auto client = std::make_shared<Client>();
@@ -32,7 +32,7 @@ class Server final : public Announcer {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// What the transport knows about the era. stdio knows nothing (either); HTTP headers name it.
+  /// What the transport knows about the revision. stdio knows nothing (either); HTTP headers name it.
   enum class Expect : std::uint8_t { either, modern, legacy };
 
   /// Handles a message of a client. Answers to a request are sent through `channel`, also after this returns.
@@ -59,7 +59,7 @@ class Server final : public Announcer {
     std::map<std::string, std::string> reported;  ///< the last sent state of each watched task
   };
 
-  /// Determines the era of a request and serves it.
+  /// Determines the revision of a request and serves it.
   void serve(const std::shared_ptr<Call>& call, Expect expect);
   /// Serves a request of 2026-07-28; an error if its _meta lacks the version or the capabilities, or names another
   /// version.
@@ -69,7 +69,7 @@ class Server final : public Announcer {
   /// Answers `initialize`: agrees on a version, the newest older one if the client's is unknown, and attaches the
   /// client.
   void initialize(Call& call);
-  /// Serves the methods that both eras have. Returns false for other methods.
+  /// Serves the methods that both revisions have. Returns false for other methods.
   bool serveShared(const std::shared_ptr<Call>& call);
   /// Answers a list request with all items in one page; rejects a cursor. Modern clients also get a cache time, which
   /// is 0 for `resources`.
@@ -87,8 +87,8 @@ class Server final : public Announcer {
   /// Before 2026-07-28: sends the questions of a task to the client that waits for its result, and delivers the
   /// answers. No answer counts as cancelled.
   std::optional<RpcError> askForTask(Call& call, const Task& task);
-  /// Whether these features have tasks in this era.
-  [[nodiscard]] bool hasTasks(Era era) const;
+  /// Whether these features have tasks in this revision.
+  [[nodiscard]] bool hasTasks(ProtocolRevision revision) const;
   /// The watcher thread: sends notifications/tasks to listeners whenever a task that they watch changed.
   void watchTasks();
   /// Reads the watched tasks once; returns false if there are none.

@@ -80,8 +80,8 @@ class McpServer : public testing::Test {
 class TaskFeatures final : public Features {
  public:
   [[nodiscard]] Json serverInfo() const override { return Json::object(); }
-  [[nodiscard]] Json capabilities(Era era) const override {
-    if (era == Era::legacy) return {{"tasks", Json::object()}};
+  [[nodiscard]] Json capabilities(ProtocolRevision revision) const override {
+    if (revision == ProtocolRevision::legacy) return {{"tasks", Json::object()}};
     return {{"extensions", {{kTasksExtension, Json::object()}}}};
   }
   [[nodiscard]] Json tools() override { return Json::array(); }
@@ -311,7 +311,7 @@ TEST_F(McpServer, ClientThatInitializesTwiceGetsEachNotificationOnce) {
 class WaitingFeatures final : public Features {
  public:
   [[nodiscard]] Json serverInfo() const override { return Json::object(); }
-  [[nodiscard]] Json capabilities(Era /*era*/) const override { return Json::object(); }
+  [[nodiscard]] Json capabilities(ProtocolRevision /*revision*/) const override { return Json::object(); }
   [[nodiscard]] Json tools() override { return Json::array(); }
   [[nodiscard]] Json prompts() override { return Json::array(); }
   [[nodiscard]] Json resources() override { return Json::array(); }

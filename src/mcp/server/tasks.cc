@@ -35,21 +35,21 @@ Outcome acknowledge(std::optional<RpcError> problem) {
 
 }  // namespace
 
-bool Server::hasTasks(Era era) const {
-  const Json capabilities = features_.capabilities(era);
-  if (era == Era::legacy) return findObject(capabilities, "tasks") != nullptr;
+bool Server::hasTasks(ProtocolRevision revision) const {
+  const Json capabilities = features_.capabilities(revision);
+  if (revision == ProtocolRevision::legacy) return findObject(capabilities, "tasks") != nullptr;
   const Json* extensions = findObject(capabilities, "extensions");
   return extensions != nullptr && findObject(*extensions, kTasksExtension) != nullptr;
 }
 
 bool Server::serveTasks(const std::shared_ptr<Call>& call) {
   Outcome (Server::*handler)(Call&) = nullptr;
-  const bool modern = call->era == Era::modern;
+  const bool modern = call->revision == ProtocolRevision::modern;
   if (call->method == "tasks/get") handler = &Server::getTask;
   if (call->method == "tasks/cancel") handler = &Server::cancelTask;
   if (call->method == "tasks/update" && modern) handler = &Server::updateTask;
   if (call->method == "tasks/result" && !modern) handler = &Server::awaitTask;
-  if (handler == nullptr || !hasTasks(call->era)) return false;
+  if (handler == nullptr || !hasTasks(call->revision)) return false;
   if (modern && !call->takesTask()) {
     fail(*call, missingTasks());
   } else if (!textAt(call->params, "taskId")) {
@@ -63,7 +63,7 @@ bool Server::serveTasks(const std::shared_ptr<Call>& call) {
 Outcome Server::getTask(Call& call) {
   const auto task = features_.readTask(call, idOf(call));
   if (!task) return task.error();
-  return describeTask(*task, call.era);
+  return describeTask(*task, call.revision);
 }
 
 Outcome Server::updateTask(Call& call) {
@@ -76,7 +76,7 @@ Outcome Server::updateTask(Call& call) {
 }
 
 Outcome Server::cancelTask(Call& call) {
-  if (call.era == Era::modern) return acknowledge(features_.cancelTask(call, idOf(call)));
+  if (call.revision == ProtocolRevision::modern) return acknowledge(features_.cancelTask(call, idOf(call)));
   // 2025-11-25 rejects the cancellation of a task that ended, and answers with the task.
   const auto task = features_.readTask(call, idOf(call));
   if (!task) return task.error();
@@ -161,7 +161,7 @@ bool Server::reportTasks() {
   for (const Watch& watch : watches) {
     const auto task = features_.readTask(*watch.call, watch.id);
     if (task && stateOf(*task) != watch.reported)
-      watch.call->notify("notifications/tasks", tagged(describeTask(*task, Era::modern), watch.call->id));
+      watch.call->notify("notifications/tasks", tagged(describeTask(*task, ProtocolRevision::modern), watch.call->id));
     const std::lock_guard lock(mutex_);
     if (ending_) return false;
     for (Listener& listener : listeners_) {
