@@ -1,5 +1,10 @@
 #include "base/json_document.h"
 
+#include <algorithm>
+
+#include "base/base64.h"
+#include "base/utf8.h"
+
 namespace caisson {
 namespace {
 
@@ -49,6 +54,20 @@ std::expected<Json, std::string> parseJson(std::string_view text, const JsonLimi
 }
 
 std::string writeJson(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+void setBytes(Json& object, const std::string& name, std::string_view bytes) {
+  const bool plain = isUtf8(bytes);
+  object[name] = plain ? std::string(bytes) : encodeBase64(bytes);
+  if (!plain) object[name + "_encoding"] = "base64";
+}
+
+void setBytes(Json& object, const std::string& name, const std::vector<std::string>& values) {
+  const bool plain = std::ranges::all_of(values, [](const std::string& value) { return isUtf8(value); });
+  Json list = Json::array();
+  for (const std::string& value : values) list.push_back(plain ? value : encodeBase64(value));
+  object[name] = std::move(list);
+  if (!plain) object[name + "_encoding"] = "base64";
+}
 
 const Json* find(const Json& object, std::string_view key) {
   if (!object.is_object()) return nullptr;

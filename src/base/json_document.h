@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace caisson {
 
@@ -32,6 +33,12 @@ std::expected<Json, std::string> parseJson(std::string_view text, const JsonLimi
 
 /// On one line; bytes that are not UTF-8 become U+FFFD.
 std::string writeJson(const Json& value);
+
+/// Sets a member that may have any bytes: if they are not UTF-8 they are base64, and a member NAME_encoding is
+/// "base64".
+void setBytes(Json& object, const std::string& name, std::string_view bytes);
+/// The same for an array: if one of its values is not UTF-8, all are base64.
+void setBytes(Json& object, const std::string& name, const std::vector<std::string>& values);
 
 /// The member of an object, or null.
 const Json* find(const Json& object, std::string_view key);

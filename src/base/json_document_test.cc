@@ -31,6 +31,16 @@ TEST(JsonDocument, WritesOneLineOfValidText) {
   EXPECT_EQ(writeJson(Json("\xff")), "\"\xEF\xBF\xBD\"");
 }
 
+TEST(JsonDocument, BytesThatAreNotUtf8AreMarkedAndBase64) {
+  Json value = Json::object();
+  setBytes(value, "a", "text");
+  setBytes(value, "b", "\xff");
+  setBytes(value, "c", std::vector<std::string>{"x", "y"});
+  setBytes(value, "d", std::vector<std::string>{"x", "\xff"});
+  EXPECT_EQ(writeJson(value), R"({"a":"text","b":"/w==","b_encoding":"base64","c":["x","y"],)"
+                              R"("d":["eA==","/w=="],"d_encoding":"base64"})");
+}
+
 TEST(JsonDocument, AccessorsReturnNulloptForTheWrongType) {
   const Json value = *parseJson(R"({"t":"x","i":3,"b":true,"big":18446744073709551615,"f":1.0,"o":{}})");
   EXPECT_EQ(textAt(value, "t"), "x");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/base64.h"
 #include "base/deceptive_text.h"
 #include "base/utf8.h"
 
@@ -93,6 +94,19 @@ JsonWriter& JsonWriter::end() {
   text_ += close;
   first_ = false;
   return *this;
+}
+
+JsonWriter& JsonWriter::bytes(std::string_view name, std::string_view value) {
+  if (isUtf8(value)) return key(name).string(value);
+  return key(name).string(encodeBase64(value)).key(std::string(name) + "_encoding").string("base64");
+}
+
+JsonWriter& JsonWriter::bytes(std::string_view name, const std::vector<std::string>& values) {
+  if (std::ranges::all_of(values, [](const std::string& value) { return isUtf8(value); }))
+    return key(name).strings(values);
+  key(name).beginArray();
+  for (const std::string& value : values) string(encodeBase64(value));
+  return end().key(std::string(name) + "_encoding").string("base64");
 }
 
 JsonWriter& JsonWriter::raw(std::string_view json) {

@@ -41,6 +41,11 @@ class JsonWriter {
 
   JsonWriter& raw(std::string_view json);  ///< appends a value that is already JSON, unchanged
 
+  /// A member that may have any bytes: if they are not UTF-8 they are base64, and a member NAME_encoding is "base64".
+  JsonWriter& bytes(std::string_view name, std::string_view value);
+  /// The same for an array: if one of its values is not UTF-8, all are base64.
+  JsonWriter& bytes(std::string_view name, const std::vector<std::string>& values);
+
   /// An array of strings.
   template <class Texts>
   JsonWriter& strings(const Texts& texts) {

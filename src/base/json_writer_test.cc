@@ -37,6 +37,14 @@ TEST(JsonWriter, StringsAreValidUtf8AndReadableOnATerminal) {
   EXPECT_EQ(nlohmann::json::parse(jsonString("\x1b\xE2\x80\xAE\\")), "\x1b\xE2\x80\xAE\\");
 }
 
+TEST(JsonWriter, BytesThatAreNotUtf8AreMarkedAndBase64) {
+  JsonWriter json;
+  const std::vector<std::string> plain{"x", "y"}, other{"x", "\xff"};
+  json.beginObject().bytes("a", "text").bytes("b", "\xff").bytes("c", plain).bytes("d", other).end();
+  EXPECT_EQ(json.text(), R"({"a":"text","b":"/w==","b_encoding":"base64","c":["x","y"],)"
+                         R"("d":["eA==","/w=="],"d_encoding":"base64"})");
+}
+
 TEST(JsonWriter, NumbersAreNeverInExponentForm) {
   JsonWriter json;
   json.beginArray().number(1e20).number(0.0004).number(1.5).number(std::numeric_limits<double>::infinity());

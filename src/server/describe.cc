@@ -58,7 +58,7 @@ Json describeCommand(const ExecInfo& info) {
 
 Json describeFile(const FileEntry& entry) {
   Json value{{"type", entry.type}, {"size", entry.size}, {"mode", entry.mode}, {"modified", entry.modified}};
-  addPath(value, "name", entry.name);
+  setBytes(value, "name", entry.name);
   return value;
 }
 
@@ -72,12 +72,6 @@ Json describeApproval(const service::PendingApproval& approval) {
              {"state", approval.state}};
   if (!approval.exactly.empty()) value["digest"] = approval.exactly;
   return value;
-}
-
-void addPath(Json& value, const std::string& member, std::string_view path) {
-  const bool plain = isUtf8(path);
-  value[member] = plain ? std::string(path) : encodeBase64(path);
-  if (!plain) value[member + "_encoding"] = "base64";
 }
 
 void addBytes(Json& value, std::string_view bytes) {

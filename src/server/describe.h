@@ -16,9 +16,6 @@ Json describeCommand(const ExecInfo& info);
 Json describeFile(const FileEntry& entry);
 Json describeApproval(const service::PendingApproval& approval);
 
-/// A name or path as the member `member`: base64, and marked so by MEMBER_encoding, if it is not UTF-8.
-void addPath(Json& value, const std::string& member, std::string_view path);
-
 /// The members "data" and "encoding" ("utf-8" or "base64") of output.
 void addBytes(Json& value, std::string_view bytes);
 

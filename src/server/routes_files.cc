@@ -15,10 +15,10 @@
 #include <deque>
 #include <mutex>
 
-#include "base/base64.h"
 #include "base/percent.h"
 #include "base/text.h"
 #include "server/app.h"
+#include "server/body_paths.h"
 #include "server/describe.h"
 #include "server/streams.h"
 #include "sys/state_home.h"
@@ -38,9 +38,6 @@ constexpr Field kWriteQuery[] = {kPathField, {.name = "mode", .description = "Pe
 constexpr Field kRemoveQuery[] = {
     kPathField,
     {.name = "recursive", .type = FieldType::boolean, .description = "Remove a directory with everything in it."}};
-/// JSON has no other way for a name that is not UTF-8; a query has percent-encoded bytes.
-constexpr Field kPathEncoding{
-    .name = "encoding", .description = "Of the paths: utf-8 or base64.", .choices = "utf-8,base64"};
 constexpr Field kMoveFields[] = {
     {.name = "from", .required = true, .description = "The present path."},
     {.name = "to", .required = true, .description = "The new path."},
@@ -62,16 +59,6 @@ http::Response onSandbox(Call& call, Use use) {
   if (!sandbox) return problemOf(sandbox.error());
   return use(*sandbox);
 }
-
-/// The path in a field of the body; nothing if its base64 is invalid or has a NUL.
-std::optional<std::string> pathInBody(const Call& call, std::string_view field) {
-  std::string text = call.text(field);
-  if (call.text("encoding") != "base64") return text;
-  auto path = decodeBase64(text);
-  if (path && path->find('\0') != std::string::npos) return std::nullopt;
-  return path;
-}
-http::Response invalidPath() { return problem(400, "invalid_body", "a path is not valid base64, or contains NUL"); }
 
 /// Headers of raw content: a browser must neither show it as a page nor run it.
 http::Headers rawHeaders(std::string_view path) {

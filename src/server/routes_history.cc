@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "server/app.h"
+#include "server/body_paths.h"
 #include "server/describe.h"
 
 namespace caisson::server {
@@ -40,6 +41,7 @@ constexpr Field kCommitFields[] = {
     {.name = "ours", .type = FieldType::texts, .description = "Conflicts in which the real file stays."},
     {.name = "theirs", .type = FieldType::texts, .description = "Conflicts in which the sandbox's file wins."},
     {.name = "merge", .type = FieldType::texts, .description = "Conflicts to merge line by line."},
+    kPathEncoding,
 };
 
 bool isDigest(std::string_view text) {
@@ -107,15 +109,15 @@ http::Response getDiff(Call& call) {
       return session.diffFiles(options, [&](const FileDiff& diff) {
         more = count >= limit;
         if (more) return false;
-        Json one{{"path", diff.path},
-                 {"kind", name(diff.kind)},
+        Json one{{"kind", name(diff.kind)},
                  {"type", diff.type.empty() ? diff.old_type : diff.type},
                  {"size", diff.size},
                  {"binary", diff.binary},
                  {"added_lines", diff.added_lines},
                  {"removed_lines", diff.removed_lines}};
-        if (diff.renamed()) one["old_path"] = diff.old_path;
-        if (options.patch) one["patch"] = diff.patch;
+        setBytes(one, "path", diff.path);
+        if (diff.renamed()) setBytes(one, "old_path", diff.old_path);
+        if (options.patch) setBytes(one, "patch", diff.patch);
         if (!diff.omitted.empty()) one["omitted"] = diff.omitted;
         ++count;
         more = !list.add(one);
@@ -129,33 +131,48 @@ http::Response getDiff(Call& call) {
 
 Json describeList(const std::vector<NotCommitted>& entries) {
   Json list = Json::array();
-  for (const NotCommitted& one : entries) list.push_back({{"path", one.path}, {"reason", one.reason}});
+  for (const NotCommitted& one : entries) setBytes(list.emplace_back(Json{{"reason", one.reason}}), "path", one.path);
   return list;
 }
 
 Json describeCommit(const CommitReport& report) {
   Json applied = Json::array();
-  for (const ManifestEntry& entry : report.applied)
-    applied.push_back({{"path", entry.path},
-                       {"kind", name(entry.kind)},
-                       {"type", entry.type},
-                       {"size", entry.size},
-                       {"sha256", entry.sha256},
-                       {"merged", entry.merged},
-                       {"replaces_directory", entry.replaces_directory}});
-  return {{"digest", report.digest},
-          {"applied", std::move(applied)},
-          {"bytes", report.bytes},
-          {"conflicts", describeList(report.conflicts)},
-          {"held", describeList(report.held)},
-          {"skipped", describeList(report.skipped)},
-          {"kept", report.kept},
-          {"consistent", report.consistent}};
+  for (const ManifestEntry& entry : report.applied) {
+    Json one{{"kind", name(entry.kind)}, {"type", entry.type},     {"size", entry.size},
+             {"sha256", entry.sha256},   {"merged", entry.merged}, {"replaces_directory", entry.replaces_directory}};
+    setBytes(one, "path", entry.path);
+    applied.push_back(std::move(one));
+  }
+  Json value{{"digest", report.digest},
+             {"applied", std::move(applied)},
+             {"bytes", report.bytes},
+             {"conflicts", describeList(report.conflicts)},
+             {"held", describeList(report.held)},
+             {"skipped", describeList(report.skipped)},
+             {"consistent", report.consistent}};
+  setBytes(value, "kept", report.kept);
+  return value;
+}
+
+/// The request in the body; nothing if one of its paths is invalid.
+std::optional<CommitRequest> commitRequest(const Call& call) {
+  CommitRequest request{.dry_run = call.flag("dry_run"), .expect = call.text("expect"), .stop = call.flag("stop")};
+  request.ordinary_files_only = !call.caller.owner;
+  const std::pair<std::string_view, std::vector<std::string>*> lists[] = {
+      {"paths", &request.paths}, {"ours", &request.ours}, {"theirs", &request.theirs}, {"merge", &request.merge}};
+  for (const auto& [field, list] : lists) {
+    auto paths = pathsInBody(call, field);
+    if (!paths) return std::nullopt;
+    *list = std::move(*paths);
+  }
+  return request;
 }
 
 http::Response commitChanges(Call& call) {
   return onHistory(call, [&](service::Sandbox& sandbox) {
-    const bool dry = call.flag("dry_run");
+    const std::optional<CommitRequest> request = commitRequest(call);
+    if (!request) return invalidPath();
+    const bool dry = request->dry_run;
     if (!dry && !call.has("expect"))
       return problem(400, "invalid_body", "a commit needs the digest of a dry run",
                      "first {\"dry_run\": true}, then {\"expect\": DIGEST}");
@@ -172,15 +189,7 @@ http::Response commitChanges(Call& call) {
       if (!approved) return problemOf(approved.error());
       if (!*approved) return approvalNeeded(call, missing);
     }
-    CommitRequest request{.paths = call.texts("paths"),
-                          .dry_run = dry,
-                          .expect = call.text("expect"),
-                          .stop = call.flag("stop"),
-                          .ours = call.texts("ours"),
-                          .theirs = call.texts("theirs"),
-                          .merge = call.texts("merge")};
-    request.ordinary_files_only = !call.caller.owner;
-    const auto report = call.app.sandboxes().with(sandbox, [&](Session& session) { return session.commit(request); });
+    const auto report = call.app.sandboxes().with(sandbox, [&](Session& session) { return session.commit(*request); });
     sandbox.forgetHandles();
     if (!report) return problemOf(report.error());
     if (!dry)

@@ -322,12 +322,12 @@ class WatchSource final : public http::Source {
     const int order = !has_before ? 1 : !has_now ? -1 : before_at_->first.compare(now_at_->first);
     if (order < 0) {
       Json data{{"type", before_at_->second.type}};
-      addPath(data, "path", before_at_->first);
+      setBytes(data, "path", before_at_->first);
       piece += sseEvent("deleted", "", data);
     } else if (const Seen& seen = now_at_->second;
                order > 0 || (before_at_->second != seen && seen.type != "directory")) {
       Json data{{"type", seen.type}, {"size", seen.size}};
-      addPath(data, "path", now_at_->first);
+      setBytes(data, "path", now_at_->first);
       piece += sseEvent(order > 0 ? "created" : "modified", "", data);
     }
     if (order <= 0) ++before_at_;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Token A cannot access anything of token B, and every attempt is recorded. Scopes, quotas, approvals, browsers."""
+import base64
 import ctypes
 import http.client
 import json
@@ -306,6 +307,27 @@ class Workspaces(ApiTest):
         self.alice.run(box, "echo after > file.txt")
         self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 200)
         self.assertEqual(self.content(), "after\n")
+
+    def test_names_that_are_not_utf8_are_distinct_and_can_be_selected(self):
+        first, second = (base64.b64encode(name).decode() for name in (b"a\xfe\nb", b"a\xff\nb"))
+        box = self.owner.create(workspace=self.directory)
+        self.owner.run(box, r"""printf 1 > "$(printf 'a\377\nb')"; printf 2 > "$(printf 'a\376\nb')"; printf 'l\351\n' > latin""")
+        changes = self.owner.call("GET", f"/v1/sandboxes/{box}/diff", query={"patch": "true"}).json["changes"]
+        named = [one["path"] for one in changes if one.get("path_encoding") == "base64"]
+        self.assertEqual(named, [first, second])
+        patch = next(one for one in changes if one["path"] == "latin")
+        self.assertEqual(patch["patch_encoding"], "base64")
+        self.assertIn(b"\n+l\xe9\n", base64.b64decode(patch["patch"]))
+        at = f"/v1/sandboxes/{box}/commit"
+        wanted = {"paths": [second], "encoding": "base64"}
+        planned = self.assertStatus(self.owner.call("POST", at, {**wanted, "dry_run": True}), 200).json
+        self.assertEqual([(one["path"], one["path_encoding"]) for one in planned["applied"]], [(second, "base64")])
+        self.assertStatus(self.owner.call("POST", at, {**wanted, "expect": planned["digest"]}), 200)
+        written = [name for name in os.listdir(os.fsencode(self.directory)) if name.startswith(b"a")]
+        self.assertEqual(written, [b"a\xff\nb"])
+        for wrong in ("Y!", "YQA="):
+            body = {"paths": [wrong], "encoding": "base64", "dry_run": True}
+            self.assertStatus(self.owner.call("POST", at, body), 400, "invalid_body")
 
     def test_requests_for_approval_are_bounded(self):
         box = self.bob.create(workspace=self.directory)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import pathlib
 import sys
 import tarfile
@@ -178,7 +179,22 @@ async def history(owner: AsyncClient) -> None:
     assert pathlib.Path(WORKSPACE, "kept").read_text() == "old\n"
     done = await sandbox.commit(expect=planned.digest)
     assert done.digest == planned.digest and pathlib.Path(WORKSPACE, "kept").read_text() == "new\n"
+    await commit_names(sandbox)
     await sandbox.destroy()
+
+
+async def commit_names(sandbox: AsyncSandbox) -> None:
+    """Selects one of two files whose names are not UTF-8."""
+    await sandbox.run(r"""printf x > "$(printf 'n\377\nx')"; printf y > "$(printf 'n\376\nx')"; printf 'l\351\n' > latin""")
+    changes = {one.path: one for one in (await sandbox.diff(patch=True)).changes}
+    assert set(changes) == {"n\udcff\nx", "n\udcfe\nx", "latin"}, changes
+    assert "\n+l\udce9\n" in changes["latin"].patch, changes
+    planned = await sandbox.commit(paths=["n\udcff\nx"], dry_run=True)
+    assert [one["path"] for one in planned.applied] == ["n\udcff\nx"], planned
+    await sandbox.commit(paths=["n\udcff\nx"], expect=planned.digest)
+    written = [name for name in os.listdir(os.fsencode(WORKSPACE)) if name.startswith(b"n")]
+    assert written == [b"n\xff\nx"], written
+    os.unlink(os.fsencode(WORKSPACE) + b"/n\xff\nx")
 
 
 async def network(sandbox: AsyncSandbox) -> None:

@@ -3,7 +3,7 @@
 //   typescript_scenario.mjs CLIENT URL TOKEN WORKSPACE SCRATCH      CAISSON_HOME: the home of the owner's server
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
@@ -181,7 +181,23 @@ async function history(owner) {
   const done = await sandbox.commit({ expect: planned.digest });
   assert.equal(done.digest, planned.digest);
   assert.equal(readFileSync(kept, "utf8"), "new\n");
+  await commitNames(sandbox);
   await sandbox.destroy();
+}
+
+/** Selects one of two files whose names are not UTF-8. */
+async function commitNames(sandbox) {
+  await sandbox.run(String.raw`printf x > "$(printf 'n\377\nx')"; printf y > "$(printf 'n\376\nx')"; printf 'l\351\n' > latin`);
+  const changes = new Map((await sandbox.diff({ patch: true })).changes.map((one) => [one.path, one]));
+  assert.deepEqual([...changes.keys()].sort(), ["latin", "n\udcfe\nx", "n\udcff\nx"]);
+  assert.ok(changes.get("latin").patch.includes("\n+l\udce9\n"));
+  const paths = ["n\udcff\nx"];
+  const planned = await sandbox.commit({ paths, dry_run: true });
+  assert.deepEqual(planned.applied.map((one) => one.path), paths);
+  await sandbox.commit({ paths, expect: planned.digest });
+  const written = readdirSync(Buffer.from(workspace), { encoding: "buffer" }).map((name) => name.toString("latin1"));
+  assert.deepEqual(written.filter((name) => name.startsWith("n")), ["n\xff\nx"]);
+  unlinkSync(Buffer.concat([Buffer.from(`${workspace}/`), Buffer.from("n\xff\nx", "latin1")]));
 }
 
 async function network(sandbox) {

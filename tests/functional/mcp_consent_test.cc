@@ -169,6 +169,47 @@ TEST_F(McpConsent, ContentSwappedDuringThePromptIsNotCommitted) {
   EXPECT_EQ(readFile(workspace / "a.txt"), "evil");
 }
 
+TEST_F(McpConsent, NamesThatAreNotUtf8AreDistinctAndCanBeSelected) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id},
+                {"command", "printf 1 > \"$(printf 'a\\377\\nb')\"; printf 2 > \"$(printf 'a\\376\\nb')\""}});
+  const Json named{{"paths", {"Yf8KYg=="}}, {"paths_encoding", "base64"}};
+  Json wanted{{"sandbox_id", id}};
+  const Json both = client->tool("sandbox_diff", wanted)["changes"];
+  ASSERT_EQ(both.size(), 2U) << both;
+  EXPECT_EQ(both[0]["path"], "Yf4KYg==") << both;
+  EXPECT_EQ(both[1]["path"], "Yf8KYg==") << both;
+  EXPECT_EQ(both[1]["path_encoding"], "base64") << both;
+  wanted.update(named);
+  EXPECT_EQ(client->tool("sandbox_diff", wanted)["changes"], Json::array({both[1]}));
+  const Json listed = client->tool("sandbox_read_file", {{"sandbox_id", id}, {"path", "."}})["entries"];
+  EXPECT_EQ(std::count_if(listed.begin(), listed.end(),
+                          [](const Json& one) { return one.value("name_encoding", "") == "base64"; }),
+            2)
+      << listed;
+  const Json read =
+      client->tool("sandbox_read_file", {{"sandbox_id", id}, {"path", "Yf8KYg=="}, {"path_encoding", "base64"}});
+  EXPECT_EQ(read["content"], "1") << read;
+  EXPECT_EQ(read["path"], "Yf8KYg==") << read;
+
+  // Names that do not show what they are need the user's own answer, and are shown without raw control characters.
+  const Json held = client->tool("sandbox_commit", {{"sandbox_id", id}, {"dry_run", true}})["held"];
+  ASSERT_EQ(held.size(), 2U) << held;
+  EXPECT_EQ(held[1]["path_encoding"], "base64") << held;
+  const Json asked = commit(*client, id, Json::object(), named);
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  EXPECT_NE(message(asked).find("\n- added $'a\\377\\nb' (1 bytes"), std::string::npos) << message(asked);
+  const Json done = commit(*client, id, answer(asked, "allow"), named);
+  EXPECT_EQ(done["structuredContent"]["committed"], true) << done;
+  EXPECT_EQ(done["structuredContent"]["applied"][0]["path"], "Yf8KYg==") << done;
+  EXPECT_EQ(readFile(workspace / "a\xff\nb"), "1");
+  EXPECT_FALSE(exists(workspace / "a\xfe\nb"));
+  for (const char* wrong : {"YQA=", "Y!"})
+    EXPECT_EQ(commit(*client, id, Json::object(), {{"paths", {wrong}}, {"paths_encoding", "base64"}})["isError"], true);
+}
+
 TEST_F(McpConsent, RunningProcessCannotChangeWhatWasApproved) {
   const auto client = start({{"elicitation", Json::object()}});
   const std::string id = create(*client);

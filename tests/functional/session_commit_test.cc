@@ -52,6 +52,40 @@ TEST_F(SessionCommit, CommitsOnlySelectedPaths) {
   EXPECT_FALSE(session.commit({.paths = {"a/../../x"}}));
 }
 
+TEST_F(SessionCommit, NamesThatAreNotUtf8AreDistinctAndCanBeSelected) {
+  workspace.write("kept\xff", "old\n");
+  Session session = create();
+  sleepFor(std::chrono::milliseconds(20));
+  output(session,
+         "printf 1 > \"$(printf 'a\\377\\nb')\"; printf 2 > \"$(printf 'a\\376\\nb')\"; printf 3 > "
+         "\"\\$'a\\\\377\\\\nb'\"; "
+         "printf 4 > \"$(printf 'kept\\377')\"");
+  workspace.write("kept\xff", "host\n");
+  EXPECT_EQ(cli({"diff", session.id()}).out,
+            "A $'$\\'a\\\\377\\\\nb\\''\nA $'a\\376\\nb'\nA $'a\\377\\nb'\nM $'kept\\377'\n");
+  const RunOutput stat = cli({"diff", "--stat", session.id()});
+  EXPECT_NE(stat.out.find(" $'a\\377\\nb'"), std::string::npos) << stat.out;
+  const RunOutput dry = cli({"commit", "--dry-run", session.id()});
+  EXPECT_NE(dry.out.find("A $'a\\377\\nb'\n"), std::string::npos) << dry.out;
+  EXPECT_NE(dry.err.find("conflict: $'kept\\377': "), std::string::npos) << dry.err;
+
+  const auto json = cli({"commit", "--dry-run", "--json", "--ours", "kept\xff", session.id()}).json();
+  std::vector<std::string> encoded;
+  for (const auto& one : json["applied"])
+    if (one.value("path_encoding", "") == "base64") encoded.push_back(one["path"]);
+  EXPECT_EQ(encoded, (std::vector<std::string>{"Yf4KYg==", "Yf8KYg=="})) << json;
+  EXPECT_EQ(json["kept"], nlohmann::json::array({"a2VwdP8="})) << json;
+  EXPECT_EQ(json["kept_encoding"], "base64") << json;
+
+  // The notation, pasted into a shell.
+  const std::string line = "\"$CAISSON_BIN\" session commit " + session.id() + " $'a\\377\\nb'";
+  const RunOutput committed = runProgram({"bash", "-c", line});
+  EXPECT_EQ(committed.out, "A $'a\\377\\nb'\n") << committed.describe();
+  EXPECT_EQ(readFile(workspace / "a\xff\nb"), "1");
+  EXPECT_FALSE(exists(workspace / "a\xfe\nb"));
+  EXPECT_FALSE(exists(workspace / "$'a\\377\\nb'"));
+}
+
 TEST_F(SessionCommit, SkipsFilesThatTheHostChangedMeanwhile) {
   CONFORMS("R-SESSION-17");
   for (const char* name : {"both", "removed", "dir/a", "same"}) workspace.write(name, "old\n");

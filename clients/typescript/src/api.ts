@@ -32,9 +32,12 @@ export interface Change {
   binary?: boolean | undefined;
   kind: "added" | "modified" | "deleted";
   old_path?: string | undefined;
+  old_path_encoding?: string | undefined;
   omitted?: string | undefined;
   patch?: string | undefined;
+  patch_encoding?: string | undefined;
   path: string;
+  path_encoding?: string | undefined;
   removed_lines?: number | undefined;
   size?: number | undefined;
   type: string;
@@ -80,6 +83,7 @@ export interface Commit {
   digest: string;
   held?: Array<Record<string, unknown>> | undefined;
   kept?: string[] | undefined;
+  kept_encoding?: string | undefined;
   skipped?: Array<Record<string, unknown>> | undefined;
 }
 
@@ -368,6 +372,8 @@ export interface WriteStdinBody {
 export interface CommitChangesBody {
   /** Change nothing; the result has the digest. */
   dry_run?: boolean | undefined;
+  /** Of the paths: utf-8 or base64. */
+  encoding?: "utf-8" | "base64" | undefined;
   /** Digest of a dry run: commit exactly that, or nothing. Required unless dry_run. */
   expect?: string | undefined;
   /** Conflicts to merge line by line. */

@@ -8,6 +8,6 @@ export type { Output } from "./events.js";
 export { Files } from "./files.js";
 export { Network } from "./network.js";
 export { Sandbox } from "./sandbox.js";
-export type { CommandLine, CreateOptions, RunOptions, StartOptions, StreamOptions } from "./sandbox.js";
+export type { CommandLine, CommitOptions, CreateOptions, RunOptions, StartOptions, StreamOptions } from "./sandbox.js";
 export { Terminal } from "./terminal.js";
 export type * from "./types.js";

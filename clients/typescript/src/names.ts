@@ -29,20 +29,27 @@ function split(text: string): Array<string | number> {
   return text.split(lone).map((part, index) => (index % 2 === 0 ? part : part.charCodeAt(0) - 0xdc00));
 }
 
-/** The name or path in a member of a response. */
-export function decodePath<Value extends object>(value: Value, member: keyof Value & string): Value {
+/** A value with the name, path or list of paths in this member as text. */
+export function decodePath<Value extends object>(value: Value, member: string): Value {
   const { [`${member}_encoding`]: encoding, ...rest } = value as Record<string, unknown>;
-  const text = String(rest[member]);
-  return { ...rest, [member]: encoding === "base64" ? decodeBytes(Buffer.from(text, "base64")) : text } as unknown as Value;
+  if (encoding !== "base64") return rest as Value;
+  const decode = (text: unknown): string => decodeBytes(Buffer.from(String(text), "base64"));
+  const found = rest[member];
+  return { ...rest, [member]: Array.isArray(found) ? found.map(decode) : decode(found) } as Value;
 }
 
-/** Paths as fields of a request; paths that are not UTF-8 are sent as base64. */
-export function encodePaths<Paths extends Record<string, string>>(paths: Paths): Paths & { encoding?: "base64" } {
-  if (!Object.values(paths).some((path) => lone.test(path))) return paths;
-  const encoded = Object.entries(paths).map(([name, path]) => {
-    const bytes = Buffer.concat(split(path).map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.of(part))));
-    return [name, bytes.toString("base64")];
-  });
+function encodeName(text: string): string {
+  const bytes = split(text).map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.of(part)));
+  return Buffer.concat(bytes).toString("base64");
+}
+
+/** Paths and lists of paths as fields of a request; if one of them is not UTF-8, all are sent as base64. */
+export function encodePaths<Paths extends { [Name in keyof Paths]: string | string[] | undefined }>(
+  paths: Paths,
+): Paths & { encoding?: "base64" } {
+  const given = Object.entries(paths) as Array<[string, string | string[] | undefined]>;
+  if (!given.some(([, value]) => (value === undefined ? [] : [value].flat()).some((text) => lone.test(text)))) return paths;
+  const encoded = given.map(([name, value]) => [name, Array.isArray(value) ? value.map(encodeName) : value && encodeName(value)]);
   return { ...(Object.fromEntries(encoded) as Paths), encoding: "base64" };
 }
 

@@ -4,6 +4,7 @@ import { Command, encodeInput } from "./command.js";
 import { ProtocolError } from "./errors.js";
 import { CommandOutput, decodeBytes } from "./events.js";
 import { Files } from "./files.js";
+import { decodePath, encodePaths } from "./names.js";
 import { Network } from "./network.js";
 import { Terminal } from "./terminal.js";
 import type { Checkpoint, CommandInfo, Commit, Diff, Operations, Port, RunResult, SandboxInfo } from "./types.js";
@@ -18,6 +19,9 @@ export type CreateOptions = api.CreateSandboxBody & {
   /** A repeated request with the same key returns the sandbox of the first one. */
   idempotency_key?: string | undefined;
 };
+
+/** Paths are text; bytes that are not UTF-8 are lone surrogates, as in results. */
+export type CommitOptions = Omit<api.CommitChangesBody, "encoding">;
 
 interface CommandOptions {
   cwd?: string | undefined;
@@ -189,13 +193,25 @@ export class Sandbox {
   }
 
   /** The changes since a checkpoint, or since the initial state. patch: include the content, in git's format. */
-  diff(options: Operations["getDiff"]["query"] = {}): Promise<Diff> {
-    return this.client.request("getDiff", { path: this.path, query: options });
+  async diff(options: Operations["getDiff"]["query"] = {}): Promise<Diff> {
+    const diff = await this.client.request("getDiff", { path: this.path, query: options });
+    const changes = diff.changes.map((one) => decodePath(decodePath(decodePath(one, "path"), "old_path"), "patch"));
+    return { ...diff, changes };
   }
 
   /** Writes changes to the host directory, as one transaction: first with dry_run, then with its digest as `expect`. */
-  commit(options: Operations["commitChanges"]["body"] = {}): Promise<Commit> {
-    return this.client.request("commitChanges", { path: this.path, body: options });
+  async commit(options: CommitOptions = {}): Promise<Commit> {
+    const { paths, ours, theirs, merge, ...rest } = options;
+    const body = { ...rest, ...encodePaths({ paths, ours, theirs, merge }) };
+    const commit = decodePath(await this.client.request("commitChanges", { path: this.path, body }), "kept");
+    const decode = <Item extends object>(list: Item[] = []): Item[] => list.map((one) => decodePath(one, "path"));
+    return {
+      ...commit,
+      applied: decode(commit.applied),
+      conflicts: decode(commit.conflicts),
+      held: decode(commit.held),
+      skipped: decode(commit.skipped),
+    };
   }
 
   /** Publishes a port of the sandbox on the server's loopback interface, and as a preview for browsers. */

@@ -1,7 +1,7 @@
 // `caisson session commit`: changes to the real workspace.
 #include "base/json_writer.h"
+#include "base/path_text.h"
 #include "cli/output.h"
-#include "cli/safe_text.h"
 #include "cli/session/verbs.h"
 
 namespace caisson::cli {
@@ -31,7 +31,7 @@ constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 void writeList(JsonWriter& json, std::string_view key, const std::vector<NotCommitted>& list) {
   json.key(key).beginArray();
   for (const NotCommitted& one : list) {
-    json.beginObject().key("path").string(one.path).key("reason").string(one.reason).end();
+    json.beginObject().bytes("path", one.path).key("reason").string(one.reason).end();
   }
   json.end();
 }
@@ -41,10 +41,10 @@ std::string asJson(const CommitReport& report) {
   json.beginObject().key("digest").string(report.digest).key("bytes").number(report.bytes);
   json.key("consistent").boolean(report.consistent).key("applied").beginArray();
   for (const ManifestEntry& entry : report.applied) {
-    json.beginObject().key("path").string(entry.path).key("change").string(name(entry.kind));
+    json.beginObject().bytes("path", entry.path).key("change").string(name(entry.kind));
     json.key("type").string(entry.type).key("mode").number(std::uint64_t{entry.mode}).key("size").number(entry.size);
     if (!entry.sha256.empty()) json.key("sha256").string(entry.sha256);
-    if (!entry.target.empty()) json.key("target").string(entry.target);
+    if (!entry.target.empty()) json.bytes("target", entry.target);
     if (entry.merged) json.key("merged").boolean(true);
     if (entry.replaces_directory) json.key("replaces_directory").boolean(true);
     json.end();
@@ -53,10 +53,7 @@ std::string asJson(const CommitReport& report) {
   writeList(json, "conflicts", report.conflicts);
   writeList(json, "held", report.held);
   writeList(json, "skipped", report.skipped);
-  json.key("kept").beginArray();
-  for (const std::string& path : report.kept) json.string(path);
-  json.end();
-  json.end();
+  json.bytes("kept", report.kept).end();
   return json.text() + "\n";
 }
 
@@ -64,7 +61,7 @@ std::string asText(const CommitReport& report) {
   std::string text;
   for (const ManifestEntry& entry : report.applied) {
     const char letter = entry.kind == ChangeKind::added ? 'A' : entry.kind == ChangeKind::deleted ? 'D' : 'M';
-    text += std::string(1, letter) + " " + safeLine(entry.path);
+    text += std::string(1, letter) + " " + displayedPath(entry.path);
     if (entry.kind == ChangeKind::deleted && entry.type == "directory") text += "/ (with everything in it)";
     if (entry.replaces_directory) text += " (replaces a directory with everything in it)";
     text += "\n";
@@ -75,14 +72,15 @@ std::string asText(const CommitReport& report) {
 }  // namespace
 
 void printCommitLists(const CommitReport& report, bool dry_run) {
-  for (const NotCommitted& one : report.conflicts) printNotice("conflict: " + one.path + ": " + one.reason);
+  for (const NotCommitted& one : report.conflicts)
+    printNotice("conflict: " + displayedPath(one.path) + ": " + one.reason);
   for (const NotCommitted& one : report.held)
-    printNotice("held: " + one.path + ": " + one.reason + "; commit it by naming it");
-  for (const NotCommitted& one : report.skipped) printNotice("skipped: " + one.path + ": " + one.reason);
+    printNotice("held: " + displayedPath(one.path) + ": " + one.reason + "; commit it by naming it");
+  for (const NotCommitted& one : report.skipped) printNotice("skipped: " + displayedPath(one.path) + ": " + one.reason);
   for (const ManifestEntry& entry : report.applied) {
-    if (entry.merged) printNotice("merged: " + entry.path + ": it holds the changes of both sides");
+    if (entry.merged) printNotice("merged: " + displayedPath(entry.path) + ": it holds the changes of both sides");
   }
-  for (const std::string& path : report.kept) printNotice("kept: " + path + ": the real file stays");
+  for (const std::string& path : report.kept) printNotice("kept: " + displayedPath(path) + ": the real file stays");
   if (!report.consistent) {
     printNotice(
         "processes of the session ran meanwhile: each file is whole, but they may not fit together (--stop ends them)");

@@ -1,6 +1,7 @@
 // `caisson session cp`: files and directories between the host and a session.
 #include <algorithm>
 
+#include "base/path_text.h"
 #include "cli/output.h"
 #include "cli/own_program.h"
 #include "cli/session/verbs.h"
@@ -34,7 +35,7 @@ int copy(const Arguments& arguments) {
   const auto report = from ? session->copyOut(from->path, std::string(arguments.operands[1]))
                            : session->copyIn(std::string(arguments.operands[0]), to->path);
   if (!report) return printError(report.error());
-  for (const LeftOut& one : report->left_out) printNotice("not copied: " + one.path + ": " + one.reason);
+  for (const LeftOut& one : report->left_out) printNotice("not copied: " + displayedPath(one.path) + ": " + one.reason);
   return report->left_out.empty() ? 0 : 1;
 }
 

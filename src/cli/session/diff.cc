@@ -3,9 +3,8 @@
 
 #include <algorithm>
 
-#include "base/base64.h"
 #include "base/json_writer.h"
-#include "base/utf8.h"
+#include "base/path_text.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
 #include "cli/session/verbs.h"
@@ -29,21 +28,12 @@ constexpr std::uint64_t kStatGraphWidth = 40;
 
 char letterOf(ChangeKind kind) { return kind == ChangeKind::added ? 'A' : kind == ChangeKind::deleted ? 'D' : 'M'; }
 
-/// Text that is not UTF-8 is marked and base64-encoded, as in results of commands.
-void writeText(JsonWriter& json, const std::string& key, std::string_view text) {
-  if (isUtf8(text)) {
-    json.key(key).string(text);
-  } else {
-    json.key(key).string(encodeBase64(text)).key(key + "_encoding").string("base64");
-  }
-}
-
 std::string jsonOf(const FileDiff& diff, bool patch) {
   JsonWriter json;
   json.beginObject();
-  writeText(json, "path", diff.path);
+  json.bytes("path", diff.path);
   json.key("change").string(diff.renamed() ? "renamed" : name(diff.kind));
-  if (diff.renamed()) writeText(json, "old_path", diff.old_path);
+  if (diff.renamed()) json.bytes("old_path", diff.old_path);
   json.key("type").string(diff.type.empty() ? diff.old_type : diff.type).key("size").number(diff.size);
   if (!diff.type.empty()) json.key("mode").number(diff.mode);
   if (!diff.old_type.empty()) {
@@ -56,7 +46,7 @@ std::string jsonOf(const FileDiff& diff, bool patch) {
   }
   json.key("binary").boolean(diff.binary);
   json.key("added_lines").number(diff.added_lines).key("removed_lines").number(diff.removed_lines);
-  if (patch) writeText(json, "patch", diff.patch);
+  if (patch) json.bytes("patch", diff.patch);
   if (!diff.omitted.empty()) json.key("omitted").string(diff.omitted);
   json.end();
   return json.text();
@@ -147,7 +137,7 @@ int printStat(Session& session, DiffOptions options) {
   const auto done = session.diffFiles(options, [&](const FileDiff& diff) {
     const bool directory = (diff.type.empty() ? diff.old_type : diff.type) == "directory";
     if (directory && diff.omitted.empty()) return true;  // its files are listed
-    StatLine line{.name = safeLine(diff.renamed() ? diff.old_path + " => " + diff.path : diff.path)};
+    StatLine line{.name = (diff.renamed() ? displayedPath(diff.old_path) + " => " : "") + displayedPath(diff.path)};
     line.added = diff.added_lines;
     line.removed = diff.removed_lines;
     if (diff.binary) line.note = std::to_string(diff.old_size) + " -> " + std::to_string(diff.size) + " bytes";
@@ -166,7 +156,7 @@ int listChanges(Session& session, const std::string& checkpoint, bool as_json) {
   if (!as_json) {
     std::string text;
     for (const Change& change : *changes) {
-      text += std::string(1, letterOf(change.kind)) + " " + safeLine(change.path) +
+      text += std::string(1, letterOf(change.kind)) + " " + displayedPath(change.path) +
               (change.type == "directory" ? "/" : "") + "\n";
     }
     return print(text);
@@ -175,7 +165,7 @@ int listChanges(Session& session, const std::string& checkpoint, bool as_json) {
   json.beginObject().key("changes").beginArray();
   for (const Change& change : *changes) {
     json.beginObject();
-    writeText(json, "path", change.path);
+    json.bytes("path", change.path);
     json.key("change").string(name(change.kind));
     json.key("type").string(change.type).key("size").number(change.size).end();
   }
@@ -205,7 +195,7 @@ int exportPatch(Session& session) {
   bool whole = true;
   const auto done = session.diffFiles({.binary = true}, [&](const FileDiff& diff) {
     if (!diff.omitted.empty()) {
-      printNotice("not in the patch: " + diff.path + ": " + diff.omitted);
+      printNotice("not in the patch: " + displayedPath(diff.path) + ": " + diff.omitted);
       whole = false;
     }
     failed = print(diff.patch);
@@ -223,7 +213,8 @@ int exportTar(Session& session) {
     return failed == 0;
   });
   if (!report) return printError(report.error());
-  for (const LeftOut& one : report->left_out) printNotice("not in the archive: " + one.path + ": " + one.reason);
+  for (const LeftOut& one : report->left_out)
+    printNotice("not in the archive: " + displayedPath(one.path) + ": " + one.reason);
   if (!report->deleted.empty()) {
     printNotice(
         std::to_string(report->deleted.size()) +

@@ -43,13 +43,16 @@ Json directoryJson(const Sandbox& sandbox, const std::string& path, const std::v
   Json list = Json::array();
   for (const FileEntry& entry : entries) {
     if (list.size() == kMaxEntries) break;
-    list.push_back({{"name", entry.name},
-                    {"type", entry.type},
-                    {"size", entry.size},
-                    {"uri", fileUri(sandbox, path == "." ? entry.name : path + "/" + entry.name)}});
+    Json one{{"type", entry.type},
+             {"size", entry.size},
+             {"uri", fileUri(sandbox, path == "." ? entry.name : path + "/" + entry.name)}};
+    setBytes(one, "name", entry.name);
+    list.push_back(std::move(one));
   }
   const bool cut = entries.size() > list.size();
-  return {{"path", path}, {"entries", std::move(list)}, {"total_entries", entries.size()}, {"truncated", cut}};
+  Json value{{"entries", std::move(list)}, {"total_entries", entries.size()}, {"truncated", cut}};
+  setBytes(value, "path", path);
+  return value;
 }
 
 }  // namespace

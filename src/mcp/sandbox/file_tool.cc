@@ -1,6 +1,7 @@
 #include "mcp/sandbox/file_tool.h"
 
 #include "base/base64.h"
+#include "base/path_text.h"
 #include "mcp/sandbox/resources.h"
 
 namespace caisson::mcp {
@@ -21,9 +22,10 @@ WriteOptions writeOptions(const Arguments& arguments) {
 
 Json fileResult(const Call& call, const Sandbox& sandbox, const WrittenFile& file, Json value) {
   const std::string uri = fileUri(sandbox, file.path);
+  setBytes(value, "path", file.path);
   value["uri"] = uri;
   Json result = structuredResult(call, std::move(value));
-  addLink(call, result, uri, file.path, file.type, file.size);
+  addLink(call, result, uri, displayedPath(file.path), file.type, file.size);
   return result;
 }
 

@@ -27,7 +27,7 @@ struct WrittenFile {
   std::string_view type;
   std::uint64_t size = 0;
 };
-/// A result about a file: `value` with the file's address as `uri` at its end, and a link.
+/// A result about a file: `value` with the file's `path` and its address as `uri`, and a link.
 Json fileResult(const Call& call, const Sandbox& sandbox, const WrittenFile& file, Json value);
 
 }  // namespace caisson::mcp

@@ -1,5 +1,6 @@
 #include "mcp/sandbox/tool.h"
 
+#include "base/path_text.h"
 #include "mcp/sandbox/operator_bounds.h"
 
 namespace caisson::mcp {
@@ -91,6 +92,21 @@ std::vector<std::string> Arguments::texts(std::string_view name) const {
   if (const Json* values = find(values_, name))
     for (const Json& value : *values) list.push_back(value.get<std::string>());
   return list;
+}
+
+std::optional<std::string> Arguments::path(std::string_view name) const {
+  return decodePath(text(name), text(std::string(name) + "_encoding"));
+}
+
+std::optional<std::vector<std::string>> Arguments::paths(std::string_view name) const {
+  std::vector<std::string> decoded;
+  const std::string encoding = text(std::string(name) + "_encoding");
+  for (std::string& one : texts(name)) {
+    auto path = decodePath(std::move(one), encoding);
+    if (!path) return std::nullopt;
+    decoded.push_back(std::move(*path));
+  }
+  return decoded;
 }
 
 std::map<std::string, std::string> Arguments::variables(std::string_view name) const {

@@ -52,6 +52,9 @@ class Arguments {
   [[nodiscard]] bool flag(std::string_view name) const { return booleanAt(values_, name).value_or(false); }
   [[nodiscard]] bool has(std::string_view name) const { return find(values_, name) != nullptr; }
   [[nodiscard]] std::vector<std::string> texts(std::string_view name) const;
+  /// A path, or paths, decoded as the argument NAME_encoding says. Nothing if the base64 is invalid or has a NUL.
+  [[nodiscard]] std::optional<std::string> path(std::string_view name) const;
+  [[nodiscard]] std::optional<std::vector<std::string>> paths(std::string_view name) const;
   [[nodiscard]] std::map<std::string, std::string> variables(std::string_view name) const;
 
  private:
@@ -67,6 +70,13 @@ struct Tool {
   Behaviour behaviour;
   Outcome (*perform)(Sandboxes& sandboxes, Call& call, const Arguments& arguments) = nullptr;
 };
+
+// A name that is not UTF-8 is base64 in results, beside a member NAME_encoding; these take it back.
+inline constexpr Parameter kPathEncoding{
+    .name = "path_encoding", .description = "Of path: utf-8 (default) or base64.", .choices = "utf-8|base64"};
+inline constexpr std::string_view kInvalidPath = "a path is not valid base64, or contains NUL";
+inline constexpr Parameter kPathsEncoding{
+    .name = "paths_encoding", .description = "Of all paths: utf-8 (default) or base64.", .choices = "utf-8|base64"};
 
 struct OperatorBounds;
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/deceptive_text.h"
+#include "base/path_text.h"
 #include "base/shell_quote.h"
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
@@ -24,6 +25,7 @@ constexpr Parameter kCommitParameters[] = {
      .description = "Files or directories relative to /workspace (default: everything that changed). What the host "
                     "would execute later, such as git hooks, and files of unusual kinds are committed only if they are "
                     "named here themselves."},
+    kPathsEncoding,
     {.name = "dry_run", .type = ParameterType::boolean, .description = "Only say what would be committed."},
     {.name = "digest",
      .type = ParameterType::text,
@@ -38,7 +40,7 @@ constexpr std::string_view kOutput = R"("sandbox_id":{"type":"string"},"committe
 Json listOf(const std::vector<NotCommitted>& entries) {
   Json list = Json::array();
   for (const NotCommitted& entry : entries)
-    if (list.size() < kMaxListed) list.push_back({{"path", entry.path}, {"reason", entry.reason}});
+    if (list.size() < kMaxListed) setBytes(list.emplace_back(Json{{"reason", entry.reason}}), "path", entry.path);
   return list;
 }
 
@@ -46,9 +48,10 @@ Json describe(const Call& call, const Sandbox& sandbox, const CommitReport& repo
   Json applied = Json::array();
   for (const ManifestEntry& entry : report.applied) {
     if (applied.size() >= kMaxListed) break;
-    Json one{{"path", entry.path}, {"change", name(entry.kind)}};
+    Json one{{"change", name(entry.kind)}};
+    setBytes(one, "path", entry.path);
     if (!entry.sha256.empty()) one["sha256"] = entry.sha256;
-    if (!entry.target.empty()) one["target"] = entry.target;
+    if (!entry.target.empty()) setBytes(one, "target", entry.target);
     if (entry.replaces_directory) one["replaces_directory"] = true;
     applied.push_back(std::move(one));
   }
@@ -74,26 +77,25 @@ std::string totals(const CommitReport& report) {
 }
 
 std::string lineFor(const ManifestEntry& entry) {
-  std::string line = "\n- " + std::string(name(entry.kind)) + " " + entry.path;
+  std::string line = "\n- " + std::string(name(entry.kind)) + " " + displayedPath(entry.path);
   if (entry.kind == ChangeKind::deleted) return entry.type == "directory" ? line + "/ with everything below" : line;
   if (entry.type == "directory") return line + "/";
   if (entry.replaces_directory) line += ", in place of a directory with everything below";
-  if (!entry.target.empty()) return line + " -> " + entry.target;
+  if (!entry.target.empty()) return line + " -> " + displayedPath(entry.target);
   line += " (" + std::to_string(entry.size) + " bytes";
   if ((entry.mode & 0111U) != 0) line += ", executable";
   return line + ", sha256 " + entry.sha256.substr(0, 12) + ")";
 }
 
 /// The whole manifest as a question: totals and files that the host would execute, then every change, in pages. Nothing
-/// if a name in it cannot be displayed safely.
+/// if the workspace's name cannot be displayed safely.
 std::optional<std::vector<std::string>> question(const CommitReport& planned, const std::string& workspace) {
   if (!isReadable(workspace)) return std::nullopt;
   std::string executed;
   std::vector<std::string> pages;
   for (std::size_t at = 0; at < planned.applied.size(); ++at) {
     const ManifestEntry& entry = planned.applied[at];
-    if (!isReadable(entry.path) || !isReadable(entry.target)) return std::nullopt;
-    if (entry.held_unless_named) executed += (executed.empty() ? "" : ", ") + entry.path;
+    if (entry.held_unless_named) executed += (executed.empty() ? "" : ", ") + displayedPath(entry.path);
     if (at % kEntriesPerPage == 0) pages.emplace_back();
     pages.back() += lineFor(entry);
   }
@@ -124,7 +126,9 @@ Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
                   {"", "the operator of this server lets nothing be written to " + shown->workspace,
                    "use sandbox_diff to show the changes"},
                   {{"sandbox_id", (*sandbox)->id()}});
-  CommitRequest request{.paths = arguments.texts("paths"), .ordinary_files_only = true};
+  auto paths = arguments.paths("paths");
+  if (!paths) return errorResult(kInvalidPath);
+  CommitRequest request{.paths = std::move(*paths), .ordinary_files_only = true};
   const auto run = [&](bool dry_run, const std::string& expect) {
     request.dry_run = dry_run;
     request.expect = expect;
@@ -143,9 +147,10 @@ Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
       const auto info = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
       if (!info) return failure(call, info.error());
       std::string by_hand = "they can run `caisson session commit " + (*sandbox)->id();
-      for (const std::string& path : request.paths) by_hand += " " + shellQuoted(path);
+      for (const std::string& path : request.paths)
+        by_hand += " " + (isReadable(path) ? shellQuoted(path) : displayedPath(path));
       auto pages = question(*planned, info->workspace);
-      if (!pages) return errorResult("a path contains characters that hide what they are; name the other paths");
+      if (!pages) return errorResult("the name of the workspace contains characters that hide what they are");
       ApprovalOutcome approved = obtainApproval(call,
                                                 {.what = "commit:" + info->workspace,
                                                  .sandbox = (*sandbox)->id(),

@@ -2,6 +2,7 @@
 #include <cerrno>
 
 #include "base/base64.h"
+#include "base/path_text.h"
 #include "mcp/sandbox/file_tool.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
@@ -25,6 +26,7 @@ constexpr Parameter kPath{.name = "path",
 constexpr Parameter kReadParameters[] = {
     kSandboxId,
     kPath,
+    kPathEncoding,
     {.name = "offset",
      .type = ParameterType::integer,
      .description = "Start at this byte (default 0).",
@@ -40,6 +42,7 @@ constexpr Parameter kReadParameters[] = {
 constexpr Parameter kWriteParameters[] = {
     kSandboxId,
     kPath,
+    kPathEncoding,
     {.name = "content", .required = true, .description = "The whole new content.", .any_bytes = true},
     kEncoding,
     {.name = "append", .type = ParameterType::boolean, .description = "Add to the end instead of replacing."},
@@ -49,6 +52,7 @@ constexpr Parameter kWriteParameters[] = {
 constexpr Parameter kEditParameters[] = {
     kSandboxId,
     kPath,
+    kPathEncoding,
     {.name = "old_text",
      .required = true,
      .description = "The exact text to replace, with enough around it to be found once only.",
@@ -61,20 +65,23 @@ Json describeEntries(const std::string& path, const std::vector<FileEntry>& entr
   Json list = Json::array();
   for (const FileEntry& entry : entries) {
     if (list.size() == kMaxEntries) break;
-    list.push_back({{"name", entry.name}, {"type", entry.type}, {"size", entry.size}, {"modified", entry.modified}});
+    Json one{{"type", entry.type}, {"size", entry.size}, {"modified", entry.modified}};
+    setBytes(one, "name", entry.name);
+    list.push_back(std::move(one));
   }
   const bool cut = entries.size() > list.size();
-  return {{"path", path},
-          {"type", "directory"},
-          {"entries", std::move(list)},
-          {"total_entries", entries.size()},
-          {"truncated", cut}};
+  Json value{
+      {"type", "directory"}, {"entries", std::move(list)}, {"total_entries", entries.size()}, {"truncated", cut}};
+  setBytes(value, "path", path);
+  return value;
 }
 
 Outcome readFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
-  const std::string path = arguments.text("path");
+  const auto given_path = arguments.path("path");
+  if (!given_path) return errorResult(kInvalidPath);
+  const std::string& path = *given_path;
   const auto offset = static_cast<std::uint64_t>(arguments.integer("offset").value_or(0));
   const auto limit = static_cast<std::uint64_t>(arguments.integer("limit").value_or(kUsualPiece));
   auto piece = sandboxes.with(**sandbox,
@@ -88,7 +95,8 @@ Outcome readFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   }
   const bool more = offset + piece->data.size() < piece->size;
   if (more) endAtCharacter(piece->data);
-  Json value{{"path", path}, {"type", "file"}, {"size", piece->size}, {"offset", offset}, {"truncated", more}};
+  Json value{{"type", "file"}, {"size", piece->size}, {"offset", offset}, {"truncated", more}};
+  setBytes(value, "path", path);
   if (more) value["next_offset"] = offset + piece->data.size();
   const bool text = isSentAsText(piece->data);
   const std::string uri = fileUri(**sandbox, path);
@@ -98,14 +106,16 @@ Outcome readFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   value["uri"] = uri;
   value["content"] = text ? std::move(piece->data) : encodeBase64(piece->data);
   Json result = structuredResult(call, std::move(value));
-  addLink(call, result, uri, path, type, piece->size);
+  addLink(call, result, uri, displayedPath(path), type, piece->size);
   return result;
 }
 
 Outcome writeFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
-  const std::string path = arguments.text("path");
+  const auto given_path = arguments.path("path");
+  if (!given_path) return errorResult(kInvalidPath);
+  const std::string& path = *given_path;
   auto decoded = givenContent(arguments);
   if (!decoded) return errorResult(decoded.error());
   std::string content = *std::move(decoded);
@@ -128,7 +138,7 @@ Outcome writeFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) 
   if (!written) return failure(call, written.error());
   const std::string_view type = mimeTypeOf(path, content);
   return fileResult(call, **sandbox, {path, type, content.size()},
-                    {{"path", path}, {"bytes_written", given}, {"size", content.size()}, {"mime_type", type}});
+                    {{"bytes_written", given}, {"size", content.size()}, {"mime_type", type}});
 }
 
 std::size_t countPlaces(const std::string& text, const std::string& wanted) {
@@ -162,7 +172,9 @@ std::string findEditProblem(const Arguments& arguments, std::size_t size, std::s
 Outcome editFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
-  const std::string path = arguments.text("path");
+  const auto given_path = arguments.path("path");
+  if (!given_path) return errorResult(kInvalidPath);
+  const std::string& path = *given_path;
   const std::string before = arguments.text("old_text");
   const std::string after = arguments.text("new_text");
   if (before.empty()) return errorResult("`old_text` is empty; use sandbox_write_file to make a file");
@@ -186,7 +198,7 @@ Outcome editFile(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   });
   if (!edited) return failure(call, edited.error());
   if (!problem.empty()) return errorResult(problem);
-  return fileResult(call, **sandbox, {path, type, size}, {{"path", path}, {"replacements", places}, {"size", size}});
+  return fileResult(call, **sandbox, {path, type, size}, {{"replacements", places}, {"size", size}});
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ constexpr Parameter kDiffParameters[] = {
     {.name = "paths",
      .type = ParameterType::texts,
      .description = "Only these files or directories, relative to /workspace."},
+    kPathsEncoding,
     {.name = "max_bytes",
      .type = ParameterType::integer,
      .description = "With patch: at most this many bytes of patches (default 48000).",
@@ -111,8 +112,9 @@ class DiffResult {
   explicit DiffResult(std::size_t max_patch_bytes) : max_patch_bytes_(max_patch_bytes) {}
   void add(const Change& change) {
     if (++total_ > kMaxChanges) return;
-    changes_.push_back(
-        {{"path", change.path}, {"change", name(change.kind)}, {"type", change.type}, {"size", change.size}});
+    Json one{{"change", name(change.kind)}, {"type", change.type}, {"size", change.size}};
+    setBytes(one, "path", change.path);
+    changes_.push_back(std::move(one));
   }
   void add(const FileDiff& diff) {
     const bool deleted = diff.kind == ChangeKind::deleted;
@@ -120,7 +122,7 @@ class DiffResult {
     if (total_ <= kMaxChanges) {
       Json& one = changes_.back();
       if (diff.renamed()) one["change"] = "renamed";
-      if (diff.renamed()) one["old_path"] = diff.old_path;
+      if (diff.renamed()) setBytes(one, "old_path", diff.old_path);
       one["added_lines"] = diff.added_lines;
       one["removed_lines"] = diff.removed_lines;
       if (diff.binary) one["binary"] = true;
@@ -154,7 +156,7 @@ class DiffResult {
  private:
   void leaveOut(const std::string& path, const std::string& why) {
     ++left_out_count_;
-    if (left_out_.size() < kMaxChanges) left_out_.push_back({{"path", path}, {"reason", why}});
+    if (left_out_.size() < kMaxChanges) setBytes(left_out_.emplace_back(Json{{"reason", why}}), "path", path);
   }
 
   std::size_t max_patch_bytes_;
@@ -166,7 +168,9 @@ class DiffResult {
 Outcome diff(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   auto sandbox = sandboxes.find(arguments.text("sandbox_id"));
   if (!sandbox) return failure(call, sandbox.error());
-  const PathFilter wanted(arguments.texts("paths"));
+  auto paths = arguments.paths("paths");
+  if (!paths) return errorResult(kInvalidPath);
+  const PathFilter wanted(std::move(*paths));
   const std::string checkpoint = arguments.text("checkpoint");
   const bool patch = arguments.flag("patch");
   DiffResult result(static_cast<std::size_t>(arguments.integer("max_bytes").value_or(kUsualPatchBytes)));

@@ -114,9 +114,8 @@ Outcome upload(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     done = writeContent(sandboxes, **sandbox, path, *content, options);
   }
   if (!done) return failure(call, done.error());
-  return fileResult(
-      call, **sandbox, {path, done->type, done->size},
-      {{"sandbox_id", (*sandbox)->id()}, {"path", path}, {"size", done->size}, {"mime_type", done->type}});
+  return fileResult(call, **sandbox, {path, done->type, done->size},
+                    {{"sandbox_id", (*sandbox)->id()}, {"size", done->size}, {"mime_type", done->type}});
 }
 
 Outcome download(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/path_text.h"
 #include "base/sha256.h"
 #include "session/changes/sparse_read.h"
 #include "session/commit/apply.h"
@@ -192,7 +193,7 @@ std::string CommitPlanner::whyHeld(const Candidate& candidate) {
     if (std::string why = held_.whyLink(path, candidate.target); !why.empty()) return why;
   }
   const RemovedDirectory& removed = candidate.removed;
-  return removed.held.empty() ? "" : "it holds " + removed.held + ": " + removed.held_reason;
+  return removed.held.empty() ? "" : "it holds " + displayedPath(removed.held) + ": " + removed.held_reason;
 }
 
 void CommitPlanner::findLinks(const std::vector<StackChange>& changes) {

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -35,18 +36,45 @@ def decode_bytes(text: str, encoding: str) -> bytes:
 
 
 def decode_path(value: Json, member: str) -> Json:
-    """Returns the object with the name or path in this member as text, also if it is not UTF-8."""
+    """Returns the object with the name, path or list of paths in this member as text, also if it is not UTF-8."""
     if value.get(f"{member}_encoding") != "base64":
         return value
-    return {**value, member: base64.b64decode(str(value[member])).decode("utf-8", "surrogateescape")}
+    found = value[member]
+    return {**value, member: [_decode_name(one) for one in found] if isinstance(found, list) else _decode_name(found)}
 
 
-def encode_paths(paths: dict[str, str]) -> Json:
-    """Paths as fields of a request; paths that are not UTF-8 are sent as base64."""
-    if not any("\udc80" <= letter <= "\udcff" for path in paths.values() for letter in path):
-        return dict(paths)
-    encoded = {name: base64.b64encode(path.encode("utf-8", "surrogateescape")).decode() for name, path in paths.items()}
+def _decode_name(text: Any) -> str:
+    return base64.b64decode(str(text)).decode("utf-8", "surrogateescape")
+
+
+def decode_diff(value: Json) -> Json:
+    """A diff with paths and patches as text."""
+    changes = value.get("changes", [])
+    for member in ("path", "old_path", "patch"):
+        changes = [decode_path(one, member) for one in changes]
+    return {**value, "changes": changes}
+
+
+def decode_commit(value: Json) -> Json:
+    """A commit with all paths as text."""
+    lists = ("applied", "conflicts", "held", "skipped")
+    return {**decode_path(value, "kept"),
+            **{name: [decode_path(one, "path") for one in value[name]] for name in lists if name in value}}
+
+
+def encode_paths(paths: Mapping[str, str | Sequence[str] | None]) -> Json:
+    """Paths and lists of paths as fields of a request; if one of them is not UTF-8, all are sent as base64."""
+    given: dict[str, str | Sequence[str]] = {name: value for name, value in paths.items() if value is not None}
+    texts = [text for value in given.values() for text in ([value] if isinstance(value, str) else value)]
+    if not any("\udc80" <= letter <= "\udcff" for text in texts for letter in text):
+        return dict(given)
+    encoded = {name: _encode_name(value) if isinstance(value, str) else [_encode_name(one) for one in value]
+               for name, value in given.items()}
     return {**encoded, "encoding": "base64"}
+
+
+def _encode_name(text: str) -> str:
+    return base64.b64encode(text.encode("utf-8", "surrogateescape")).decode()
 
 
 def _list_of(model: type) -> Any:
@@ -180,7 +208,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Change:
-    path: str
+    path: str  #: as FileInfo.name
     kind: str  #: added, modified or deleted
     type: str
     old_path: str = ""
@@ -188,7 +216,7 @@ class Change:
     binary: bool = False
     added_lines: int = 0
     removed_lines: int = 0
-    patch: str = ""
+    patch: str = ""  #: bytes that are not UTF-8 are lone surrogates
     omitted: str = ""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Union
 
-from .._models import (Checkpoint, CommandInfo, Commit, Diff, Json, Port, RunResult, SandboxInfo, build, run_result)
+from .._models import (Checkpoint, CommandInfo, Commit, Diff, Json, Port, RunResult, SandboxInfo, build, decode_commit,
+                       decode_diff, encode_paths, run_result)
 from .client import AsyncClient, quote
 from .command import AsyncCommand, input_fields
 from .files import AsyncFiles
@@ -188,7 +189,7 @@ class AsyncSandbox:
         """The changes since a checkpoint, or since the initial state. patch: include the content, in git's format."""
         query = {"checkpoint": checkpoint, "patch": patch, "limit": limit}
         given = {name: value for name, value in query.items() if value is not None}
-        return build(Diff, await self.client.request("GET", f"{self._path}/diff", query=given))
+        return build(Diff, decode_diff(await self.client.request("GET", f"{self._path}/diff", query=given)))
 
     async def commit(self, *, paths: Sequence[str] | None = None, dry_run: bool = False, expect: str | None = None,
                      stop: bool = False, ours: Sequence[str] | None = None, theirs: Sequence[str] | None = None,
@@ -197,9 +198,9 @@ class AsyncSandbox:
 
         ours, theirs, merge: paths of conflicts: keep the host's file, take the sandbox's file, or merge lines.
         """
-        body = {"paths": paths, "dry_run": dry_run, "expect": expect, "stop": stop, "ours": ours, "theirs": theirs,
-                "merge": merge}
-        return build(Commit, await self.client.request("POST", f"{self._path}/commit", json=body))
+        lists = encode_paths({"paths": paths, "ours": ours, "theirs": theirs, "merge": merge})
+        body = {"dry_run": dry_run, "expect": expect, "stop": stop, **lists}
+        return build(Commit, decode_commit(await self.client.request("POST", f"{self._path}/commit", json=body)))
 
     async def expose(self, port: int) -> Port:
         """Publishes a port of the sandbox on the server's loopback interface, and as a preview for browsers."""

@@ -1,0 +1,51 @@
+#include "base/path_text.h"
+
+#include "base/base64.h"
+#include "base/deceptive_text.h"
+#include "base/utf8.h"
+
+namespace caisson {
+namespace {
+
+constexpr std::string_view kOpen = "$'";
+
+void appendOctal(std::string& out, std::string_view bytes) {
+  for (const char letter : bytes) {
+    const auto byte = static_cast<unsigned char>(letter);
+    out += '\\';
+    for (const unsigned shift : {6U, 3U, 0U}) out += static_cast<char>('0' + ((byte >> shift) & 7U));
+  }
+}
+
+}  // namespace
+
+std::string displayedPath(std::string_view path) {
+  if (isReadable(path) && !path.starts_with(kOpen)) return std::string(path);
+  std::string out(kOpen);
+  while (!path.empty()) {
+    const Character next = firstCharacter(path);
+    const std::string_view bytes = path.substr(0, next.length);
+    if (bytes == "\n") {
+      out += "\\n";
+    } else if (bytes == "\t") {
+      out += "\\t";
+    } else if (bytes == "'" || bytes == "\\") {
+      out.append("\\").append(bytes);
+    } else if (next.valid && !isDeceptive(next.code)) {
+      out += bytes;
+    } else {
+      appendOctal(out, bytes);
+    }
+    path.remove_prefix(next.length);
+  }
+  return out + "'";
+}
+
+std::optional<std::string> decodePath(std::string text, std::string_view encoding) {
+  if (encoding != "base64") return text;
+  auto path = decodeBase64(text);
+  if (path && path->find('\0') != std::string::npos) return std::nullopt;
+  return path;
+}
+
+}  // namespace caisson

@@ -1,0 +1,38 @@
+#include "base/path_text.h"
+
+#include <gtest/gtest.h>
+
+namespace caisson {
+namespace {
+
+TEST(PathText, ReadablePathIsUnchanged) {
+  for (const char* path : {"", "a/b", "with space", "it's", "back\\slash", "a\\377", "Zo\xc3\xab", "$HOME"})
+    EXPECT_EQ(displayedPath(path), path);
+}
+
+TEST(PathText, OtherBytesAreEscapedInShellNotation) {
+  EXPECT_EQ(displayedPath("a\xff\nb"), "$'a\\377\\nb'");
+  EXPECT_EQ(displayedPath("\x1b[31m\t'\\"), "$'\\033[31m\\t\\'\\\\'");
+  EXPECT_EQ(displayedPath("bidi\u202etxt"), "$'bidi\\342\\200\\256txt'");
+  EXPECT_EQ(displayedPath("\xc3\xab\xc3"), "$'\xc3\xab\\303'");
+  EXPECT_EQ(displayedPath("\xff"
+                          "7"),
+            "$'\\3777'");
+}
+
+TEST(PathText, DifferentPathsGiveDifferentText) {
+  EXPECT_EQ(displayedPath("$'a\\377'"), "$'$\\'a\\\\377\\''");
+  EXPECT_NE(displayedPath("$'a\\377'"), displayedPath("a\xff"));
+  EXPECT_NE(displayedPath("a\\nb\xff"), displayedPath("a\nb\xff"));
+}
+
+TEST(PathText, DecodesBase64OnlyIfNamedAndWithoutNul) {
+  EXPECT_EQ(decodePath("Yf8=", "base64"), "a\xff");
+  EXPECT_EQ(decodePath("Yf8=", "utf-8"), "Yf8=");
+  EXPECT_EQ(decodePath("Yf8=", ""), "Yf8=");
+  EXPECT_EQ(decodePath("YQA=", "base64"), std::nullopt);
+  EXPECT_EQ(decodePath("Y!", "base64"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace caisson
