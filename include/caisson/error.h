@@ -46,6 +46,7 @@ enum class ErrorCode : std::uint8_t {
   no_user_namespace,     ///< the host lets this process create no user namespace
   masked_proc,           ///< the kernel mounts no new /proc, since parts of the caller's are covered
   hostname_refused,      ///< the sandbox's host name cannot be set
+  command_lost,          ///< the command may have run; how it ended is not known
 };
 
 std::string_view name(ErrorCode code);

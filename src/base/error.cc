@@ -42,6 +42,7 @@ std::string_view name(ErrorCode code) {
     case ErrorCode::no_user_namespace: return "no_user_namespace";
     case ErrorCode::masked_proc: return "masked_proc";
     case ErrorCode::hostname_refused: return "hostname_refused";
+    case ErrorCode::command_lost: return "command_lost";
   }
   return "other";
 }

@@ -178,7 +178,11 @@ http::Response runAndWait(Call& call, const SandboxPointer& sandbox, ExecRequest
   request.cancel_descriptor = call.request.cancel_descriptor;
   std::optional<CapturedOutput> output;
   if (call.bytes) output.emplace(request, *call.bytes);
-  auto result = call.app.sandboxes().with(*sandbox, [&](Session& session) { return session.exec(request); });
+  auto result = call.app.sandboxes().with(*sandbox, [&](Session& session) {
+    auto ran = session.exec(request);
+    call.started = ran || ran.error().code == ErrorCode::command_lost;
+    return ran;
+  });
   if (!result) return problemOf(result.error());
   if (output) output->moveTo(*result);
   call.counted = true;

@@ -78,23 +78,47 @@ class KeysOfCommands(ApiTest):
         self.assertStatus(self.alice.get(box, "ran"), 404)
         self.assertIn(self.alice.call("POST", at, {**body, "mode": "background"}, headers=key).status, (200, 202))
 
+    def kill_supervisor(self, box):
+        """Kills the processes that the server started for this sandbox. Their environment is not readable."""
+        pids = [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]
+        mine = [pid for pid in pids if f"supervise\0{box}\0" in api.read_text(f"/proc/{pid}/cmdline")]
+        self.assertNotEqual(mine, [])
+        for pid in mine:
+            os.kill(pid, signal.SIGKILL)
+
+    def lose_command(self, box, body, key, lose):
+        """Runs the command, calls lose() while it runs, and expects an error, and none other than that from then on."""
+        at, headers, replies = f"/v1/sandboxes/{box}/commands", {"Idempotency-Key": key}, []
+        thread = threading.Thread(target=lambda: replies.append(self.alice.call("POST", at, body, headers=headers)))
+        thread.start()
+        self.assertTrue(api.wait_until(lambda: self.alice.get(box, "ran").status == 200))
+        lose()
+        thread.join()
+        self.assertGreaterEqual(replies[0].status, 400, replies)
+        for _ in range(2):
+            self.assertStatus(self.alice.call("POST", at, body, headers=headers), 409, "outcome_unknown")
+
     def test_command_that_started_is_not_repeated_after_an_error(self):
         # CONFORMS("R-HTTP-8")
         box = self.alice.create()
-        before = api.processes_of(self.server.home)
-        at, key = f"/v1/sandboxes/{box}/commands", {"Idempotency-Key": "lost"}
-        body = {"command": "echo x >> ran; sleep 60", "request_timeout": 30}
-        replies = []
-        thread = threading.Thread(target=lambda: replies.append(self.alice.call("POST", at, body, headers=key)))
-        thread.start()
-        self.assertTrue(api.wait_until(lambda: self.alice.get(box, "ran").status == 200))
-        # Remove the files and the supervisor, which the server started for this test: no record of the command is left.
-        shutil.rmtree(os.path.join(self.server.home, "sessions", box, "logs"))
-        for pid in (pid for pid in before if pid != self.server.process.pid and box in before[pid]):
-            os.kill(pid, signal.SIGKILL)
-        thread.join()
-        self.assertGreaterEqual(replies[0].status, 400, replies)
-        self.assertStatus(self.alice.call("POST", at, body, headers=key), 409, "outcome_unknown")
+
+        def lose():  # no record of the command is left
+            shutil.rmtree(os.path.join(self.server.home, "sessions", box, "logs"))
+            self.kill_supervisor(box)
+
+        self.lose_command(box, {"command": "echo x >> ran; sleep 60", "request_timeout": 30}, "lost", lose)
+
+    def test_command_that_was_waited_for_is_not_repeated_after_an_error(self):
+        # CONFORMS("R-HTTP-8")
+        box = self.alice.create()
+        self.lose_command(box, {"command": "echo x >> ran; sleep 60"}, "waited", lambda: self.kill_supervisor(box))
+        self.assertEqual(self.alice.get(box, "ran").body, b"x\n")
+
+    def test_command_that_did_not_start_is_repeated_with_the_same_key(self):
+        box = self.alice.create()
+        at, key = f"/v1/sandboxes/{box}/commands", {"Idempotency-Key": "refused"}
+        for _ in range(2):
+            self.assertStatus(self.alice.call("POST", at, {"command": "true", "command_timeout": 86400}, headers=key), 400)
 
 
 class IdempotencyKeys(ApiTest):

@@ -171,9 +171,10 @@ Result<std::optional<RunResult>> ForegroundCommand::run() {
   if (failure_) return fail(*failure_);
   if (!result_ && !killed_) {
     // Do not retry: the command may have run.
-    return fail(plainError(Stage::supervise, "session exec", options_.session_id,
-                           "the session's supervisor was killed, and the command with it",
-                           "the session's files are kept; the next command starts it again"));
+    return fail(withCode(plainError(Stage::supervise, "session exec", options_.session_id,
+                                    "the session's supervisor was killed, and the command with it",
+                                    "the session's files are kept; the next command starts it again"),
+                         ErrorCode::command_lost));
   }
   if (!result_) {  // no response
     result_.emplace();
