@@ -72,5 +72,35 @@ TEST_F(McpMemory, OutputOfManyCommandsIsKeptUpToALimit) {
   EXPECT_TRUE(output(ids.back()).contains("result"));
 }
 
+TEST_F(McpMemory, AnswersThatTheClientDoesNotReadAreKeptUpToALimit) {
+  constexpr int kCalls = 200;
+  const auto client = start();
+  const std::string id = create(*client);
+  client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "head -c 1048576 /dev/zero | tr '\\0' a > a"}});
+  const Json params{{"name", "sandbox_read_file"},
+                    {"arguments", {{"sandbox_id", id}, {"path", "a"}, {"limit", 1 << 20}}}};
+  std::vector<int> sent;
+  for (int i = 0; i < kCalls; ++i) sent.push_back(client->send("tools/call", params));
+  // Nothing is read until no call works any more.
+  std::size_t before = 0;
+  for (int still = 0, tries = 0; still < 5 && tries < 300; ++tries) {
+    sleepFor(std::chrono::milliseconds(200));
+    const std::size_t now = mebibytes(*client, "VmRSS");
+    still = now == before ? still + 1 : 0;
+    before = now;
+  }
+  EXPECT_LT(mebibytes(*client, "VmRSS"), 400U);
+  int results = 0, errors = 0;
+  for (const int one : sent) {
+    const Json answer = client->answer(one);
+    results += answer.contains("result") ? 1 : 0;
+    errors += answer.dump().find("its result is lost") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(results + errors, kCalls);
+  EXPECT_GE(results, 10);
+  EXPECT_GE(errors, 10);
+  EXPECT_TRUE(client->request("tools/call", params).contains("result"));
+}
+
 }  // namespace
 }  // namespace caisson::test

@@ -60,10 +60,12 @@ class EventStream final : public http::Source {
   void onStart(std::function<void()> wake) override { stream_->onWake(std::move(wake)); }
   Next next(std::string& piece) override {
     piece = std::exchange(first_, "");
+    sending_.clear();  // the peer has the last piece
     while (piece.size() < kPiece) {
       const auto event = stream_->after(number_);
       if (!event) break;
       number_ = event->number;
+      if (event->memory) sending_.push_back(event->memory);
       piece += "event: message\n";
       if (!stream_->name().empty()) piece += "id: " + stream_->name() + "-" + std::to_string(number_) + "\n";
       piece += "data: " + event->text + "\n\n";
@@ -71,6 +73,7 @@ class EventStream final : public http::Source {
     if (!piece.empty()) last_ = Clock::now();
     if (stream_->endsAt(number_)) {
       abandon_->dismiss();
+      stream_->dropSent();
       return {State::end};
     }
     if (stream_->takeDisconnect()) return {State::end};
@@ -87,6 +90,7 @@ class EventStream final : public http::Source {
   std::size_t number_;
   std::string first_;
   std::shared_ptr<OnAbandon> abandon_;
+  std::vector<std::shared_ptr<void>> sending_;  ///< memory of the answers in the piece that is being sent
   Clock::time_point last_ = Clock::now();
 };
 
@@ -99,14 +103,15 @@ bool waitForFirst(const http::Request& request, const HttpStream& stream) {
 
 }  // namespace
 
-http::Response answerFrom(const http::Request& request, const std::shared_ptr<HttpStream>& stream,
-                          AnswerOptions options) {
+http::Response answerFrom(http::Request& request, const std::shared_ptr<HttpStream>& stream, AnswerOptions options) {
   auto abandon = std::make_shared<OnAbandon>(std::move(options.on_abandon));
   if (!options.always_stream) {
     if (!waitForFirst(request, *stream)) return {.close = true};
     const auto event = stream->after(options.after);
     if (event && event->response) {
       abandon->dismiss();
+      request.context = event->memory;  // which the connection keeps until the peer has the response
+      stream->dropSent();
       http::Response response{
           .status = statusOf(*event, options.revision), .headers = std::move(options.headers), .body = event->text};
       response.headers.emplace_back("Content-Type", "application/json");

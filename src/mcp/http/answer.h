@@ -20,7 +20,6 @@ struct AnswerOptions {
 };
 
 /// Waits up to 15 seconds for the first message: an answer becomes plain JSON, anything else begins a stream.
-http::Response answerFrom(const http::Request& request, const std::shared_ptr<HttpStream>& stream,
-                          AnswerOptions options);
+http::Response answerFrom(http::Request& request, const std::shared_ptr<HttpStream>& stream, AnswerOptions options);
 
 }  // namespace caisson::mcp

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
@@ -13,6 +14,7 @@
 
 #include "mcp/conformance/fixture.h"
 #include "mcp/http/endpoint.h"
+#include "mcp/server/features_testing.h"
 #include "support/conforms.h"
 
 namespace caisson::mcp {
@@ -22,7 +24,7 @@ constexpr std::string_view kToken = "0123456789abcdef0123456789abcdef";
 
 class McpHttp : public testing::Test {
  protected:
-  McpHttp() {
+  explicit McpHttp(std::unique_ptr<Features> served = makeFixture()) : features(std::move(served)) {
     auto listening = http::listenTcp("0", false);
     EXPECT_TRUE(listening);
     port = http::portOf(listening->socket.get());
@@ -82,7 +84,7 @@ class McpHttp : public testing::Test {
     return response.size() > 12 ? std::stoi(response.substr(9, 3)) : 0;
   }
 
-  std::unique_ptr<Features> features = makeFixture();
+  std::unique_ptr<Features> features;
   Server server{*features};
   HttpEndpoint endpoint{server, std::string(kToken)};
   sys::Fd ending{::eventfd(0, EFD_CLOEXEC)};
@@ -201,6 +203,55 @@ TEST_F(McpHttp, ManyClientsAtOnceGetTheirOwnAnswers) {
   }
   for (std::thread& client : clients) client.join();
   EXPECT_EQ(right, kClients * kRounds);
+}
+
+/// Answers that fit into no buffer of the kernel. Four of them reach the limit.
+class McpHttpLarge : public McpHttp {
+ protected:
+  McpHttpLarge() : McpHttp(std::make_unique<LargeFeatures>(std::size_t{15} << 20U)) {}
+  static std::string call(int id) { return post(id, "tools/call", {{"name", "large"}}, "large"); }
+  static bool isResult(std::string_view response) { return response.find("\"large\":\"xxx") != std::string::npos; }
+};
+
+TEST_F(McpHttpLarge, AnswersThatNoClientReadsTakeABoundedAmountOfMemory) {
+  constexpr int kClients = 16;
+  std::vector<sys::Fd> sockets;
+  std::vector<pollfd> arriving;
+  for (int id = 0; id < kClients; ++id) {
+    sockets.push_back(connect());
+    put(sockets.back().get(), call(id));
+    arriving.push_back({sockets.back().get(), POLLIN, 0});
+  }
+  for (pollfd& one : arriving) ASSERT_EQ(::poll(&one, 1, 30'000), 1) << "no response begins";
+  int results = 0, errors = 0;
+  for (const sys::Fd& socket : sockets) {
+    const std::string response = all(socket.get());
+    results += isResult(response) ? 1 : 0;
+    errors += response.find("its result is lost") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(results + errors, kClients);
+  EXPECT_GE(results, 1);
+  EXPECT_LE(results, 4);
+  EXPECT_TRUE(isResult(exchange(call(100)))) << "the others were read";
+}
+
+TEST_F(McpHttpLarge, AnswersThatWereReadAreNotCounted) {
+  const auto legacy = [&](const std::string& session, const std::string& method, Json params) {
+    const std::string body = writeJson(makeRequest(1, method, std::move(params)));
+    return exchange(head("POST", "Content-Type: application/json\r\n" + session +
+                                     "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body));
+  };
+  const std::string begun = legacy("", "initialize",
+                                   {{"protocolVersion", "2025-06-18"},
+                                    {"capabilities", Json::object()},
+                                    {"clientInfo", {{"name", "test"}, {"version", "1"}}}});
+  const std::size_t at = begun.find("Mcp-Session-Id: ");
+  ASSERT_NE(at, std::string::npos) << begun;
+  const std::string session = begun.substr(at, begun.find("\r\n", at) + 2 - at);
+  for (int round = 0; round < 8; ++round) {
+    EXPECT_TRUE(isResult(exchange(call(round)))) << round;
+    EXPECT_TRUE(isResult(legacy(session, "tools/call", {{"name", "large"}}))) << round;
+  }
 }
 
 }  // namespace

@@ -11,6 +11,8 @@ namespace caisson::mcp {
 namespace {
 
 constexpr std::size_t kMaxHeld = std::size_t{4} << 20U;
+/// Of an event that was sent. A session keeps 32 streams.
+constexpr std::size_t kMaxKeptEvent = std::size_t{16} << 10U;
 
 }  // namespace
 
@@ -33,8 +35,8 @@ void HttpStream::onWake(std::function<void()> notify) {
   notify_ = std::move(notify);
 }
 
-void HttpStream::send(const Json& message) {
-  Event event{.text = writeJson(message), .response = isResponse(message)};
+void HttpStream::add(const Json& message, std::shared_ptr<void> memory) {
+  Event event{.text = writeJson(message), .response = isResponse(message), .memory = std::move(memory)};
   if (const Json* error = findObject(message, "error"))
     event.error_code = static_cast<int>(integerAt(*error, "code").value_or(0));
   const bool dispensable = !event.response && !message.contains("id");
@@ -77,6 +79,16 @@ std::optional<HttpStream::Event> HttpStream::after(std::size_t number) {
   for (const Event& event : events_)
     if (event.number > number) return event;
   return std::nullopt;
+}
+
+void HttpStream::dropSent() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(events_, [&](const Event& event) {
+    const bool dropped = name_.empty() || event.text.size() > kMaxKeptEvent;
+    if (dropped) held_ -= event.text.size();
+    return dropped;
+  });
+  for (Event& event : events_) event.memory.reset();
 }
 
 bool HttpStream::endsAt(std::size_t number) const {

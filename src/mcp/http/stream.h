@@ -23,7 +23,8 @@ class HttpStream final : public Channel {
   explicit HttpStream(std::string name);
 
   /// Adds a message; a response ends the stream. Drops notifications while 4 MiB wait, and everything after the end.
-  void send(const Json& message) override;
+  void send(const Json& message) override { add(message, nullptr); }
+  void sendAnswer(const Json& message, std::shared_ptr<void> memory) override { add(message, std::move(memory)); }
   /// Closes the connection before the answer. Ignored for a stream without a name.
   void disconnect() override;
   /// Ends the stream; for streams that no response ends.
@@ -33,11 +34,14 @@ class HttpStream final : public Channel {
     std::size_t number = 0;  ///< from 1
     std::string text;        ///< one line of JSON
     bool response = false;
-    int error_code = 0;  ///< of a response; 0: a result
+    int error_code = 0;            ///< of a response; 0: a result
+    std::shared_ptr<void> memory;  ///< of a response: counts it as unread; keep it until the peer has the text
   };
   /// Returns the first kept event after `number`, if there is one. May drop those up to `number`: the caller has sent
   /// them.
   std::optional<Event> after(std::size_t number);
+  /// All events were sent. Keeps small ones for a client that lost the connection before it read them.
+  void dropSent();
   /// Whether the stream has ended and no event follows `number`.
   [[nodiscard]] bool endsAt(std::size_t number) const;
   /// Whether to close the connection now, before the answer. True once.
@@ -50,6 +54,7 @@ class HttpStream final : public Channel {
   [[nodiscard]] const std::string& name() const { return name_; }
 
  private:
+  void add(const Json& message, std::shared_ptr<void> memory);
   void wake() const;
 
   std::string name_;

@@ -86,14 +86,14 @@ void Call::cancel() {
   for (const auto& hook : hooks_) (*hook)();
 }
 
-void Call::answer(const Json& message) {
+void Call::answer(const Json& message, std::shared_ptr<void> share) {
   {
     const std::lock_guard lock(mutex_);
     if (cancelled_ || answered_) return;
     answered_ = true;
   }
   // Outside the mutex: a peer that does not read must not delay a cancellation. No message can follow the answer.
-  channel->send(message);
+  channel->sendAnswer(message, std::move(share));
 }
 
 }  // namespace caisson::mcp

@@ -72,8 +72,8 @@ class Call {
 
   /// Cancels the call: runs the hooks; no answer is sent any more.
   void cancel();
-  /// Sends the answer unless the call was already cancelled or answered.
-  void answer(const Json& message);
+  /// Sends the answer unless the call was already cancelled or answered. `share`: the memory for Channel::sendAnswer().
+  void answer(const Json& message, std::shared_ptr<void> share = nullptr);
 
  private:
   mutable std::mutex mutex_;

@@ -12,8 +12,11 @@ RpcError invalidParams(std::string reason, Json data = {}) {
   return {code::kInvalidParams, std::move(reason), std::move(data)};
 }
 
-/// Of all calls together, running and waiting. A client that reads no answers could fill the memory otherwise.
-constexpr std::size_t kMaxCallBytes = std::size_t{64} << 20U;
+// Of all clients together. A client that reads no answers could fill the memory otherwise.
+constexpr std::size_t kMaxCallBytes = std::size_t{64} << 20U;  ///< of calls, running and waiting
+constexpr std::size_t kMaxAnswerBytes = std::size_t{128} << 20U;
+/// Smaller answers are not counted: their number is limited by those of threads and connections.
+constexpr std::size_t kSmallAnswer = std::size_t{16} << 10U;
 
 /// About the memory that a value takes.
 std::size_t memoryOf(const Json& value) {
@@ -25,6 +28,13 @@ std::size_t memoryOf(const Json& value) {
   if (const auto* members = value.get_ptr<const Json::object_t*>())
     for (const auto& [name, member] : *members) bytes += kMember + name.capacity() + memoryOf(member);
   return bytes;
+}
+
+RpcError unreadAnswers() {
+  return {code::kInternal,
+          "the call was carried out, and its result is lost: answers that no client has read fill the memory for them; "
+          "read answers before you send further requests",
+          {}};
 }
 
 RpcError methodNotFound(const std::string& method) { return {code::kMethodNotFound, "unknown method: " + method, {}}; }
@@ -58,7 +68,11 @@ bool namesModernVersion(const Call& call) {
 
 }  // namespace
 
-Server::Server(Features& features) : features_(features), workers_(kMaxThreads, http::Workers::kNoLimit) {
+Server::Server(Features& features)
+    : features_(features),
+      call_memory_(kMaxCallBytes),
+      answer_memory_(kMaxAnswerBytes),
+      workers_(kMaxThreads, http::Workers::kNoLimit) {
   features_.connect(*this);
 }
 
@@ -88,7 +102,7 @@ void Server::receive(const std::shared_ptr<Client>& client, Message message, con
     case Message::Kind::request: break;
   }
   const RpcError busy{code::kInternal, "too many requests at once; wait for some answers", {}};
-  auto memory = reserve(memoryOf(message.params));
+  auto memory = call_memory_.reserve(memoryOf(message.params));
   if (memory == nullptr) return channel->send(makeError(message.id, busy));
   const auto call = std::make_shared<Call>(std::move(message), channel, client);
   call->memory = std::move(memory);
@@ -100,14 +114,6 @@ void Server::receive(const std::shared_ptr<Client>& client, Message message, con
     case Client::Admission::too_many: channel->send(makeError(call->id, busy)); return;
   }
   serve(call, expect);
-}
-
-std::shared_ptr<void> Server::reserve(std::size_t bytes) {
-  if (call_bytes_->fetch_add(bytes) + bytes > kMaxCallBytes) {
-    *call_bytes_ -= bytes;
-    return nullptr;
-  }
-  return {call_bytes_.get(), [all = call_bytes_, bytes](void*) { *all -= bytes; }};
 }
 
 void Server::serve(const std::shared_ptr<Call>& call, Expect expect) {
@@ -226,7 +232,13 @@ void Server::succeed(Call& call, Json result) {
   }
   // Forget the call first: a client may reuse the id as soon as it has the answer.
   call.client->forget(call);
-  call.answer(makeResult(call.id, std::move(result)));
+  Json message = makeResult(call.id, std::move(result));
+  std::shared_ptr<void> memory;
+  if (const std::size_t bytes = 2 * memoryOf(message); bytes > kSmallAnswer) {  // as a value and as text
+    memory = answer_memory_.reserve(bytes);
+    if (memory == nullptr) message = makeError(call.id, unreadAnswers());
+  }
+  call.answer(message, std::move(memory));
 }
 
 void Server::fail(Call& call, const RpcError& error) {

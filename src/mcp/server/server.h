@@ -9,7 +9,6 @@
 // resources; fast ones overtake slow ones.
 #pragma once
 
-#include <atomic>
 #include <condition_variable>
 #include <list>
 #include <map>
@@ -22,6 +21,7 @@
 #include "mcp/protocol/request_state.h"
 #include "mcp/server/client.h"
 #include "mcp/server/features.h"
+#include "mcp/server/memory_limit.h"
 
 namespace caisson::mcp {
 
@@ -108,7 +108,8 @@ class Server final : public Announcer {
   /// A modern call's outcome is returned unchanged.
   Outcome settleInputs(Call& call, Outcome (Features::*handler)(Call&), Outcome outcome);
 
-  /// Removes the call from its client and sends the result, unless the call was cancelled.
+  /// Removes the call from its client and sends the result, unless the call was cancelled. Sends an error instead if
+  /// the clients have read too few answers.
   void succeed(Call& call, Json result);
   /// The same with an error.
   void fail(Call& call, const RpcError& error);
@@ -116,13 +117,9 @@ class Server final : public Announcer {
   /// `wanted` null: those that subscribed to the resource params.uri.
   void notifyListeners(const char* wanted, const char* notification, const Json& params);
 
-  /// Takes a share of the memory for calls, which is given back when the result is destroyed; null if there is not
-  /// enough.
-  std::shared_ptr<void> reserve(std::size_t bytes);
-
   Features& features_;
   RequestState states_;
-  std::shared_ptr<std::atomic<std::size_t>> call_bytes_ = std::make_shared<std::atomic<std::size_t>>(0);
+  MemoryLimit call_memory_, answer_memory_;
   std::mutex mutex_;
   std::list<Listener> listeners_;
   std::list<std::weak_ptr<Client>> clients_;

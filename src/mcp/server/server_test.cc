@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "mcp/conformance/fixture.h"
+#include "mcp/server/features_testing.h"
 #include "support/conforms.h"
 
 namespace caisson::mcp {
@@ -308,22 +309,13 @@ TEST_F(McpServer, ClientThatInitializesTwiceGetsEachNotificationOnce) {
 }
 
 /// Tools whose calls wait until all are let through.
-class WaitingFeatures final : public Features {
+class WaitingFeatures final : public EmptyFeatures {
  public:
-  [[nodiscard]] Json serverInfo() const override { return Json::object(); }
-  [[nodiscard]] Json capabilities(ProtocolRevision /*revision*/) const override { return Json::object(); }
-  [[nodiscard]] Json tools() override { return Json::array(); }
-  [[nodiscard]] Json prompts() override { return Json::array(); }
-  [[nodiscard]] Json resources() override { return Json::array(); }
-  [[nodiscard]] Json resourceTemplates() override { return Json::array(); }
   Outcome callTool(Call& call) override {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(60), [&] { return open_ || call.cancelled(); });
     return Json::object();
   }
-  Outcome getPrompt(Call& /*call*/) override { return Json::object(); }
-  Outcome readResource(Call& /*call*/) override { return Json::object(); }
-  Outcome complete(Call& /*call*/) override { return Json::object(); }
   void release() {
     const std::lock_guard lock(mutex_);
     open_ = true;
@@ -365,6 +357,64 @@ TEST_F(McpServer, CallsThatWaitTakeABoundedAmountOfMemory) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   EXPECT_TRUE(after.contains("result")) << after;
+}
+
+/// The channel of a peer that reads nothing until it is told to.
+class UnreadChannel final : public Channel {
+ public:
+  void send(const Json& message) override {
+    std::unique_lock lock(mutex_);
+    ++(message.contains("result") ? results : errors);
+    arrived_.notify_all();
+    read_.wait_for(lock, std::chrono::seconds(60), [&] { return reads_; });
+  }
+  /// Waits until so many messages were sent.
+  bool has(int messages) {
+    std::unique_lock lock(mutex_);
+    return arrived_.wait_for(lock, std::chrono::seconds(60), [&] { return results + errors >= messages; });
+  }
+  void read() {
+    const std::lock_guard lock(mutex_);
+    reads_ = true;
+    read_.notify_all();
+  }
+
+  int results = 0, errors = 0;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable arrived_, read_;
+  bool reads_ = false;
+};
+
+TEST_F(McpServer, AnswersThatNoClientReadsTakeABoundedAmountOfMemory) {
+  constexpr int kCalls = 40;
+  LargeFeatures large(std::size_t{4} << 20U);
+  Server answering(large);
+  const auto unread = std::make_shared<UnreadChannel>();
+  const auto call = [&](int id, const std::shared_ptr<Channel>& to, const std::string& method) {
+    Json message{{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", modern({{"name", "large"}})}};
+    answering.receive(client, *decodeMessage(std::move(message)), to, Server::Expect::either);
+  };
+  for (int id = 0; id < kCalls; ++id) call(id, unread, "tools/call");
+  ASSERT_TRUE(unread->has(kCalls));
+  // Each is in memory as a value and as text.
+  EXPECT_GE(unread->results, 12);
+  EXPECT_LE(unread->results, 16);
+  EXPECT_EQ(unread->results + unread->errors, kCalls);
+  call(100, channel, "tools/call");
+  EXPECT_NE(channel->answer(100).dump().find("its result is lost"), std::string::npos);
+  call(101, channel, "tools/list");
+  EXPECT_TRUE(channel->answer(101).contains("result")) << "small answers are not refused";
+  unread->read();
+  Json after;
+  for (int id = 1000; id < 1500; ++id) {
+    call(id, channel, "tools/call");
+    after = channel->answer(id);
+    if (after.contains("result")) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_TRUE(after.contains("result"));
 }
 
 }  // namespace
