@@ -35,13 +35,8 @@ class RunPrompt : public NetworkTest {
 
 TEST_F(RunPrompt, AnswerOnceAllowsOnlyTheWaitingConnection) {
   CONFORMS("R-NETWORK-15");
-  auto terminal = start("curl -sS http://evil.test/one; curl -sS http://evil.test/two; echo over");
-  answerPrompt(*terminal, "evil.test:80", "o #\r");
-  EXPECT_TRUE(terminal->shows("evil.test /one from 80")) << terminal->screen();
-  answerPrompt(*terminal, "evil.test:80", "n\r", 2);
-  EXPECT_TRUE(terminal->wait()) << terminal->screen();
-  EXPECT_FALSE(contains(terminal->screen(), "/two from 80")) << terminal->screen();
-  EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
+  const auto terminal = start(kOneAndTwo);
+  expectOneConnectionAllowed(*terminal);
 }
 
 /// A network client in a sandbox without network: asked about before it runs.
@@ -78,13 +73,8 @@ TEST_F(RunPrompt, AppearsBeforeANetworkClientWithoutANetwork) {
 }
 
 TEST_F(RunPrompt, AnswerRunAllowsThatPortForTheRun) {
-  auto terminal =
-      start("for i in 1 2; do curl -sS http://evil.test/$i; done; curl -sS http://evil.test:8080/; echo over");
-  answerPrompt(*terminal, "evil.test:80", "r #\r");
-  answerPrompt(*terminal, "evil.test:8080", "\r", 2);
-  EXPECT_TRUE(terminal->wait()) << terminal->screen();
-  EXPECT_TRUE(contains(terminal->screen(), "/2 from 80")) << terminal->screen();
-  EXPECT_FALSE(contains(terminal->screen(), "from 8080")) << terminal->screen();
+  const auto terminal = start(kTwoPorts);
+  expectOnePortAllowed(*terminal, "r #\r");
   EXPECT_EQ(caisson({"approvals", "list", "--json"}).json().size(), 0U);
   auto next = start("curl -sS http://evil.test/3");
   answerPrompt(*next, "evil.test:80", "\r");
@@ -93,22 +83,8 @@ TEST_F(RunPrompt, AnswerRunAllowsThatPortForTheRun) {
 }
 
 TEST_F(RunPrompt, PermanentApprovalIsStoredUntilRevoked) {
-  auto first = start("curl -sS http://evil.test/1");
-  answerPrompt(*first, "evil.test:80", "good#\r");
-  EXPECT_EQ(first->wait(), 0) << first->screen();
-  const auto kept = caisson({"approvals", "list", "--json"}).json();
-  ASSERT_EQ(kept.size(), 1U) << kept;
-  EXPECT_EQ(kept[0]["what"], "host:evil.test:80");
-  EXPECT_EQ(kept[0]["by"], "terminal");
-  auto second = start("curl -sS http://evil.test/2");
-  EXPECT_EQ(second->wait(), 0) << second->screen();
-  EXPECT_EQ(countPrompts(*second), 0) << second->screen();
-  EXPECT_TRUE(contains(second->screen(), "/2 from 80")) << second->screen();
-  ASSERT_EQ(caisson({"approvals", "revoke", kept[0]["id"]}).exit_status, 0);
-  auto third = start("curl -sS http://evil.test/3");
-  answerPrompt(*third, "evil.test:80", "no\r");
-  EXPECT_TRUE(third->wait());
-  EXPECT_FALSE(contains(third->screen(), "from 80")) << third->screen();
+  const auto begin = [&](const std::string& script) { return start(script); };
+  expectStoredUntilRevoked("good#\r", begin, begin, [&](const auto& words) { return caisson(words); });
 }
 
 TEST_F(RunPrompt, AppearsForEveryWayToReachAHost) {

@@ -11,15 +11,10 @@ using std::chrono::seconds;
 
 TEST_F(SessionPrompt, AnswerOnceAllowsOnlyTheWaitingConnection) {
   forgetQueries();
-  auto terminal = start("curl -sS http://evil.test/one; curl -sS http://evil.test/two; echo over");
+  const auto terminal = start(kOneAndTwo);
   ASSERT_TRUE(terminal->shows(kPrompt)) << terminal->screen();
   EXPECT_EQ(queries(), "");  // no query leaves before the answer
-  answerPrompt(*terminal, "evil.test:80", "o #\r");
-  EXPECT_TRUE(terminal->shows("evil.test /one from 80")) << terminal->screen();
-  answerPrompt(*terminal, "evil.test:80", "n\r", 2);
-  EXPECT_TRUE(terminal->wait()) << terminal->screen();
-  EXPECT_FALSE(contains(terminal->screen(), "/two from 80")) << terminal->screen();
-  EXPECT_TRUE(contains(terminal->screen(), "over")) << terminal->screen();
+  expectOneConnectionAllowed(*terminal);
   EXPECT_FALSE(contains(exec("curl -sS http://evil.test/").out, "from 80"));
 }
 
@@ -60,13 +55,8 @@ TEST_F(SessionPrompt, IsANoticeBeforeANetworkClientWithoutATerminal) {
 }
 
 TEST_F(SessionPrompt, AnswerSessionAllowsThatPortForAllItsCommands) {
-  auto terminal =
-      start("for i in 1 2; do curl -sS http://evil.test/$i; done; curl -sS http://evil.test:8080/; echo over");
-  answerPrompt(*terminal, "evil.test:80", "session #\r");
-  answerPrompt(*terminal, "evil.test:8080", "\r", 2);
-  EXPECT_EQ(terminal->wait(), 0) << terminal->screen();
-  EXPECT_TRUE(contains(terminal->screen(), "/2 from 80")) << terminal->screen();
-  EXPECT_FALSE(contains(terminal->screen(), "from 8080")) << terminal->screen();
+  const auto terminal = start(kTwoPorts);
+  expectOnePortAllowed(*terminal, "session #\r");
   EXPECT_EQ(exec("curl -sS http://evil.test/later").out, "evil.test /later from 80\n");
   EXPECT_FALSE(contains(exec("curl -sS http://evil.test:8080/").out, "from 8080"));
   EXPECT_EQ(caisson({"approvals", "list", "--json"}).json().size(), 0U);
@@ -79,22 +69,10 @@ TEST_F(SessionPrompt, AnswerSessionAllowsThatPortForAllItsCommands) {
 }
 
 TEST_F(SessionPrompt, PermanentApprovalIsStoredUntilRevoked) {
-  auto first = start("curl -sS http://evil.test/1");
-  answerPrompt(*first, "evil.test:80", "good #\r");
-  EXPECT_EQ(first->wait(), 0) << first->screen();
-  EXPECT_TRUE(contains(first->screen(), "/1 from 80")) << first->screen();
-  const auto kept = caisson({"approvals", "list", "--json"}).json();
-  ASSERT_EQ(kept.size(), 1U) << kept;
-  EXPECT_EQ(kept[0]["what"], "host:evil.test:80");
-  auto second = start("curl -sS http://evil.test/2", createSession());
-  EXPECT_EQ(second->wait(), 0) << second->screen();
-  EXPECT_EQ(countPrompts(*second), 0) << second->screen();
-  EXPECT_TRUE(contains(second->screen(), "/2 from 80")) << second->screen();
-  ASSERT_EQ(caisson({"approvals", "revoke", kept[0]["id"]}).exit_status, 0);
-  auto third = start("curl -sS http://evil.test/3");
-  answerPrompt(*third, "evil.test:80", "no\r");
-  EXPECT_TRUE(third->wait());
-  EXPECT_FALSE(contains(third->screen(), "from 80")) << third->screen();
+  expectStoredUntilRevoked(
+      "good #\r", [&](const std::string& script) { return start(script); },
+      [&](const std::string& script) { return start(script, createSession()); },
+      [&](const auto& words) { return caisson(words); });
 }
 
 TEST_F(SessionPrompt, AnswerNoAppliesToTheRestOfTheCommandAndNoQueryLeaves) {
