@@ -167,6 +167,22 @@ def servers_of(home: pathlib.Path) -> list[int]:
     return found
 
 
+def check_stream_survives(client: subprocess.Popen[str], home: pathlib.Path) -> None:
+    """Kills the server of this home while the client reads a stream; the client reads the rest from a new server."""
+    try:
+        assert client.stdout is not None
+        first = client.stdout.readline()
+        assert first == "one\n", first
+        (server,) = servers_of(home)
+        os.kill(server, signal.SIGKILL)
+        rest = client.communicate("go\n", timeout=60)
+        assert rest == ("two\n0\n", ""), rest
+    finally:
+        client.kill()
+        for pid in servers_of(home):
+            os.kill(pid, signal.SIGTERM)
+
+
 def look_for_servers(home: pathlib.Path) -> list[int]:
     found = []
     for entry in pathlib.Path("/proc").glob("[0-9]*/cmdline"):

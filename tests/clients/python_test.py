@@ -19,7 +19,7 @@ import time
 import unittest
 import zipfile
 
-from harness import CAISSON, PYTHON_CLIENT, Operations, Server, make_certificate, remove_home, run_script, servers_of, skip
+from harness import CAISSON, PYTHON_CLIENT, Operations, Server, check_stream_survives, make_certificate, remove_home, run_script, servers_of, skip
 
 sys.path[:0] = [str(PYTHON_CLIENT / "src"), str(PYTHON_CLIENT / "tools")]
 import caisson_client  # noqa: E402
@@ -218,16 +218,7 @@ class PythonClient(unittest.TestCase):
         self.addCleanup(remove_home, home, environment)
         client = subprocess.Popen([sys.executable, "-W", "error", "-c", SURVIVOR], env=environment, stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            assert client.stdout is not None
-            self.assertEqual(client.stdout.readline(), "one\n")
-            (server,) = servers_of(home)
-            os.kill(server, 9)
-            self.assertEqual(client.communicate("go\n", timeout=60), ("two\n0\n", ""))
-        finally:
-            client.kill()
-            for pid in servers_of(home):
-                os.kill(pid, 15)
+        check_stream_survives(client, home)
 
     def test_StreamContinuesAfterARestartOfTheServer(self) -> None:
         async def read_async(url: str, begun: threading.Event) -> tuple[str, int | None]:

@@ -17,7 +17,7 @@ import time
 import unittest
 import urllib.request
 
-from harness import CAISSON, ROOT, TYPESCRIPT_CLIENT, Operations, Server, make_certificate, remove_home, run_script, servers_of, skip
+from harness import CAISSON, ROOT, TYPESCRIPT_CLIENT, Operations, Server, check_stream_survives, make_certificate, remove_home, run_script, servers_of, skip
 
 HERE = pathlib.Path(__file__).resolve().parent
 SUITE = pathlib.Path(os.environ.get("CAISSON_CLIENT_SUITE", str(ROOT / "build" / "clients" / "clients" / "typescript")))
@@ -211,16 +211,7 @@ class TypeScriptClient(unittest.TestCase):
         code = SURVIVOR.replace("CLIENT", json.dumps(CLIENT.as_uri()))
         client = subprocess.Popen(["node", "--input-type=module", "-e", code], env=environment, stdin=subprocess.PIPE,
                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        try:
-            assert client.stdout is not None
-            self.assertEqual(client.stdout.readline(), "one\n")
-            (server,) = servers_of(home)
-            os.kill(server, 9)
-            self.assertEqual(client.communicate("go\n", timeout=60), ("two\n0\n", ""))
-        finally:
-            client.kill()
-            for pid in servers_of(home):
-                os.kill(pid, 15)
+        check_stream_survives(client, home)
 
     def test_StreamContinuesAfterARestartOfTheServer(self) -> None:
         with Server() as server:
