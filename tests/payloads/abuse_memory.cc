@@ -15,6 +15,7 @@
 #include <cstring>
 
 #include "payload.h"
+#include "send_descriptors.h"
 
 namespace payload {
 namespace {
@@ -70,20 +71,7 @@ int takeHiddenMemfd(const Arguments& arguments) {
 
 /// Sends one descriptor with `bytes` bytes of data and closes it here.
 bool sendAway(int socket, int descriptor, std::size_t bytes) {
-  char byte = 0;
-  iovec io{&byte, bytes};
-  alignas(cmsghdr) char room[CMSG_SPACE(sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &io;
-  header.msg_iovlen = 1;
-  header.msg_control = room;
-  header.msg_controllen = sizeof(room);
-  cmsghdr* part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(sizeof(int));
-  std::memcpy(CMSG_DATA(part), &descriptor, sizeof(descriptor));
-  const bool sent = sendmsg(socket, &header, 0) >= 0;
+  const bool sent = sendCopies(socket, descriptor, 1, bytes) >= 0;
   const int error = errno;
   close(descriptor);
   errno = error;

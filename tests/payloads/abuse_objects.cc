@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 
 #include "payload.h"
+#include "send_descriptors.h"
 
 namespace payload {
 namespace {
@@ -81,23 +81,7 @@ int takeInFlight(const Arguments& arguments) {
     const int sent_file = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int ends[2];
     if (sent_file < 0 || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return -1;
-    constexpr int kEach = 64;
-    char byte = 0;
-    iovec io{&byte, 1};
-    alignas(cmsghdr) char room[CMSG_SPACE(kEach * sizeof(int))] = {};
-    msghdr header{};
-    header.msg_iov = &io;
-    header.msg_iovlen = 1;
-    header.msg_control = room;
-    header.msg_controllen = sizeof(room);
-    cmsghdr* part = CMSG_FIRSTHDR(&header);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(kEach * sizeof(int));
-    for (int i = 0; i < kEach; ++i) {
-      std::memcpy(CMSG_DATA(part) + static_cast<std::size_t>(i) * sizeof(int), &sent_file, sizeof(sent_file));
-    }
-    const ssize_t sent = sendmsg(ends[0], &header, 0);
+    const ssize_t sent = sendCopies(ends[0], sent_file, 64);
     const int error = errno;
     close(ends[0]);
     close(sent_file);
@@ -113,23 +97,7 @@ int holdInFlight(const Arguments& arguments) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) return refused("socketpair");
   for (long have = 0; have < most(arguments); have += kEach) {
-    char byte = 0;
-    iovec io{&byte, 1};
-    alignas(cmsghdr) char room[CMSG_SPACE(kEach * sizeof(int))] = {};
-    msghdr header{};
-    header.msg_iov = &io;
-    header.msg_iovlen = 1;
-    header.msg_control = room;
-    header.msg_controllen = sizeof(room);
-    cmsghdr* part = CMSG_FIRSTHDR(&header);
-    part->cmsg_level = SOL_SOCKET;
-    part->cmsg_type = SCM_RIGHTS;
-    part->cmsg_len = CMSG_LEN(kEach * sizeof(int));
-    const int sent_file = 1;
-    for (std::size_t i = 0; i < kEach; ++i) {
-      std::memcpy(CMSG_DATA(part) + i * sizeof(int), &sent_file, sizeof(sent_file));
-    }
-    if (sendmsg(ends[0], &header, 0) < 0) {
+    if (sendCopies(ends[0], STDOUT_FILENO, kEach) < 0) {
       if (errno == ETOOMANYREFS) break;  // these are all it can have
       return refused("sendmsg");
     }

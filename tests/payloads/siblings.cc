@@ -18,6 +18,7 @@
 #include <cstring>
 
 #include "payload.h"
+#include "send_descriptors.h"
 
 namespace payload {
 namespace {
@@ -54,26 +55,11 @@ void makeCriticalCall(int) { syscall(SYS_bpf, 99, nullptr, 0); }
 }
 
 /// Sends `count` copies of a descriptor to a socket that stays open and is never read.
-bool sendDescriptors(int count) {
-  constexpr int kMaxDescriptors = 25;
+bool sendDescriptors(std::size_t count) {
   const int file = open("/dev/null", O_RDONLY | O_CLOEXEC);
   int ends[2];
-  if (file < 0 || count > kMaxDescriptors || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
-  char byte = 0;
-  iovec io{&byte, 1};
-  alignas(cmsghdr) char room[CMSG_SPACE(kMaxDescriptors * sizeof(int))] = {};
-  msghdr header{};
-  header.msg_iov = &io;
-  header.msg_iovlen = 1;
-  header.msg_control = room;
-  header.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(count) * sizeof(int));
-  cmsghdr* part = CMSG_FIRSTHDR(&header);
-  part->cmsg_level = SOL_SOCKET;
-  part->cmsg_type = SCM_RIGHTS;
-  part->cmsg_len = CMSG_LEN(static_cast<std::size_t>(count) * sizeof(int));
-  for (int i = 0; i < count; ++i)
-    std::memcpy(CMSG_DATA(part) + static_cast<std::size_t>(i) * sizeof(int), &file, sizeof(file));
-  const bool sent = sendmsg(ends[0], &header, 0) == 1;
+  if (file < 0 || socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, ends) != 0) return false;
+  const bool sent = sendCopies(ends[0], file, count) == 1;
   close(file);
   return sent;
 }
