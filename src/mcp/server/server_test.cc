@@ -188,7 +188,7 @@ TEST_F(McpServerTasks, LegacyClientIsAskedForTheInputOfATask) {
   EXPECT_EQ(channel->answer(1)["result"]["content"], "decline");
 }
 
-TEST_F(McpServer, ServesBothErasOnOneConnection) {
+TEST_F(McpServer, ServesBothRevisionsOnOneConnection) {
   CONFORMS("R-SESSION-19");
   initialize("2025-06-18");
   EXPECT_EQ(channel->answer("init")["result"]["protocolVersion"], "2025-06-18");
