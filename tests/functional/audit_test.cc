@@ -63,6 +63,15 @@ TEST_F(Audit, ARunRecordsTheFilesItChanged) {
   EXPECT_EQ(events({"--event", "files_changed"}).back()["data"]["first"].dump(), "[\"killed\"]");
 }
 
+TEST_F(Audit, NamesThatAreNotUtf8StayDistinct) {
+  workspace.openToAll();
+  const std::string make = "for b in 376 377; do echo x > \"$(printf \"a\\\\$b\\\\nb\")\"; done";
+  EXPECT_EQ(script(make, {}, options()).exit_status, 0);
+  auto names = events({"--event", "files_changed"}).back()["data"]["first"].get<std::vector<std::string>>();
+  std::ranges::sort(names);
+  EXPECT_EQ(names, (std::vector<std::string>{"$'a\\376\\nb'", "$'a\\377\\nb'"}));
+}
+
 TEST_F(Audit, EachCommandOfASessionRecordsTheFilesItChanged) {
   CONFORMS("R-AUDIT-6");
   const std::string id = caisson({"session", "create", "--workspace", ":none"}).out.substr(0, 100);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/json_writer.h"
+#include "base/path_text.h"
 #include "policy/rules/command.h"
 #include "policy/rules/network_client.h"
 #include "sys/fd.h"
@@ -105,7 +106,7 @@ audit::Fields describeChanges(const ChangedFiles& changes) {
   std::string names = "[";
   for (const std::string& name : changes.names) {
     if (names.size() > 1) names += ',';
-    appendJsonString(names, name.substr(0, audit::Fields::kMaxValue / ChangedFiles::kMaxNames));
+    appendJsonString(names, displayedPath(name).substr(0, audit::Fields::kMaxValue / ChangedFiles::kMaxNames));
   }
   audit::Fields fields;
   fields.number("count", changes.count).flag("complete", changes.complete).raw("first", names + "]");
