@@ -4,6 +4,7 @@
 #include <deque>
 #include <utility>
 
+#include "base/path_text.h"
 #include "base/text.h"
 #include "policy/rules/name_pattern.h"
 
@@ -109,9 +110,9 @@ void ProtectedLinks::addPlace(Place place, int depth) {
 }
 
 std::string ProtectedLinks::Found::reason(std::string_view path) const {
-  if (place->executed()) return "the host executes it: " + place->source + " leads to it";
-  return std::string(policy::reason(category)) + ", as " + renamed(path, place->path, place->name) +
-         " through the link " + place->source;
+  if (place->executed()) return "the host executes it: " + displayedPath(place->source) + " leads to it";
+  return std::string(policy::reason(category)) + ", as " + displayedPath(renamed(path, place->path, place->name)) +
+         " through the link " + displayedPath(place->source);
 }
 
 std::optional<ProtectedLinks::Found> ProtectedLinks::match(std::string_view path) const {

@@ -308,7 +308,7 @@ void CommitPlanner::consider(const StackChange& found) {
   if (const std::string parent = directoryOf(change.path); held_directories_.contains(parent)) {
     if (candidate.entry.present && candidate.entry.info.type == FileType::directory)
       held_directories_.insert(change.path);
-    return leave(report_.held, change.path, "its directory " + parent + " is held back");
+    return leave(report_.held, change.path, "its directory " + displayedPath(parent) + " is held back");
   }
   if (const std::string why = whyHeld(candidate); !why.empty()) {
     if (!named) {

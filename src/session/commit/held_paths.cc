@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/deceptive_text.h"
+#include "base/path_text.h"
 #include "host/workspace_scan.h"
 
 namespace caisson::session {
@@ -41,7 +42,8 @@ std::string HeldPaths::whyLink(const std::string& path, const std::string& targe
   if (protected_.mayHold(path)) return "a link that gives protected names to other files";
   if (links_ && links_->isOnTheWay(path)) return "a link on the way to a protected file";
   const auto end = links_ ? links_->resolve({.path = path, .target = target}) : std::nullopt;
-  if (end && (protected_.match(*end) || links_->match(*end))) return "a link to " + *end + ", which is protected";
+  if (end && (protected_.match(*end) || links_->match(*end)))
+    return "a link to " + displayedPath(*end) + ", which is protected";
   // Git writes through links, and only names tell its data from its configuration.
   return shapes_.isInside(path) ? "a link in a git directory" : "";
 }
