@@ -192,6 +192,7 @@ struct Change {
   ChangeKind kind = ChangeKind::modified;
   std::string type;        ///< of the current file, or of the deleted one: as in FileEntry
   std::uint64_t size = 0;  ///< of the current file
+  std::string omitted;     ///< of a directory: why changes in it are not listed; or empty
 };
 
 struct DiffOptions {
@@ -214,6 +215,7 @@ struct FileDiff {
   std::uint64_t added_lines = 0, removed_lines = 0;
   std::string patch;    ///< in git's format, for `git apply`; empty for what git does not track, such as directories
   std::string omitted;  ///< which part of the change is missing from the patch, and why; or empty
+  bool unread = false;  ///< a directory that could not be read: what is in it is not in the diff
   [[nodiscard]] bool renamed() const { return path != old_path; }
 };
 
@@ -294,7 +296,7 @@ struct CommitReport {
   std::vector<ManifestEntry> applied;   ///< the manifest: what was written, or would be in a dry run; sorted by path
   std::vector<NotCommitted> conflicts;  ///< the real file changed since the session began; it was not touched
   std::vector<NotCommitted> held;       ///< the host would execute it later, and the request does not list it
-  std::vector<NotCommitted> skipped;    ///< cannot be committed: pipes, sockets, unreadable files
+  std::vector<NotCommitted> skipped;    ///< cannot be committed: pipes, sockets, what cannot be read
   std::vector<std::string> kept;        ///< conflicts resolved by `ours`: the real file stays
   std::string digest;                   ///< of the manifest and the workspace's path, for CommitRequest::expect
   std::uint64_t bytes = 0;              ///< of all files together

@@ -222,6 +222,43 @@ TEST_F(SessionChanges, PipesDevicesAndUnreadableFilesNeverBlock) {
   EXPECT_NE(tar.err.find("not in the archive: pipe: a FIFO is not exported"), std::string::npos) << tar.err;
 }
 
+TEST_F(SessionChanges, DirectoryThatCannotBeReadIsShownAndNamed) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root can read every directory";
+  workspace.write("f", "old\n");
+  Session session = create();
+  output(session, "echo new > f; mkdir -p a/b; echo 1 > a/b/inside; chmod 300 a/b");
+  const std::string note = "a/b: what is in it cannot be read";
+  RunOutput out = cli({"diff", session.id()});
+  EXPECT_EQ(out.exit_status, 0) << out.describe();
+  EXPECT_EQ(out.out, "A a/\nA a/b/\nM f\n");
+  EXPECT_NE(out.err.find(note), std::string::npos) << out.err;
+  out = cli({"diff", "--json", session.id()});
+  EXPECT_NE(out.json()["changes"][1]["omitted"].get<std::string>().find("cannot be read"), std::string::npos);
+  out = cli({"diff", "-p", session.id()});
+  EXPECT_NE(out.out.find("-old\n+new\n"), std::string::npos) << out.out;
+  EXPECT_NE(out.err.find(note), std::string::npos) << out.err;
+  EXPECT_NE(cli({"diff", "--stat", session.id()}).out.find("cannot be read"), std::string::npos);
+  out = cli({"export", session.id()});
+  EXPECT_EQ(out.exit_status, 1);
+  EXPECT_NE(out.err.find("not in the patch: " + note), std::string::npos) << out.err;
+  out = cli({"export", session.id(), "--format", "tar"});
+  EXPECT_EQ(out.exit_status, 1);
+  EXPECT_NE(out.err.find("not in the archive: " + note), std::string::npos) << out.err;
+  EXPECT_EQ(runProgram({"tar", "-tf", "-"}, {.stdin_data = out.out}).out, "a/\na/b/\nf\n");
+}
+
+TEST_F(SessionChanges, DeletedDirectoryThatCannotBeReadIsShownAndNamed) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root can read every directory";
+  Session session = create();
+  output(session, "mkdir -p a/b; echo 1 > a/b/inside; chmod 0 a/b");
+  ASSERT_TRUE(session.checkpoint("closed"));
+  output(session, "chmod 700 a/b; rm -r a; echo 1 > f");
+  const RunOutput out = cli({"diff", "-p", session.id(), "closed"});
+  EXPECT_EQ(out.exit_status, 0) << out.describe();
+  EXPECT_NE(out.out.find("+++ b/f\n"), std::string::npos) << out.out;
+  EXPECT_NE(out.err.find("a/b: what is in it cannot be read"), std::string::npos) << out.err;
+}
+
 TEST_F(SessionChanges, DiffEndsWhileProcessReplacesFilesByPipes) {
   Session session = create();
   output(session, "for i in $(seq 200); do echo $i > f$i; done");

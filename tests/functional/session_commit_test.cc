@@ -154,6 +154,46 @@ TEST_F(SessionCommit, NeverPlantsSpecialFilesOrBits) {
   EXPECT_FALSE(exists(workspace / "sock"));
 }
 
+TEST_F(SessionCommit, DirectoryThatCannotBeReadIsSkippedAlone) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root can read every directory";
+  workspace.write("ok/f", "1\n");
+  workspace.write("was/f", "1\n");
+  for (const char* mode : {"000", "100", "300", "400", "600"}) {
+    SCOPED_TRACE(mode);
+    Session session = create();
+    const std::string closing = std::string("; chmod ") + mode + " a/b was";
+    output(session, "date +%N > ok/f; mkdir -p a/b; echo 2 | tee a/b/inside a/beside was/f" + closing);
+    EXPECT_EQ(applied(commit(session, {.paths = {"ok"}})), "ok/f\n");
+    EXPECT_EQ(paths(commit(session, {.paths = {"a/b"}, .dry_run = true}).skipped), "a/b\n");
+    const CommitReport report = commit(session);
+    EXPECT_EQ(applied(report), "a\na/beside\n");
+    EXPECT_EQ(paths(report.skipped), "a/b\nwas\n");
+    EXPECT_NE(report.skipped.at(0).reason.find("chmod u+rwx"), std::string::npos) << report.skipped[0].reason;
+    EXPECT_FALSE(exists(workspace / "a/b"));
+    EXPECT_EQ(readFile(workspace / "was/f"), "1\n");
+    EXPECT_EQ(cli({"commit", session.id()}).exit_status, 1);
+    EXPECT_TRUE(*session.hasUncommittedChanges());
+    output(session, "chmod 700 a/b was");
+    EXPECT_EQ(applied(commit(session)), "a/b\na/b/inside\nwas\nwas/f\n") << "nothing was lost";
+    ASSERT_EQ(runProgram({"rm", "-r", workspace / "a"}).exit_status, 0);
+    workspace.write("was/f", "1\n");
+    ASSERT_EQ(::chmod((workspace / "was").c_str(), 0755), 0);
+  }
+}
+
+TEST_F(SessionCommit, WorkspaceThatCannotBeReadIsNamed) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root can read every directory";
+  Session session = create();
+  output(session, "echo 1 > f; chmod 000 .");
+  for (const char* verb : {"diff", "export", "commit"}) {
+    const RunOutput out = cli({verb, session.id()});
+    EXPECT_EQ(out.exit_status, 125) << out.describe();
+    EXPECT_NE(out.err.find("caisson: /workspace: Permission denied"), std::string::npos) << out.describe();
+    EXPECT_NE(out.err.find("chmod u+rwx /workspace"), std::string::npos) << out.describe();
+  }
+  EXPECT_TRUE(*session.hasUncommittedChanges());
+}
+
 TEST_F(SessionCommit, AMaskedSecretIsNotOverwritten) {
   workspace.write(".env", "SECRET=1\n");
   Session session = create();

@@ -88,6 +88,7 @@ int printPatch(Session& session, const DiffOptions& options) {
   const bool colour = terminal && wantsColour(STDOUT_FILENO);
   int failed = 0;
   const auto done = session.diffFiles(options, [&](const FileDiff& diff) {
+    if (diff.unread) printNotice(diff.path + ": " + diff.omitted);
     if (!diff.patch.empty())
       failed = print(colour ? coloured(diff.patch) : terminal ? safeLines(diff.patch) : diff.patch);
     return failed == 0;
@@ -153,6 +154,9 @@ namespace {
 int listChanges(Session& session, const std::string& checkpoint, bool as_json) {
   const auto changes = session.diff(checkpoint);
   if (!changes) return printError(changes.error());
+  for (const Change& change : *changes) {
+    if (!change.omitted.empty()) printNotice(change.path + ": " + change.omitted);
+  }
   if (!as_json) {
     std::string text;
     for (const Change& change : *changes) {
@@ -167,7 +171,9 @@ int listChanges(Session& session, const std::string& checkpoint, bool as_json) {
     json.beginObject();
     json.bytes("path", change.path);
     json.key("change").string(name(change.kind));
-    json.key("type").string(change.type).key("size").number(change.size).end();
+    json.key("type").string(change.type).key("size").number(change.size);
+    if (!change.omitted.empty()) json.key("omitted").string(change.omitted);
+    json.end();
   }
   json.end().end();
   return print(json.text() + "\n");

@@ -114,11 +114,13 @@ class DiffResult {
     if (++total_ > kMaxChanges) return;
     Json one{{"change", name(change.kind)}, {"type", change.type}, {"size", change.size}};
     setBytes(one, "path", change.path);
+    if (!change.omitted.empty()) one["omitted"] = change.omitted;
     changes_.push_back(std::move(one));
   }
   void add(const FileDiff& diff) {
     const bool deleted = diff.kind == ChangeKind::deleted;
-    add(Change{diff.path, diff.kind, deleted ? diff.old_type : diff.type, deleted ? 0 : diff.size});
+    add(Change{diff.path, diff.kind, deleted ? diff.old_type : diff.type, deleted ? 0 : diff.size,
+               diff.unread ? diff.omitted : ""});
     if (total_ <= kMaxChanges) {
       Json& one = changes_.back();
       if (diff.renamed()) one["change"] = "renamed";

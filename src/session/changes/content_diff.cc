@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "session/changes/git_patch.h"
 #include "session/changes/renames.h"
@@ -98,6 +99,7 @@ class ContentDiff {
         if (auto added = addDeleted(change.path, change.before.below); !added) return added;
       }
       if (items_.size() >= kMaxPaths) return tooMany(change.path);
+      if (!change.unread.empty()) unread_.emplace(change.path, std::move(change.unread));
       items_.push_back({change.path, change.path, std::move(change.before), std::move(change.now)});
     }
     std::stable_sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.path < b.path; });
@@ -152,10 +154,15 @@ class ContentDiff {
       const auto [directory, below] = std::move(pending.back());
       pending.pop_back();
       auto names = before_.names(directory, below);
+      if (!names && isUnread(names.error().sys_errno)) {
+        unread_.emplace(directory, describeUnread(names.error().sys_errno));
+        continue;
+      }
       if (!names) return fail(names.error());
       for (const std::string& name : *names) {
         const std::string path = directory + "/" + name;
         LayerStack::Entry entry = before_.lookUp(path, below);
+        if (entry.problem != 0) unread_.emplace(directory, describeUnread(entry.problem));
         if (!entry.present) continue;
         if (entry.info.type == FileType::directory) pending.emplace_back(path, entry.below);
         if (items_.size() >= kMaxPaths) return tooMany(path);
@@ -175,6 +182,7 @@ class ContentDiff {
                                      : ChangeKind::modified;
     describe(item.before, diff.old_type, diff.old_mode, diff.old_size);
     describe(item.now, diff.type, diff.mode, diff.size);
+    diff.unread = unread_.contains(item.path);
     const PatchSide::Mode old_mode = modeOf(item.before), new_mode = modeOf(item.now);
     if (old_mode == PatchSide::Mode::none && new_mode == PatchSide::Mode::none) {
       diff.omitted = whyNoPatch(item, diff);
@@ -217,6 +225,7 @@ class ContentDiff {
   /// Why a path has no patch, for objects that git does not track; empty for a directory with files in the diff, which
   /// git creates and removes with them.
   std::string whyNoPatch(const Item& item, const FileDiff& diff) const {
+    if (diff.unread) return unread_.at(item.path);
     const std::string below = item.path + "/";
     const auto first = std::lower_bound(items_.begin(), items_.end(), below,
                                         [](const Item& one, const std::string& path) { return one.path < path; });
@@ -242,6 +251,7 @@ class ContentDiff {
   const DiffOptions& options_;
   DiffBudget budget_;
   std::vector<Item> items_;
+  std::map<std::string, std::string> unread_;  // directories that could not be read, with the reason
 };
 
 }  // namespace

@@ -25,6 +25,7 @@ class TarExport {
       report_.deleted.push_back(change.path);
       return true;
     }
+    if (!change.unread.empty()) leaveOut(change.path, change.unread);
     const sys::FileInfo& info = change.now.info;
     TarEntry entry{.path = change.path,
                    .mode = static_cast<std::uint32_t>(info.mode & 0777U),

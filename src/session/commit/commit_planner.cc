@@ -281,6 +281,10 @@ void CommitPlanner::consider(const StackChange& found) {
   const Change& change = candidate.change;
   if (!isWanted(change, candidate.named)) return;
   const bool named = candidate.named;
+  if (!found.unread.empty()) {
+    markMet(change.path);
+    return leave(report_.skipped, change.path, found.unread);
+  }
   if (change.kind != ChangeKind::deleted) {
     const FileType type = candidate.entry.info.type;
     if (type != FileType::regular && type != FileType::directory && type != FileType::link) {

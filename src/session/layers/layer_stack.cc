@@ -20,6 +20,9 @@ using sys::FileInfo;
 using sys::FileType;
 using sys::RootDir;
 
+/// Whether nothing is at a path. ELOOP: a payload put a link in the place of a directory meanwhile.
+bool isMissing(int sys_errno) { return sys_errno == ENOENT || sys_errno == ENOTDIR || sys_errno == ELOOP; }
+
 bool isOpaque(const RootDir& root, const std::string& path) {
   const auto directory = root.openFile(path, {.flags = O_RDONLY, .types = {FileType::directory}});
   if (!directory) return false;
@@ -63,6 +66,7 @@ bool sameObject(const LayerStack& before, const LayerStack::Entry& old, const La
 struct Work {
   std::string path;  // of a directory; "" is the root
   LayerStack::View before, now;
+  std::size_t change = SIZE_MAX;  // index of the change that lists the directory itself, if there is one
 };
 
 /// Bounds for callers that only need to know whether anything differs.
@@ -91,7 +95,7 @@ class Comparison {
   Result<std::vector<StackChange>> run() {
     pending_.push_back({"", before_.root(), now_.root()});
     while (!pending_.empty() && !isDone()) {
-      const Work work = std::move(pending_.back());
+      Work work = std::move(pending_.back());
       pending_.pop_back();
       if (auto looked = lookInto(work); !looked) return fail(looked.error());
     }
@@ -110,9 +114,7 @@ class Comparison {
       const LayerStack::Layer& layer = stack.layers()[index];
       if (!all && !apart_.contains(layer.name)) continue;
       auto entries = layer.root->list(path);
-      // A payload closed the directory before the layer was frozen. Where a layer above has it too, that one's mode is
-      // what the session shows.
-      if (!entries && entries.error().sys_errno == EACCES && index != view.front() && layer.root->openToOwner(path)) {
+      if (!entries && entries.error().sys_errno == EACCES && stack.reopen(index, view, path)) {
         entries = layer.root->list(path);
       }
       if (!entries && (entries.error().sys_errno == ENOENT || entries.error().sys_errno == ENOTDIR)) continue;
@@ -122,16 +124,37 @@ class Comparison {
     return {};
   }
 
-  Result<void> lookInto(const Work& work) {
+  /// Keeps in the result that a directory could not be read.
+  Result<void> markUnread(Work& work, int problem) {
+    if (work.path.empty()) {
+      return fail(sysError(Stage::state, "open", "/workspace", problem,
+                           problem == EACCES ? "in the session, run `chmod u+rwx /workspace`" : ""));
+    }
+    if (work.change == SIZE_MAX) {
+      work.change = changes_.size();
+      changes_.push_back({work.path, ChangeKind::modified, before_.find(work.path), now_.find(work.path), {}});
+    }
+    changes_[work.change].unread = describeUnread(problem);
+    return {};
+  }
+
+  Result<void> lookInto(Work& work) {
     std::set<std::string> names;
     // Where the two sides rest on different layers (one is opaque, or only one side has the directory), every name
     // counts.
     const bool all = commonPart(before_, work.before) != commonPart(now_, work.now);
-    if (auto read = collect(before_, work.before, work.path, all, names); !read) return read;
-    if (auto read = collect(now_, work.now, work.path, all, names); !read) return read;
+    auto read = collect(before_, work.before, work.path, all, names);
+    if (read) read = collect(now_, work.now, work.path, all, names);
+    if (!read && isUnread(read.error().sys_errno)) return markUnread(work, read.error().sys_errno);
+    if (!read) return read;
     for (const std::string& name : names) {
       const std::string path = work.path.empty() ? name : work.path + "/" + name;
-      compare(path, before_.lookUp(path, work.before), now_.lookUp(path, work.now));
+      const LayerStack::Entry old = before_.lookUp(path, work.before), current = now_.lookUp(path, work.now);
+      if (const int problem = old.problem != 0 ? old.problem : current.problem; problem != 0) {
+        if (auto marked = markUnread(work, problem); !marked) return marked;
+        continue;
+      }
+      compare(path, old, current);
       if (changes_.size() > options_.max_changes) {
         return fail(plainError(Stage::state, "session diff", path,
                                "more than " + std::to_string(options_.max_changes) + " changes", "look at a part"));
@@ -160,17 +183,20 @@ class Comparison {
 
   void compare(const std::string& path, const LayerStack::Entry& old, const LayerStack::Entry& current) {
     if (!old.present && !current.present) return;
-    if (!current.present) return changes_.push_back({path, ChangeKind::deleted, old, current});
+    if (!current.present) return changes_.push_back({path, ChangeKind::deleted, old, current, {}});
     const bool directory = current.info.type == FileType::directory;
     const bool was_directory = old.present && old.info.type == FileType::directory;
     spend(old, current);
     if (cutShort()) return;
+    const std::size_t count = changes_.size();
     if (!old.present) {
-      changes_.push_back({path, ChangeKind::added, old, current});
+      changes_.push_back({path, ChangeKind::added, old, current, {}});
     } else if (!sameObject(before_, old, now_, current, path, options_)) {
-      changes_.push_back({path, ChangeKind::modified, old, current});
+      changes_.push_back({path, ChangeKind::modified, old, current, {}});
     }
-    if (directory) pending_.push_back({path, was_directory ? old.below : LayerStack::View{}, current.below});
+    if (!directory) return;
+    pending_.push_back({path, was_directory ? old.below : LayerStack::View{}, current.below,
+                        changes_.size() > count ? count : SIZE_MAX});
   }
 
   const LayerStack& before_;
@@ -251,10 +277,22 @@ LayerStack::View LayerStack::root() const {
   return view;
 }
 
+bool LayerStack::reopen(std::size_t layer, const View& view, const std::string& directory) const {
+  const bool is_real = layers_[layer].name.empty();  // the user's own directory, which is never changed
+  return !is_real && layer != view.front() && layers_[layer].root->openToOwner(directory);
+}
+
 LayerStack::Entry LayerStack::lookUp(const std::string& path, const View& parent) const {
   Entry entry;
   for (const std::size_t index : parent) {
-    const auto info = readers_[index].stat(path);
+    auto info = readers_[index].stat(path);
+    if (!info && info.error().sys_errno == EACCES) {
+      const std::size_t slash = path.rfind('/');
+      if (reopen(index, parent, slash == std::string::npos ? "" : path.substr(0, slash))) {
+        info = readers_[index].stat(path);
+      }
+    }
+    if (!info && !isMissing(info.error().sys_errno)) entry.problem = info.error().sys_errno;
     if (!info) continue;
     if (info->type == FileType::character_device) break;  // deleted here; nothing below counts
     if (entry.present && info->type != FileType::directory) break;
@@ -312,10 +350,19 @@ Result<std::vector<Change>> compareStacks(const LayerStack& before, const LayerS
   return changes;
 }
 
+std::string describeUnread(int sys_errno) {
+  if (sys_errno == EACCES) {
+    return "what is in it cannot be read: its permissions deny that (in the session, run `chmod u+rwx` on it)";
+  }
+  return "what is in it cannot be read: " + errnoName(sys_errno);
+}
+
+bool isUnread(int sys_errno) { return sys_errno == EACCES; }
+
 Change toChange(const StackChange& change) {
   const bool deleted = change.kind == ChangeKind::deleted;
   const FileInfo& info = deleted ? change.before.info : change.now.info;
-  return {change.path, change.kind, std::string(sys::name(info.type)), deleted ? 0 : info.size};
+  return {change.path, change.kind, std::string(sys::name(info.type)), deleted ? 0 : info.size, change.unread};
 }
 
 bool cameFromBelow(const LayerStack& stack, const std::string& path, const LayerStack::Entry& entry) {

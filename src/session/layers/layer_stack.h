@@ -39,12 +39,17 @@ class LayerStack {
     sys::FileInfo info;
     std::size_t layer = 0;  ///< index of that layer
     View below;             ///< of a directory: which layers contribute to it
+    int problem = 0;        ///< errno if a layer could not be read, so that what the path is remains unknown
   };
   /// `path`: from the root; `parent`: the view of its directory.
   [[nodiscard]] Entry lookUp(const std::string& path, const View& parent) const;
 
   /// lookUp() without a known view: resolves all directories from the root on.
   [[nodiscard]] Entry find(const std::string& path) const;
+
+  /// Opens a directory of a layer to its owner again that a payload closed before the layer was frozen, if a layer
+  /// above it in `view` has the directory too: the mode there is the one that the session shows.
+  [[nodiscard]] bool reopen(std::size_t layer, const View& view, const std::string& directory) const;
 
   /// Names in a directory of this view, deleted ones included, sorted.
   [[nodiscard]] Result<std::vector<std::string>> names(const std::string& path, const View& view) const;
@@ -95,7 +100,13 @@ struct StackChange {
   std::string path;
   ChangeKind kind = ChangeKind::modified;
   LayerStack::Entry before, now;
+  std::string unread;  ///< of a directory: why what is in it could not be compared; or empty
 };
+
+/// Why what is in a directory is left out, for a user who can change that in the session.
+std::string describeUnread(int sys_errno);
+/// Whether an error of listing a directory is about this directory alone, so that the others can be compared.
+bool isUnread(int sys_errno);
 
 struct CompareOptions {
   /// Read files of the same size to see whether they differ. If false, they count as modified.
@@ -105,7 +116,8 @@ struct CompareOptions {
   std::size_t max_changes = 1'000'000;  ///< more are an error
 };
 
-/// What is different in `now` against `before`, sorted by path. A directory that is gone is one change.
+/// What is different in `now` against `before`, sorted by path. A directory that is gone is one change. A directory
+/// that cannot be read is a change with the reason, even if it is the same on both sides; an error only for the root.
 Result<std::vector<StackChange>> compareEntries(const LayerStack& before, const LayerStack& now,
                                                 const CompareOptions& options = {});
 
