@@ -181,6 +181,29 @@ TEST_F(SessionCommit, DirectoryThatCannotBeReadIsSkippedAlone) {
   }
 }
 
+/// Two trees of 3,000 bytes each, one renamed into the depth of the other: no single path reaches the lower leaf.
+TEST_F(SessionCommit, FilesBeyondTheLongestPathAreNamedAndStayUncommitted) {
+  std::string deep(200, 'x');
+  for (int level = 0; level < 14; ++level) deep += "/" + std::string(200, 'x');
+  Session session = create();
+  output(session, "mkdir -p a/" + deep + " b/" + deep);
+  output(session, "echo 1 > a/" + deep + "/upper; echo 2 > b/" + deep + "/lower; mv b a/" + deep);
+  RunOutput out = cli({"diff", session.id()});
+  EXPECT_NE(out.out.find("/upper\n"), std::string::npos);
+  EXPECT_NE(out.err.find("its path is too long"), std::string::npos) << out.err;
+  out = cli({"export", session.id(), "--format", "tar"});
+  EXPECT_EQ(out.exit_status, 1);
+  EXPECT_NE(out.err.find("its path is too long"), std::string::npos) << out.err;
+  const CommitReport report = commit(session);
+  EXPECT_NE(applied(report).find("/upper\n"), std::string::npos);
+  ASSERT_EQ(report.skipped.size(), 1U) << paths(report.skipped);
+  EXPECT_TRUE(report.skipped[0].path.starts_with("a/" + deep + "/b/x")) << report.skipped[0].path;
+  EXPECT_NE(report.skipped[0].reason.find("its path is too long"), std::string::npos) << report.skipped[0].reason;
+  EXPECT_EQ(cli({"commit", session.id()}).exit_status, 1);
+  EXPECT_NE(cli({"info", session.id()}).out.find("uncommitted"), std::string::npos);
+  EXPECT_NE(cli({"destroy", session.id()}).err.find("uncommitted"), std::string::npos);
+}
+
 TEST_F(SessionCommit, WorkspaceThatCannotBeReadIsNamed) {
   if (::geteuid() == 0) GTEST_SKIP() << "root can read every directory";
   Session session = create();

@@ -354,10 +354,11 @@ std::string describeUnread(int sys_errno) {
   if (sys_errno == EACCES) {
     return "what is in it cannot be read: its permissions deny that (in the session, run `chmod u+rwx` on it)";
   }
+  if (sys_errno == ENAMETOOLONG) return "what is in it is left out: its path is too long";
   return "what is in it cannot be read: " + errnoName(sys_errno);
 }
 
-bool isUnread(int sys_errno) { return sys_errno == EACCES; }
+bool isUnread(int sys_errno) { return sys_errno == EACCES || sys_errno == ENAMETOOLONG; }
 
 Change toChange(const StackChange& change) {
   const bool deleted = change.kind == ChangeKind::deleted;
