@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 #include "audit/files.h"
 #include "audit/reader.h"
@@ -65,21 +66,37 @@ Result<Snapshot> collect(int directory, const std::string& path, std::chrono::mi
   return all;
 }
 
-std::optional<Digest> firstKey(int directory, const std::string& path, std::uint32_t file) {
-  // The key of the last chain that started at or before this file.
+struct ChainKey {
+  std::string name;  ///< of its file; empty if there is none
+  std::optional<Digest> key;
+  std::string problem;  ///< why the file is of no use, or empty
+};
+
+/// The first key of the last chain that started at or before this file. A writer syncs the key before it writes the
+/// first head, so no dead writer leaves an unfinished one to a log with a head.
+ChainKey firstKey(int directory, const std::string& path, std::uint32_t file) {
   auto chains = keyNumbers(directory);
   for (auto chain = chains.rbegin(); chain != chains.rend(); ++chain) {
     if (*chain > file) continue;
-    auto key = openOwn(directory, path, keyName(*chain), O_RDONLY);
-    if (!key) continue;
-    char text[kHashText];
+    ChainKey found{.name = keyName(*chain), .key = {}, .problem = {}};
+    const auto opened = openOwn(directory, path, found.name, O_RDONLY);
+    if (!opened && opened.error().sys_errno == ENOENT) continue;
+    if (!opened) {
+      found.problem = opened.error().message();
+      return found;
+    }
+    char text[kHashText + 2];  // with the line end; one byte more shows a longer file
+    const ssize_t got = ::read(opened->get(), text, sizeof(text));
     Digest digest;
-    if (::read(key->get(), text, sizeof(text)) == static_cast<ssize_t>(sizeof(text)) &&
-        readHex(std::string_view(text, sizeof(text)), digest))
-      return digest;
-    return std::nullopt;
+    if (got == static_cast<ssize_t>(kHashText) + 1 && text[kHashText] == '\n' &&
+        readHex(std::string_view(text, kHashText), digest)) {
+      found.key = digest;
+    } else {
+      found.problem = "not a key, which is 64 hexadecimal digits on one line: it was damaged or replaced";
+    }
+    return found;
   }
-  return std::nullopt;
+  return {};
 }
 
 /// Checks the lines in the first `end` bytes.
@@ -104,8 +121,35 @@ void checkFile(const LogFile& log, std::uint64_t end, ChainChecker& checker) {
   if (!cutter.rest().empty()) checker.report("the file ends within a line");
 }
 
+/// Checks what lies beyond the head's end. A writer writes lines that follow from the head, then the head: if it dies,
+/// it leaves some of these lines and at most one incomplete one, which the next writer adopts or truncates. Any other
+/// complete line was added by something else.
+void checkTail(const LogFile& log, const Head& head, ChainChecker& checker, CheckReport& report) {
+  LineCutter cutter;
+  std::string buffer(256 * 1024, '\0');
+  Link link = head.link;
+  bool foreign = false;
+  for (std::uint64_t offset = head.end; offset < log.size && !foreign;) {
+    const std::size_t wanted = std::min<std::uint64_t>(buffer.size(), log.size - offset);
+    const ssize_t got = ::pread(log.file.get(), buffer.data(), wanted, static_cast<off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return checker.report("it could not be read to its end", true);
+    offset += static_cast<std::uint64_t>(got);
+    cutter.add(std::string_view(buffer).substr(0, static_cast<std::size_t>(got)),
+               [&](std::string_view line) { foreign = foreign || !follows(line, link); });
+    foreign = foreign || cutter.dropped() > 0;
+  }
+  if (foreign) {
+    return checker.report(
+        "after line " + std::to_string(link.seq) + " comes a line that is not its next: it was added or changed", true);
+  }
+  report.notes.push_back("a writer died: " + std::to_string(log.size - head.end) +
+                         " bytes at the end are not part of the log yet");
+}
+
 void checkFiles(const Snapshot& all, int directory, const std::string& path, const CheckOptions& options,
                 ChainChecker& checker, CheckReport& report) {
+  std::set<std::string> bad_keys;
   std::uint32_t expected = all.head ? all.head->oldest : all.files.empty() ? 1 : all.files.front().number;
   for (const LogFile& log : all.files) {
     if (all.head && log.number < all.head->oldest) {
@@ -126,14 +170,13 @@ void checkFiles(const Snapshot& all, int directory, const std::string& path, con
       continue;
     }
     ++report.files;
-    const auto key = report.files == 1 && options.first_key ? options.first_key : firstKey(directory, path, log.number);
-    checker.beginFile(log.name, log.number, key);
+    const ChainKey key = firstKey(directory, path, log.number);
+    if (!key.problem.empty() && bad_keys.insert(key.name).second && report.findings.size() < kMaxFindings)
+      report.findings.push_back({key.name, 0, key.problem});
+    checker.beginFile(log.name, log.number, report.files == 1 && options.first_key ? options.first_key : key.key);
     const bool current = all.head && log.number == all.head->file;
-    // Data beyond the head's end was never acknowledged; the next writer adopts it or truncates it.
     checkFile(log, current ? std::min(log.size, all.head->end) : log.size, checker);
-    if (current && log.size > all.head->end)
-      report.notes.push_back("a writer died: " + std::to_string(log.size - all.head->end) +
-                             " bytes at the end are not part of the log yet");
+    if (current && log.size > all.head->end) checkTail(log, *all.head, checker, report);
   }
   if (all.head && expected <= all.head->file && report.findings.size() < kMaxFindings)
     report.findings.push_back(

@@ -77,12 +77,20 @@ TEST(KilledWriters, LoseNothingThatWasAcknowledged) {
     ASSERT_EQ(::waitpid(writers[victim], &status, 0), writers[victim]);
     EXPECT_TRUE(WIFSIGNALED(status)) << "a writer gave up by itself";
     writers.erase(writers.begin() + static_cast<std::ptrdiff_t>(victim));
+    if (round % 10 == 0) {  // waits for the others, and then sees what the victim left, if it held the lock
+      const auto seen = checkLog(path);
+      ASSERT_TRUE(seen) << seen.error().message();
+      EXPECT_TRUE(seen->findings.empty()) << seen->findings.front().what;
+    }
     begin();
   }
   for (const pid_t writer : writers) {
     ::kill(writer, SIGKILL);
     ::waitpid(writer, nullptr, 0);
   }
+  const auto left = checkLog(path);
+  ASSERT_TRUE(left) << left.error().message();
+  EXPECT_TRUE(left->findings.empty()) << left->findings.front().what;
   {  // the next writer recovers what the last one left
     auto log = Log::open(path, kSettings);
     ASSERT_TRUE(log) << log.error().message();

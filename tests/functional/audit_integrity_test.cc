@@ -105,6 +105,46 @@ TEST_F(AuditLogFiles, VerifyFindsLinesThatWereDeletedMovedOrCut) {
   EXPECT_TRUE(contains(missing.out, "missing")) << missing.describe();
 }
 
+/// A writer writes complete lines of the chain and dies within one at most.
+TEST_F(AuditLogFiles, VerifyFindsACompleteLineThatWasAdded) {
+  CONFORMS("R-AUDIT-10");
+  ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  const std::string whole = log();
+  const std::string last = whole.substr(whole.rfind('\n', whole.size() - 2) + 1);
+  const auto verifyWith = [&](const std::string& added) {
+    std::ofstream(home_ / "audit/00000001.jsonl", std::ios::trunc) << whole << added;
+    return audit({"verify"});
+  };
+  for (const std::string& added : {std::string(R"({"seq":99,"event":"approval_granted"})"
+                                               "\n"),
+                                   last, std::string("\n"), last.substr(0, 40) + "\n" + last.substr(0, 40)}) {
+    const RunOutput found = verifyWith(added);
+    EXPECT_EQ(found.exit_status, 1) << added << found.describe();
+    EXPECT_TRUE(contains(found.out, "it was added or changed")) << found.describe();
+  }
+  const RunOutput incomplete = verifyWith(last.substr(0, last.size() - 1));
+  EXPECT_EQ(incomplete.exit_status, 0) << incomplete.describe();
+  EXPECT_TRUE(contains(incomplete.out, "note: a writer died")) << incomplete.describe();
+  ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  EXPECT_EQ(audit({"verify"}).exit_status, 0) << "the next writer truncates it";
+}
+
+TEST_F(AuditLogFiles, VerifyFindsAKeyFileOfTheWrongForm) {
+  CONFORMS("R-AUDIT-10");
+  ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  const std::string file = home_ / "audit/key-00000001";
+  const std::string key = readFile(file);
+  ASSERT_EQ(key.size(), 65U);
+  for (const std::string& text : {std::string(), std::string(32, '\x7f'), key.substr(0, 60), key + "0\n"}) {
+    std::ofstream(file, std::ios::trunc) << text;
+    const RunOutput found = audit({"verify"});
+    EXPECT_EQ(found.exit_status, 1) << found.describe();
+    EXPECT_TRUE(contains(found.out, "key-00000001: not a key")) << found.describe();
+  }
+  ASSERT_EQ(::unlink(file.c_str()), 0);
+  EXPECT_EQ(audit({"verify"}).exit_status, 0) << "it may be kept elsewhere";
+}
+
 /// An older copy of everything is whole in itself; only a head that was kept elsewhere shows it.
 TEST_F(AuditLogFiles, AnExportedHeadShowsAnOlderCopyOfTheLog) {
   CONFORMS("R-AUDIT-10");
@@ -213,6 +253,8 @@ TEST_F(AuditLogFiles, KillingWritersAtAnyMomentLosesNothing) {
     });
   }
   for (std::thread& worker : workers) worker.join();
+  const RunOutput left = audit({"verify"});
+  EXPECT_EQ(left.exit_status, 0) << "what a dead writer leaves is not a finding: " << left.describe();
   ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
   const RunOutput verified = audit({"verify"});
   EXPECT_EQ(verified.exit_status, 0) << verified.describe();
