@@ -145,6 +145,23 @@ TEST_F(AuditLogFiles, VerifyFindsAKeyFileOfTheWrongForm) {
   EXPECT_EQ(audit({"verify"}).exit_status, 0) << "it may be kept elsewhere";
 }
 
+TEST_F(AuditLogFiles, VerifyExplainsAMalformedAnchorOrKey) {
+  ASSERT_EQ(run({}, {"true"}, options()).exit_status, 0);
+  workspace.write("text", "not an anchor\n");
+  for (const char* anchor : {"19:00", "0:00", "7", "text", "."}) {
+    const RunOutput output = audit({"verify", "--anchor", anchor});
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    EXPECT_TRUE(contains(output.err, anchor)) << output.describe();
+    EXPECT_TRUE(contains(output.err, "SEQ:HASH")) << output.describe();
+    EXPECT_FALSE(contains(output.err, "policy")) << output.describe();
+  }
+  for (const char* key : {"nowhere", "text", "."}) {
+    const RunOutput output = audit({"verify", "--key", key});
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+    EXPECT_FALSE(contains(output.err, "policy")) << output.describe();
+  }
+}
+
 /// An older copy of everything is whole in itself; only a head that was kept elsewhere shows it.
 TEST_F(AuditLogFiles, AnExportedHeadShowsAnOlderCopyOfTheLog) {
   CONFORMS("R-AUDIT-10");

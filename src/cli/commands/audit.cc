@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <ctime>
 #include <deque>
 
@@ -203,26 +204,38 @@ int show(const Arguments& arguments) {
   return status;
 }
 
+/// The text of a file that an option names, without the line end. `form`: of what should be in it.
+Result<std::string> fileText(std::string_view path, std::string_view form) {
+  auto text = policy::readRegularFile(std::string(path));
+  if (!text && text.error().sys_errno != 0)
+    return fail(sysError(Stage::usage, text.error().call, path, text.error().sys_errno, form));
+  if (!text) return fail(usageError(path, "not a regular file, or too large", form));
+  while (!text->empty() && (text->back() == '\n' || text->back() == ' ')) text->pop_back();
+  return text;
+}
+
+Result<std::string> anchorFrom(std::string_view given) {
+  constexpr std::string_view kForm =
+      "an anchor is SEQ:HASH, the number of a line and 64 hexadecimal digits, as `caisson audit verify` prints it";
+  std::uint64_t seq = 0;
+  Digest hash;
+  if (audit::parseAnchor(given, seq, hash)) return std::string(given);
+  auto text = fileText(given, kForm);
+  if (!text && text.error().sys_errno == ENOENT)
+    return fail(usageError(given, "malformed anchor, and no file has this name", kForm));
+  if (text && !audit::parseAnchor(*text, seq, hash)) return fail(usageError(given, "the file holds no anchor", kForm));
+  return text;
+}
+
 Result<audit::CheckOptions> checkOptionsFrom(const Arguments& arguments) {
   audit::CheckOptions options;
-  const auto fileText = [](std::string_view path) -> Result<std::string> {
-    auto text = policy::readRegularFile(std::string(path));
-    if (!text) return fail(text.error());
-    while (!text->empty() && (text->back() == '\n' || text->back() == ' ')) text->pop_back();
-    return text;
-  };
-  if (const auto anchor = arguments.value(kAnchor)) {
-    std::uint64_t seq = 0;
-    Digest hash;
-    options.anchor = *anchor;
-    if (!audit::parseAnchor(*anchor, seq, hash)) {
-      auto text = fileText(*anchor);
-      if (!text) return fail(text.error());
-      options.anchor = *std::move(text);
-    }
+  if (const auto given = arguments.value(kAnchor)) {
+    auto anchor = anchorFrom(*given);
+    if (!anchor) return fail(anchor.error());
+    options.anchor = *std::move(anchor);
   }
   if (const auto file = arguments.value(kKey)) {
-    const auto text = fileText(*file);
+    const auto text = fileText(*file, "--key takes a file with 64 hexadecimal digits on one line");
     if (!text) return fail(text.error());
     Digest key;
     if (!readHex(*text, key)) return fail(usageError(*file, "a key is 64 hexadecimal digits on one line"));
