@@ -47,6 +47,7 @@ enum class ErrorCode : std::uint8_t {
   masked_proc,           ///< the kernel mounts no new /proc, since parts of the caller's are covered
   hostname_refused,      ///< the sandbox's host name cannot be set
   command_lost,          ///< the command may have run; how it ended is not known
+  digest_mismatch,       ///< the changes to commit are not the ones that were approved
 };
 
 std::string_view name(ErrorCode code);

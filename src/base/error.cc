@@ -43,6 +43,7 @@ std::string_view name(ErrorCode code) {
     case ErrorCode::masked_proc: return "masked_proc";
     case ErrorCode::hostname_refused: return "hostname_refused";
     case ErrorCode::command_lost: return "command_lost";
+    case ErrorCode::digest_mismatch: return "digest_mismatch";
   }
   return "other";
 }

@@ -168,6 +168,11 @@ std::optional<CommitRequest> commitRequest(const Call& call) {
   return request;
 }
 
+http::Response commitProblem(Error error) {
+  if (error.code == ErrorCode::digest_mismatch) error.hint = "nothing was written; make a dry run again";
+  return problemOf(error);
+}
+
 http::Response commitChanges(Call& call) {
   return onHistory(call, [&](service::Sandbox& sandbox) {
     const std::optional<CommitRequest> request = commitRequest(call);
@@ -191,7 +196,7 @@ http::Response commitChanges(Call& call) {
     }
     const auto report = call.app.sandboxes().with(sandbox, [&](Session& session) { return session.commit(*request); });
     sandbox.forgetHandles();
-    if (!report) return problemOf(report.error());
+    if (!report) return commitProblem(report.error());
     if (!dry)
       call.app.publish("commit.applied", sandbox, {{"digest", report->digest}, {"files", report->applied.size()}});
     return jsonResponse(200, describeCommit(*report));

@@ -329,6 +329,17 @@ class Workspaces(ApiTest):
             body = {"paths": [wrong], "encoding": "base64", "dry_run": True}
             self.assertStatus(self.owner.call("POST", at, body), 400, "invalid_body")
 
+    def test_commit_with_another_digest_is_a_conflict(self):
+        box = self.owner.create(workspace=self.directory)
+        at, before = f"/v1/sandboxes/{box}/commit", self.content()
+        self.owner.run(box, "echo first > file.txt")
+        digest = self.assertStatus(self.owner.call("POST", at, {"dry_run": True}), 200).json["digest"]
+        self.owner.run(box, "echo second > file.txt")
+        for body in ({"expect": digest}, {"expect": digest, "dry_run": True}, {"expect": "0" * 64}):
+            refused = self.assertStatus(self.owner.call("POST", at, body), 409, "digest_mismatch")
+            self.assertIn("dry run", refused.json["try"])
+        self.assertEqual(self.content(), before)
+
     def test_requests_for_approval_are_bounded(self):
         box = self.bob.create(workspace=self.directory)
         at = f"/v1/sandboxes/{box}/commit"

@@ -81,9 +81,11 @@ void keepApplied(CommitReport& report, Applied applied) {
 }
 
 Error otherDigest(const std::string& session, const std::string& digest) {
-  return plainError(Stage::state, "session commit", session,
-                    "the changes are not the ones that were approved: their digest is " + digest,
-                    "review them again with `caisson session commit --dry-run " + session + "`; nothing was written");
+  return withCode(
+      plainError(Stage::state, "session commit", session,
+                 "the changes are not the ones that were approved: their digest is " + digest,
+                 "review them again with `caisson session commit --dry-run " + session + "`; nothing was written"),
+      ErrorCode::digest_mismatch);
 }
 
 /// Gives the transaction a name, and the identity of the directory that it changes.

@@ -78,8 +78,9 @@ Result<Applied> carryOut(const RootDir& session, RealTree& tree, const Staging& 
     } else if (done->empty()) {
       applied.done[index] = true;
     } else if (all_or_nothing) {
-      failure = plainError(Stage::state, "session commit", transaction.actions[index].path, *done,
-                           "look at the changes again; nothing was written");
+      failure = withCode(plainError(Stage::state, "session commit", transaction.actions[index].path, *done,
+                                    "look at the changes again; nothing was written"),
+                         ErrorCode::digest_mismatch);
     } else {
       applied.conflicts.push_back({transaction.actions[index].path, *done});
     }
