@@ -159,6 +159,21 @@ Result<RootDir> RootDir::adopt(Fd directory, RootDirOptions options) {
   return RootDir(std::move(directory), std::move(options));
 }
 
+Result<Fd> RootDir::resolve(std::string_view call, std::string_view relative, const std::string& directory,
+                            bool stay_on_mount) const {
+  auto found = resolveDirectory(root_.get(), directory,
+                                {.stay_on_mount = stay_on_mount,
+                                 .by_hand = options_.walk_by_hand,
+                                 .refuse_links_out = options_.refuse_links_out,
+                                 .known_as = options_.known_as});
+  if (found) return std::move(*found);
+  if (found.error() == kLeadsOut) {
+    return fail(withCode(plainError(options_.stage, call, relative, "a link in it leads out of " + options_.known_as),
+                         ErrorCode::path_escapes));
+  }
+  return refuse(call, relative, found.error(), found.error() == EXDEV ? "it lies on another mount" : "");
+}
+
 Result<RootDir::Place> RootDir::locate(std::string_view call, std::string_view relative, bool stay_on_mount) const {
   auto path = splitPath(relative, options_.known_as);
   if (!path && path.error() == BadRequest::nul_byte) return refuse(call, "", EINVAL, "the path holds a NUL byte");
@@ -166,10 +181,8 @@ Result<RootDir::Place> RootDir::locate(std::string_view call, std::string_view r
     return fail(withCode(plainError(options_.stage, call, relative, "climbs out of " + options_.known_as),
                          ErrorCode::path_escapes));
   }
-  auto parent = resolveDirectory(root_.get(), path->directory, {stay_on_mount, options_.walk_by_hand});
-  if (!parent) {
-    return refuse(call, relative, parent.error(), parent.error() == EXDEV ? "it lies on another mount" : "");
-  }
+  auto parent = resolve(call, relative, path->directory, stay_on_mount);
+  if (!parent) return std::unexpected(std::move(parent.error()));
   return Place{std::move(*parent), std::move(path->name)};
 }
 
@@ -183,8 +196,8 @@ Result<RootDir> RootDir::enter(std::string_view relative) const {
   auto path = splitPath(relative, options_.known_as);
   if (!path) return std::unexpected(locate("enter", relative).error());
   const std::string whole = path->directory + (path->name.empty() ? "" : "/" + path->name);
-  auto directory = resolveDirectory(root_.get(), whole, {false, options_.walk_by_hand});
-  if (!directory) return refuse("enter", relative, directory.error());
+  auto directory = resolve("enter", relative, whole);
+  if (!directory) return std::unexpected(std::move(directory.error()));
   RootDirOptions options = options_;
   if (!whole.empty()) options.known_as += (options.known_as.ends_with('/') ? "" : "/") + whole;
   return RootDir(std::move(*directory), std::move(options));
@@ -233,15 +246,14 @@ Result<void> RootDir::makeDirs(std::string_view relative, mode_t mode) const {
   auto path = splitPath(relative, options_.known_as);
   if (!path) return std::unexpected(locate("mkdir", relative).error());
   const std::string whole = path->directory + (path->name.empty() ? "" : "/" + path->name);
-  const ResolveRules rules{false, options_.walk_by_hand};
-  auto here = resolveDirectory(root_.get(), "", rules);
+  auto here = resolve("mkdir", relative, "");
   // Resolves each prefix from the root, so that a link in the middle (`var/run -> /run`) resolves as it would at the
   // end.
   for (std::size_t end = 0; here && end < whole.size();) {
     const std::size_t begin = whole[end] == '/' ? end + 1 : end;
     end = std::min(whole.find('/', begin), whole.size());
-    auto next = resolveDirectory(root_.get(), whole.substr(0, end), rules);
-    if (!next && next.error() == ENOENT) {
+    auto next = resolve("mkdir", relative, whole.substr(0, end));
+    if (!next && next.error().sys_errno == ENOENT) {
       const std::string part = whole.substr(begin, end - begin);
       if (::mkdirat(here->get(), part.c_str(), mode) != 0 && errno != EEXIST) return refuse("mkdir", relative, errno);
       // O_NOFOLLOW: a racing payload may have placed a link here.
@@ -251,7 +263,7 @@ Result<void> RootDir::makeDirs(std::string_view relative, mode_t mode) const {
     }
     here = std::move(next);
   }
-  if (!here) return refuse("mkdir", relative, here.error());
+  if (!here) return std::unexpected(std::move(here.error()));
   return {};
 }
 

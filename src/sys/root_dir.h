@@ -79,6 +79,9 @@ struct RootDirOptions {
   std::string known_as;
   Stage stage = Stage::state;  ///< of the errors
   bool walk_by_hand = false;   ///< never use openat2; lets tests cover the fallback
+  /// A link on the way that leads out of the root is an error (path_escapes), instead of being resolved as if the root
+  /// were "/". Absolute targets below `known_as` are inside.
+  bool refuse_links_out = false;
 };
 
 class RootDir {
@@ -91,6 +94,8 @@ class RootDir {
   /// The descriptor of the root itself: O_PATH, unless adopt() got another kind.
   [[nodiscard]] int descriptor() const { return root_.get(); }
   [[nodiscard]] const std::string& knownAs() const { return options_.known_as; }
+  /// Sets RootDirOptions::refuse_links_out.
+  void refuseLinksOut() { options_.refuse_links_out = true; }
 
   /// Returns the directory `relative` as a new root. Links, also a final one, resolve inside this root, so an image's
   /// `var/run -> /run` works.
@@ -141,6 +146,9 @@ class RootDir {
   };
 
   RootDir(Fd root, RootDirOptions options) : root_(std::move(root)), options_(std::move(options)) {}
+  /// Resolves a directory of a parsed request, as the options say.
+  Result<Fd> resolve(std::string_view call, std::string_view relative, const std::string& directory,
+                     bool stay_on_mount = false) const;
   /// Parses the request and resolves its directory. `call` is for errors; `stay_on_mount`: another mount on the way is
   /// an error.
   Result<Place> locate(std::string_view call, std::string_view relative, bool stay_on_mount = false) const;

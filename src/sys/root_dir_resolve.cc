@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <optional>
 #include <utility>
 
 #include "sys/kernel_abi.h"
@@ -31,6 +32,16 @@ std::vector<std::string_view> components(std::string_view path) {
   return parts;
 }
 
+/// The components of an absolute path after those of the directory `known_as`; nothing if it does not lie below.
+std::optional<std::vector<std::string_view>> partsBelow(std::string_view path, std::string_view known_as) {
+  if (!known_as.starts_with('/')) return std::nullopt;
+  std::vector<std::string_view> parts = components(path);
+  const std::vector<std::string_view> prefix = components(known_as);
+  if (parts.size() < prefix.size() || !std::equal(prefix.begin(), prefix.end(), parts.begin())) return std::nullopt;
+  parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(prefix.size()));
+  return parts;
+}
+
 std::expected<Fd, int> duplicate(int fd) {
   Fd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
   if (!copy) return std::unexpected(errno);
@@ -42,8 +53,8 @@ std::expected<Fd, int> duplicate(int fd) {
 /// one name less.
 class Walk {
  public:
-  Walk(int root, const struct statx& root_info, bool stay_on_mount)
-      : root_(root), root_info_(root_info), stay_on_mount_(stay_on_mount) {}
+  Walk(int root, const struct statx& root_info, const ResolveRules& rules)
+      : root_(root), root_info_(root_info), rules_(rules) {}
 
   std::expected<Fd, int> to(const std::string& path) {
     if (int error = restart(); error != 0) return std::unexpected(error);
@@ -70,6 +81,7 @@ class Walk {
   }
 
   int up() {
+    if (passed_.empty() && rules_.refuse_links_out) return kLeadsOut;
     if (!passed_.empty()) passed_.pop_back();  // at the root, `..` is the root
     if (int error = restart(); error != 0) return error;
     for (const std::string& part : passed_) {
@@ -93,7 +105,7 @@ class Walk {
     if (int error = enter(part, 0); error != 0) return error;
     auto info = inspect(here_.get(), "");
     if (!info) return info.error();
-    if (stay_on_mount_ && !sameMount(*info, root_info_)) return EXDEV;
+    if (rules_.stay_on_mount && !sameMount(*info, root_info_)) return EXDEV;
     if (S_ISDIR(info->stx_mode)) {
       passed_.push_back(part);
       return 0;
@@ -114,10 +126,17 @@ class Walk {
     if (length == 0) return ENOENT;
     if (static_cast<std::size_t>(length) == text.size()) return ENAMETOOLONG;
     const std::string_view target(text.data(), static_cast<std::size_t>(length));
-    push(target);
     if (!target.starts_with('/')) {
+      push(target);
       here_ = std::move(from);
       return 0;
+    }
+    if (rules_.refuse_links_out) {
+      const auto below = partsBelow(target, rules_.known_as);
+      if (!below) return kLeadsOut;
+      for (auto part = below->rbegin(); part != below->rend(); ++part) pending_.emplace_back(*part);
+    } else {
+      push(target);
     }
     passed_.clear();
     return restart();
@@ -125,7 +144,7 @@ class Walk {
 
   int root_;
   struct statx root_info_;
-  bool stay_on_mount_;
+  ResolveRules rules_;
   Fd here_;
   std::vector<std::string> passed_;   // link-free names from the root to here_
   std::vector<std::string> pending_;  // components left to walk, in reverse order
@@ -133,10 +152,10 @@ class Walk {
   unsigned steps_ = 0;
 };
 
-std::expected<Fd, int> walkByHand(int root, const std::string& path, bool stay_on_mount) {
+std::expected<Fd, int> walkByHand(int root, const std::string& path, const ResolveRules& rules) {
   auto info = inspect(root, "");
   if (!info) return std::unexpected(info.error());
-  return Walk(root, *info, stay_on_mount).to(path);
+  return Walk(root, *info, rules).to(path);
 }
 
 }  // namespace
@@ -145,12 +164,9 @@ std::expected<RequestedPath, BadRequest> splitPath(std::string_view requested, s
   if (requested.find('\0') != std::string_view::npos) return std::unexpected(BadRequest::nul_byte);
   std::vector<std::string_view> parts = components(requested);
   if (requested.starts_with('/')) {
-    if (!known_as.starts_with('/')) return std::unexpected(BadRequest::climbs);
-    const std::vector<std::string_view> prefix = components(known_as);
-    if (parts.size() < prefix.size() || !std::equal(prefix.begin(), prefix.end(), parts.begin())) {
-      return std::unexpected(BadRequest::climbs);
-    }
-    parts.erase(parts.begin(), parts.begin() + static_cast<std::ptrdiff_t>(prefix.size()));
+    auto below = partsBelow(requested, known_as);
+    if (!below) return std::unexpected(BadRequest::climbs);
+    parts = std::move(*below);
   }
   std::size_t depth = 0;
   for (const std::string_view part : parts) {
@@ -174,17 +190,19 @@ std::expected<RequestedPath, BadRequest> splitPath(std::string_view requested, s
 
 std::expected<Fd, int> resolveDirectory(int root, const std::string& path, ResolveRules rules) {
   if (path.empty()) return duplicate(root);
-  if (rules.by_hand) return walkByHand(root, path, rules.stay_on_mount);
+  if (rules.by_hand) return walkByHand(root, path, rules);
   OpenHow how{};
   how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  how.resolve = kResolveInRoot | kResolveNoMagiclinks | (rules.stay_on_mount ? kResolveNoXdev : 0);
+  how.resolve = (rules.refuse_links_out ? kResolveBeneath : kResolveInRoot) | kResolveNoMagiclinks |
+                (rules.stay_on_mount ? kResolveNoXdev : 0);
   for (unsigned attempt = 0; attempt < kRaceRetries; ++attempt) {
     const long fd = ::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how);
     if (fd >= 0) return Fd(static_cast<int>(fd));
     if (errno == ENOSYS || errno == EPERM) break;
+    if (errno == EXDEV && rules.refuse_links_out) break;  // the walk finds out whether the link leads out
     if (errno != EAGAIN && errno != EINTR) return std::unexpected(errno);
   }
-  return walkByHand(root, path, rules.stay_on_mount);
+  return walkByHand(root, path, rules);
 }
 
 std::expected<struct statx, int> inspect(int directory, const char* name) {

@@ -29,7 +29,13 @@ std::expected<RequestedPath, BadRequest> splitPath(std::string_view requested, s
 struct ResolveRules {
   bool stay_on_mount = false;  ///< fail with EXDEV instead of crossing a mount
   bool by_hand = false;        ///< do not use openat2
+  /// Fail with kLeadsOut if a link leads out of the root.
+  bool refuse_links_out = false;
+  std::string_view known_as = {};  ///< absolute targets below this path are inside, if links out are refused
 };
+
+/// Not an errno: a link on the way leads out of the root.
+inline constexpr int kLeadsOut = 1 << 16;
 
 /// Returns an O_PATH descriptor of the directory at `path`, resolved with `root` as the root, or an errno. Uses
 /// openat2; on ENOSYS (old kernel), EPERM (a seccomp filter) or repeated races with a rename, walks by hand.

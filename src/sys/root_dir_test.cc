@@ -117,6 +117,36 @@ TEST_P(RootDirTest, LinkToTheHostStaysInsideTheRoot) {
   EXPECT_FALSE(root().makeDirs("out/made", 0755)) << "a dangling link is in the way";
 }
 
+TEST_P(RootDirTest, RefusesLinksThatLeadOutIfAskedTo) {
+  CONFORMS("R-FILES-11");
+  directory("d");
+  file("d/file", "inside");
+  directory("tmp");
+  link("/tmp", "absolute");
+  link("../tmp", "up");
+  link("absolute", "second");
+  link("/workspace/d", "d/inside");
+  link("../d", "d/relative");
+  link("/workspace/../tmp", "back");
+  link("/workspaces", "longer");
+  RootDir dir = root("/workspace");
+  dir.refuseLinksOut();
+  for (const std::string through : {"absolute", "up", "second", "back", "longer", "d/inside/../absolute"}) {
+    EXPECT_TRUE(escapes(dir.readFile(through + "/x", 100).error())) << through;
+    EXPECT_TRUE(escapes(dir.writeFileAtomic(through + "/x", "x", 0600).error())) << through;
+    EXPECT_TRUE(escapes(dir.openFile(through + "/x", {.flags = O_WRONLY | O_CREAT}).error())) << through;
+    EXPECT_TRUE(escapes(dir.makeDirs(through + "/x/y", 0755).error())) << through;
+    EXPECT_TRUE(escapes(dir.makeDirs(through, 0755).error())) << through;
+    EXPECT_TRUE(escapes(dir.enter(through).error())) << through;
+    EXPECT_TRUE(escapes(dir.stat(through + "/x").error())) << through;
+    EXPECT_TRUE(escapes(dir.rename("d/file", through + "/x", true).error())) << through;
+    EXPECT_TRUE(escapes(dir.removeTree(through + "/x").error())) << through;
+  }
+  EXPECT_EQ(dir.list("tmp")->size(), 0U);
+  for (const char* through : {"d/inside/file", "d/relative/file", "d/inside/relative/inside/file"})
+    EXPECT_EQ(dir.readFile(through, 100).value_or(""), "inside") << through;
+}
+
 TEST_P(RootDirTest, DoesNotFollowAFinalLink) {
   CONFORMS("R-FILES-11");
   file("target");

@@ -3,6 +3,7 @@
 import base64
 import http.client
 import io
+import json
 import os
 import tarfile
 import time
@@ -201,6 +202,40 @@ class Files(ApiTest):
             self.assertIn(self.alice.get(self.box, path).status, (400, 403, 404), path)
         self.alice.put(self.box, "root/tmp/canary", b"x")
         self.assertFalse(os.path.exists("/tmp/canary"))
+
+    def test_planted_links_that_lead_out_are_path_escapes_in_every_route(self):
+        # CONFORMS("R-HTTP-7")
+        box = self.alice.create()
+        at = f"/v1/sandboxes/{box}/files"
+        self.alice.run(box, "mkdir d; echo kept > d/a; ln -s / rootl; ln -s /tmp tmpl; ln -s ../tmp up; ln -s tmpl second; ln -s rootl/tmp third")
+        everything = "find /workspace /tmp | sort; cat d/a"
+        before = self.alice.run(box, everything).json["stdout"]
+        for path in ("rootl/etc/passwd", "tmpl/x", "up/x", "second/x", "third/x", "d/../tmpl/x", "/workspace/tmpl/x", "tmpl/x/y"):
+            for method, route, body in (
+                    ("GET", "/content", None), ("PUT", "/content", b"x"), ("DELETE", "/content", None), ("GET", "/stat", None),
+                    ("GET", "", None), ("GET", "/archive", None), ("PUT", "/archive", b"x")):
+                reply = self.alice.call(method, at + route, body, query={"path": path})
+                self.assertStatus(reply, 403, "path_escapes")
+            for body in ({"from": path, "to": "y"}, {"from": "d/a", "to": path}):
+                self.assertStatus(self.alice.call("POST", at + "/move", body), 403, "path_escapes")
+            self.assertStatus(self.alice.call("POST", at + "/mkdir", {"path": path}), 403, "path_escapes")
+        for path in ("rootl", "tmpl", "up", "second"):
+            self.assertStatus(self.alice.call("GET", at, query={"path": path}), 403, "path_escapes")
+            self.assertStatus(self.alice.call("GET", at + "/archive", query={"path": path}), 403, "path_escapes")
+        self.assertEqual(self.alice.run(box, everything).json["stdout"], before)
+        records = self.owner.call("GET", "/v1/audit", query={"sandbox": box, "event": "policy_violation", "limit": 1000}).json["records"]
+        self.assertTrue(any("leads out of /workspace" in json.dumps(one["data"]) for one in records), records[:3])
+
+    def test_links_that_stay_inside_are_followed(self):
+        box = self.alice.create()
+        at = f"/v1/sandboxes/{box}/files"
+        self.alice.run(box, "mkdir -p d/e; echo kept > d/a; ln -s d rel; ln -s /workspace/d abs; ln -s ../d d/up; ln -s /workspace all")
+        for path in ("rel/a", "abs/a", "d/up/a", "all/rel/a", "abs/e/../a"):
+            self.assertEqual(self.assertStatus(self.alice.get(box, path), 200).body, b"kept\n", path)
+        self.assertStatus(self.alice.put(box, "abs/new/b", b"x"), 200)
+        self.assertStatus(self.alice.call("POST", at + "/mkdir", {"path": "all/m"}), 204)
+        self.assertStatus(self.alice.call("POST", at + "/move", {"from": "rel/new/b", "to": "abs/e/c"}), 204)
+        self.assertEqual(self.alice.run(box, "cat d/e/c; find . -name workspace; ls -d m").json["stdout"], "xm\n")
 
     def test_watch_reports_changes(self):
         response = self.alice.open("GET", self.at + "/watch", query={"path": "."})

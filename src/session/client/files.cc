@@ -145,14 +145,16 @@ std::string_view SessionContext::withoutLink(std::string_view path) const {
 Result<RootDir> SessionContext::workspace() {
   if (inLandlockTier(metadata_.policy)) {
     (void)extendByActivity(directory_, metadata_);
-    return openTierWorkspace(store_->paths(), metadata_);
+    auto root = openTierWorkspace(store_->paths(), metadata_);
+    if (root) root->refuseLinksOut();
+    return root;
   }
   auto connection = connect();
   if (!connection) return fail(connection.error());
   auto answer = (*connection)->ask(MessageType::workspace, {}, "open", id());
   if (!answer) return fail(answer.error());
   if (answer->descriptors.empty()) return fail(goneError("open", id()));
-  return RootDir::adopt(std::move(answer->descriptors.front()), {.known_as = answer->value});
+  return RootDir::adopt(std::move(answer->descriptors.front()), {.known_as = answer->value, .refuse_links_out = true});
 }
 
 void SessionContext::releaseFiles(const Result<void>& result) {
