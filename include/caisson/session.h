@@ -283,6 +283,7 @@ struct ManifestEntry : Change {
   std::string sha256;               ///< of a regular file's content, 64 hexadecimal digits
   std::string target;               ///< of a link
   bool held_unless_named = false;   ///< it is only committed because the request names it
+  std::string held_reason;          ///< why it is held back unless named: "editors run tasks from it"
   bool merged = false;              ///< the content is a merge of the session's and the real file's
   bool replaces_directory = false;  ///< a file or link in the place of a real directory, which goes with all it holds
 };

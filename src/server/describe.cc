@@ -5,7 +5,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "api/commit_text.h"
 #include "base/base64.h"
+#include "base/safe_text.h"
 #include "base/utf8.h"
 #include "policy/model.h"
 #include "policy/units.h"
@@ -62,7 +64,57 @@ Json describeFile(const FileEntry& entry) {
   return value;
 }
 
-Json describeApproval(const service::PendingApproval& approval) {
+namespace {
+
+constexpr std::size_t kMaxChangesShown = 100;
+constexpr std::size_t kMaxChangesBytes = std::size_t{16} << 10U;
+constexpr std::size_t kMaxCautionBytes = 2000;
+constexpr std::size_t kMaxCautions = 5;
+
+Json describeChange(const ManifestEntry& entry) {
+  Json value{{"kind", name(entry.kind)}, {"path", safeLine(entry.path)}, {"type", entry.type}, {"size", entry.size}};
+  if (value["path"] != entry.path) value["escaped"] = true;
+  if ((entry.mode & 0111U) != 0 && entry.type != "directory") value["executable"] = true;
+  if (!entry.target.empty()) value["target"] = safeLine(entry.target);
+  if (entry.replaces_directory) value["replaces_directory"] = true;
+  if (entry.held_unless_named) value["caution"] = safeLine(entry.held_reason);
+  return value;
+}
+
+std::string shortCaution(const CommitReport& report) {
+  std::string text;
+  for (std::size_t most = kMaxCautions;; --most) {
+    text = commitCaution(report, most);
+    if (text.size() <= kMaxCautionBytes || most == 0) return text;
+  }
+}
+
+}  // namespace
+
+Json describeForApproval(const CommitReport& report, const std::string& workspace) {
+  std::vector<const ManifestEntry*> order = cautionEntries(report);
+  const std::size_t cautions = order.size();
+  for (const ManifestEntry& entry : report.applied)
+    if (!entry.held_unless_named) order.push_back(&entry);
+  Json changes = Json::array();
+  std::size_t bytes = 0;
+  for (const ManifestEntry* entry : order) {
+    Json one = describeChange(*entry);
+    bytes += writeJson(one).size();
+    if (changes.size() >= kMaxChangesShown || (bytes > kMaxChangesBytes && !changes.empty())) break;
+    changes.push_back(std::move(one));
+  }
+  std::string meaning = commitTotals(report) + " of the sandbox are written to the real files below " + workspace +
+                        "; the approval holds for exactly this content, digest " + report.digest;
+  if (const std::string caution = shortCaution(report); !caution.empty()) meaning += ". " + caution;
+  return {{"meaning", std::move(meaning)},
+          {"changes_total", order.size()},
+          {"changes_not_listed", order.size() - changes.size()},
+          {"changes_with_caution", cautions},
+          {"changes", std::move(changes)}};
+}
+
+Json describeApproval(const service::PendingApproval& approval, bool with_changes) {
   Json value{{"id", approval.id},
              {"what", approval.what},
              {"meaning", approval.meaning},
@@ -71,6 +123,9 @@ Json describeApproval(const service::PendingApproval& approval) {
              {"asked", approval.asked.wall},
              {"state", approval.state}};
   if (!approval.exactly.empty()) value["digest"] = approval.exactly;
+  for (const char* member : {"changes_total", "changes_not_listed", "changes_with_caution", "changes"})
+    if (const Json* part = find(approval.content, member); part != nullptr && (with_changes || !part->is_array()))
+      value[member] = *part;
   return value;
 }
 
@@ -106,7 +161,7 @@ http::Response approvalNeeded(Call& call, const std::vector<service::PendingAppr
   Json list = Json::array();
   for (const service::PendingApproval& one : missing) {
     list.push_back(describeApproval(one));
-    call.app.events().publish("approval.requested", one.sandbox, one.caller, describeApproval(one));
+    call.app.events().publish("approval.requested", one.sandbox, one.caller, describeApproval(one, false));
   }
   http::Response response =
       problem(403, "approval_required", "the owner has to allow this", "repeat the request once it is allowed");

@@ -14,7 +14,11 @@ namespace caisson::server {
 Json describeSandbox(const service::Sandbox& sandbox, const SessionInfo& info);
 Json describeCommand(const ExecInfo& info);
 Json describeFile(const FileEntry& entry);
-Json describeApproval(const service::PendingApproval& approval);
+/// `with_changes`: also the list of a commit's changes, which is too long for an event.
+Json describeApproval(const service::PendingApproval& approval, bool with_changes = true);
+/// What a commit would write, for the owner who approves it (service::ExactContent): a bounded list of changes, those
+/// that the host may execute first, and a count of the others. Names are escaped.
+Json describeForApproval(const CommitReport& report, const std::string& workspace);
 
 /// The members "data" and "encoding" ("utf-8" or "base64") of output.
 void addBytes(Json& value, std::string_view bytes);

@@ -173,6 +173,19 @@ http::Response commitProblem(Error error) {
   return problemOf(error);
 }
 
+/// The content that the owner is asked about: that of a dry run, if it has the digest of the request.
+service::ExactContent contentOf(Call& call, service::Sandbox& sandbox, CommitRequest request,
+                                const std::string& workspace) {
+  request.dry_run = true;
+  const auto describe = [&call, &sandbox, request, workspace]() -> Result<Json> {
+    const auto planned = call.app.sandboxes().with(sandbox, [&](Session& session) { return session.commit(request); });
+    sandbox.forgetHandles();
+    if (!planned) return std::unexpected(planned.error());
+    return describeForApproval(*planned, workspace);
+  };
+  return {.digest = request.expect, .describe = describe};
+}
+
 http::Response commitChanges(Call& call) {
   return onHistory(call, [&](service::Sandbox& sandbox) {
     const std::optional<CommitRequest> request = commitRequest(call);
@@ -190,8 +203,8 @@ http::Response commitChanges(Call& call) {
     if (!dry) {
       std::vector<service::PendingApproval> missing;
       const auto approved = call.app.inbox().require(call.caller, sandbox.id(), {"commit:" + info->workspace}, missing,
-                                                     call.text("expect"));
-      if (!approved) return problemOf(approved.error());
+                                                     contentOf(call, sandbox, *request, info->workspace));
+      if (!approved) return commitProblem(approved.error());
       if (!*approved) return approvalNeeded(call, missing);
     }
     const auto report = call.app.sandboxes().with(sandbox, [&](Session& session) { return session.commit(*request); });

@@ -66,7 +66,7 @@ http::Response answerApproval(Call& call) {
       call.app.inbox().answer(call.path[0], allow, static_cast<std::int64_t>(call.number("seconds", 0)));
   if (!answered) return problemOf(answered.error());
   call.app.events().publish(allow ? "approval.allowed" : "approval.denied", answered->sandbox, answered->caller,
-                            describeApproval(*answered));
+                            describeApproval(*answered, false));
   return jsonResponse(200, describeApproval(*answered));
 }
 

@@ -25,6 +25,14 @@ std::string grantedTo(const std::string& sandbox, const std::string& caller, con
   return (sandbox.empty() ? caller : sandbox) + (exactly.empty() ? "" : "#" + exactly);
 }
 
+std::string meaningOf(const PendingApproval& pending) {
+  if (pending.exactly.empty()) return approval::meaning(pending.what);
+  if (const auto text = textAt(pending.content, "meaning")) return *text;
+  // Asked of an earlier version, which did not store the changes.
+  return "one commit is written, digest " + pending.exactly +
+         ", whose changes were not recorded; deny it, and the caller's next request shows them";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Inbox>> Inbox::open() {
@@ -39,7 +47,7 @@ Result<void> Inbox::write(const PendingApproval& pending) const {
   const Json value{
       {"what", pending.what},     {"sandbox", pending.sandbox},         {"exactly", pending.exactly},
       {"caller", pending.caller}, {"caller_name", pending.caller_name}, {"asked", describeInstant(pending.asked)},
-      {"state", pending.state}};
+      {"state", pending.state},   {"content", pending.content}};
   const std::string text = writeJson(value);
   if (text.size() > kMaxRequestFile)  // readAll() would not see it
     return std::unexpected(Error{.stage = Stage::usage,
@@ -81,7 +89,9 @@ Result<std::vector<PendingApproval>> Inbox::readAll() const {
       (void)directory_.remove(file.name);
       continue;
     }
-    one.meaning = approval::meaning(one.what);
+    if (const Json* content = find(*value, "content"); content != nullptr && content->is_object())
+      one.content = *content;
+    one.meaning = meaningOf(one);
     all.push_back(std::move(one));
   }
   std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.asked.wall < b.asked.wall; });
@@ -89,7 +99,7 @@ Result<std::vector<PendingApproval>> Inbox::readAll() const {
 }
 
 Result<bool> Inbox::require(const Principal& caller, const std::string& sandbox, const std::vector<std::string>& what,
-                            std::vector<PendingApproval>& missing, const std::string& exactly) {
+                            std::vector<PendingApproval>& missing, const ExactContent& exactly) {
   if (what.empty()) return true;
   for (const std::string& one : what)
     if (auto valid = approval::checkWhat(one); !valid) return std::unexpected(valid.error());
@@ -102,7 +112,7 @@ Result<bool> Inbox::require(const Principal& caller, const std::string& sandbox,
   auto store = approval::Store::open();
   if (!store) return std::unexpected(store.error());
   const std::int64_t now = std::time(nullptr);
-  const std::string session = grantedTo(sandbox, caller.id, exactly);
+  const std::string session = grantedTo(sandbox, caller.id, exactly.digest);
   const auto granted = store->list(now);
   if (!granted) return std::unexpected(granted.error());
   const auto isGranted = [&](const std::string& one) {
@@ -123,17 +133,28 @@ Result<bool> Inbox::require(const Principal& caller, const std::string& sandbox,
 }
 
 Result<void> Inbox::ask(const Principal& caller, const std::string& sandbox, const std::vector<std::string>& what,
-                        std::vector<PendingApproval>& missing, const std::string& exactly) {
+                        std::vector<PendingApproval>& missing, const ExactContent& exactly) {
+  Json content;
+  if (exactly.describe) {  // before the lock: it reads the sandbox's files
+    auto described = exactly.describe();
+    if (!described) return std::unexpected(described.error());
+    content = *std::move(described);
+  }
   const Instant now = Instant::now();
   const std::lock_guard lock(mutex_);
   auto all = readAll();
   if (!all) return std::unexpected(all.error());
   for (const std::string& one : what) {
     const auto known = std::find_if(all->begin(), all->end(), [&](const PendingApproval& other) {
-      return other.what == one && other.sandbox == sandbox && other.exactly == exactly && other.caller == caller.id &&
-             other.state == "pending";
+      return other.what == one && other.sandbox == sandbox && other.exactly == exactly.digest &&
+             other.caller == caller.id && other.state == "pending";
     });
     if (known != all->end()) {
+      if (known->content != content) {
+        known->content = content;
+        known->meaning = meaningOf(*known);
+        if (auto written = write(*known); !written) return std::unexpected(written.error());
+      }
       missing.push_back(*known);
       continue;
     }
@@ -149,13 +170,14 @@ Result<void> Inbox::ask(const Principal& caller, const std::string& sandbox, con
     if (auto asked = approval::recordQuestion(one, kAnsweredBy, sandbox); !asked) return std::unexpected(asked.error());
     PendingApproval pending{.id = "ap-" + randomName(16),
                             .what = one,
-                            .meaning = approval::meaning(one),
                             .sandbox = sandbox,
-                            .exactly = exactly,
+                            .exactly = exactly.digest,
+                            .content = content,
                             .caller = caller.id,
                             .caller_name = caller.name,
                             .asked = now,
                             .state = "pending"};
+    pending.meaning = meaningOf(pending);
     if (auto written = write(pending); !written) return std::unexpected(written.error());
     missing.push_back(std::move(pending));
   }

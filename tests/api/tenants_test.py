@@ -300,10 +300,12 @@ class Workspaces(ApiTest):
         refused = self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 403, "approval_required")
         self.assertEqual(self.content(), "before\n")
         self.owner.call("POST", "/v1/approvals/" + refused.json["approvals"][0]["id"], {"decision": "allow"})
-        self.assertStatus(self.alice.call("POST", at, {"expect": "0" * 64}), 403, "approval_required")
+        self.assertStatus(self.alice.call("POST", at, {"expect": "0" * 64}), 409, "digest_mismatch")
         self.alice.run(box, "echo other > file.txt")
         other = self.alice.call("POST", at, {"dry_run": True}).json["digest"]
         self.assertStatus(self.alice.call("POST", at, {"expect": other}), 403, "approval_required")
+        self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 409, "digest_mismatch")
+        self.assertEqual(self.content(), "before\n")
         self.alice.run(box, "echo after > file.txt")
         self.assertStatus(self.alice.call("POST", at, {"expect": digest}), 200)
         self.assertEqual(self.content(), "after\n")
@@ -340,16 +342,75 @@ class Workspaces(ApiTest):
             self.assertIn("dry run", refused.json["try"])
         self.assertEqual(self.content(), before)
 
+    def ask_to_commit(self, box, paths=None):
+        """Asks for the approval of a commit; returns the digest and the request as the owner sees it."""
+        at, body = f"/v1/sandboxes/{box}/commit", {"paths": paths} if paths else {}
+        digest = self.assertStatus(self.alice.call("POST", at, {"dry_run": True, **body}), 200).json["digest"]
+        refused = self.assertStatus(self.alice.call("POST", at, {"expect": digest, **body}), 403, "approval_required")
+        pending = refused.json["approvals"][0]["id"]
+        shown = self.assertStatus(self.owner.call("GET", f"/v1/approvals/{pending}"), 200).json
+        self.assertIn(shown, self.owner.call("GET", "/v1/approvals").json["approvals"])
+        return digest, shown
+
+    def test_owner_sees_what_a_commit_contains(self):
+        # CONFORMS("R-HTTP-5")
+        box = self.alice.create(workspace=self.directory)
+        self.alice.run(box, "mkdir .vscode; echo '{}' > .vscode/tasks.json; echo newer > file.txt; ln -s file.txt l.txt; printf 12345 > a.sh; chmod +x a.sh")
+        digest, shown = self.ask_to_commit(box, [".vscode/tasks.json", "file.txt", "l.txt", "a.sh"])
+        self.assertEqual((shown["digest"], shown["changes_not_listed"], shown["changes_total"]), (digest, 0, len(shown["changes"])))
+        self.assertIn("exactly this content, digest " + digest, shown["meaning"])
+        self.assertNotIn("without showing", shown["meaning"])
+        self.assertIn("CAREFUL", shown["meaning"])
+        self.assertIn(".vscode/tasks.json (", shown["meaning"])
+        changes = {one["path"]: one for one in shown["changes"]}
+        self.assertEqual(changes["file.txt"], {"kind": "modified", "path": "file.txt", "type": "regular file", "size": 6})
+        self.assertEqual((changes["a.sh"]["kind"], changes["a.sh"]["size"], changes["a.sh"]["executable"]), ("added", 5, True))
+        self.assertEqual(changes["l.txt"]["target"], "file.txt")
+        self.assertIn("editor", changes[".vscode/tasks.json"]["caution"])
+        self.assertEqual(shown["changes_with_caution"], len([one for one in shown["changes"] if "caution" in one]))
+        self.assertIn("caution", shown["changes"][0])
+
+    def test_marked_changes_are_listed_first_and_the_rest_is_counted(self):
+        box = self.alice.create(workspace=self.directory)
+        self.alice.run(box, "mkdir a; for i in $(seq 400); do echo x > a/$i.txt; done; mkdir z; echo x > z/.bashrc")
+        _, shown = self.ask_to_commit(box, ["a", "z/.bashrc"])
+        self.assertEqual(shown["changes_total"], 403)
+        self.assertEqual(shown["changes_not_listed"], 403 - len(shown["changes"]))
+        self.assertLessEqual(len(shown["changes"]), 100)
+        self.assertIn("z/.bashrc", [one["path"] for one in shown["changes"] if one.get("caution")])
+        self.assertIn("403 changes", shown["meaning"])
+        events = self.owner.open("GET", "/v1/events?after=0")
+        for kind, _, event in api.events(events):
+            if kind == "approval.requested" and event["data"].get("changes_total") == 403:
+                self.assertNotIn("changes", event["data"])
+                break
+        events.connection.close()
+
+    def test_names_in_an_approval_are_escaped(self):
+        box = self.alice.create(workspace=self.directory)
+        self.alice.run(box, r"""printf x > "$(printf 'a\033[2J\nadded b.txt')"; printf x > "$(printf 'c\342\200\256.txt')"; printf x > "$(printf 'd\377.txt')" """)
+        names = ["a\x1b[2J\nadded b.txt", "c\u202e.txt"]
+        _, shown = self.ask_to_commit(box, names)
+        text = json.dumps(shown, ensure_ascii=False)
+        for raw in ("\\u001b", "\x1b", "\u202e"):
+            self.assertNotIn(raw, text)
+        paths = [one["path"] for one in shown["changes"] if one.get("escaped")]
+        self.assertIn("a\\x1b[2J\\nadded b.txt", paths)
+        self.assertIn("c\\u{202e}.txt", paths)
+
     def test_requests_for_approval_are_bounded(self):
         box = self.bob.create(workspace=self.directory)
+        self.bob.run(box, "for i in $(seq 70); do echo $i > new$i.txt; done")
         at = f"/v1/sandboxes/{box}/commit"
         inbox = os.path.join(self.server.home, "server/inbox")
         before = set(os.listdir(inbox))
         for expect in ("x" * (1 << 19), "0" * 63, "0" * 65, "g" * 64, ""):
             self.assertStatus(self.bob.call("POST", at, {"expect": expect}), 400, "invalid_body")
         self.assertEqual(set(os.listdir(inbox)), before)
-        for number in range(70):
-            status = self.bob.call("POST", at, {"expect": f"{number:064x}"}).status
+        for number in range(1, 71):
+            paths = [f"new{number}.txt"]
+            digest = self.bob.call("POST", at, {"dry_run": True, "paths": paths}).json["digest"]
+            status = self.bob.call("POST", at, {"expect": digest, "paths": paths}).status
         self.assertEqual(status, 429)
         self.assertEqual(len(self.bob.call("GET", "/v1/approvals").json["approvals"]), 64)
 

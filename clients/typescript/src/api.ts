@@ -3,6 +3,12 @@
 export interface Approval {
   asked?: number | undefined;
   caller?: string | undefined;
+  /** What a commit writes: those with a caution first, then by path. At most 100 changes and about 16 KiB; events omit the list. */
+  changes?: ApprovalChange[] | undefined;
+  changes_not_listed?: number | undefined;
+  changes_total?: number | undefined;
+  /** How many the host may execute later, or are of an unusual kind. */
+  changes_with_caution?: number | undefined;
   /** Of a commit: only this one is approved. */
   digest?: string | undefined;
   id: string;
@@ -10,6 +16,22 @@ export interface Approval {
   sandbox_id?: string | undefined;
   state: "pending" | "allowed" | "denied";
   what: string;
+}
+
+export interface ApprovalChange {
+  /** Why the host may execute it later, or that it is of an unusual kind. */
+  caution?: string | undefined;
+  /** The path has such characters. */
+  escaped?: boolean | undefined;
+  executable?: boolean | undefined;
+  kind: "added" | "modified" | "deleted";
+  /** Control characters and such that hide or reorder text are escaped. */
+  path: string;
+  replaces_directory?: boolean | undefined;
+  size: number;
+  /** Of a link, escaped like the path. */
+  target?: string | undefined;
+  type: string;
 }
 
 export interface ApprovalList {

@@ -1,7 +1,7 @@
 // Names of the server's types for users of this package, and types that the OpenAPI document does not have.
 import type * as api from "./api.js";
 
-export type { Approval, Caller, Checkpoint, Operations, Policy, PolicyCheck, Port } from "./api.js";
+export type { Approval, ApprovalChange, Caller, Checkpoint, Operations, Policy, PolicyCheck, Port } from "./api.js";
 export type SandboxInfo = api.Sandbox;
 export type SandboxList = api.SandboxList;
 export type CommandInfo = api.Command;

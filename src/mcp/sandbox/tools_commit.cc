@@ -3,6 +3,7 @@
 // (hooks, tasks, start-up files) are marked and always need an answer.
 #include <algorithm>
 
+#include "api/commit_text.h"
 #include "base/deceptive_text.h"
 #include "base/path_text.h"
 #include "base/shell_quote.h"
@@ -66,54 +67,26 @@ Json describe(const Call& call, const Sandbox& sandbox, const CommitReport& repo
                                  {"skipped", listOf(report.skipped)}});
 }
 
-std::string totals(const CommitReport& report) {
-  std::size_t added = 0, modified = 0, deleted = 0;
-  for (const ManifestEntry& entry : report.applied) {
-    ++(entry.kind == ChangeKind::added ? added : entry.kind == ChangeKind::modified ? modified : deleted);
-  }
-  return std::to_string(report.applied.size()) + " changes (" + std::to_string(added) + " added, " +
-         std::to_string(modified) + " modified, " + std::to_string(deleted) + " deleted, " +
-         std::to_string(report.bytes) + " bytes)";
-}
-
-std::string lineFor(const ManifestEntry& entry) {
-  std::string line = "\n- " + std::string(name(entry.kind)) + " " + displayedPath(entry.path);
-  if (entry.kind == ChangeKind::deleted) return entry.type == "directory" ? line + "/ with everything below" : line;
-  if (entry.type == "directory") return line + "/";
-  if (entry.replaces_directory) line += ", in place of a directory with everything below";
-  if (!entry.target.empty()) return line + " -> " + displayedPath(entry.target);
-  line += " (" + std::to_string(entry.size) + " bytes";
-  if ((entry.mode & 0111U) != 0) line += ", executable";
-  return line + ", sha256 " + entry.sha256.substr(0, 12) + ")";
-}
-
 /// The whole manifest as a question: totals and files that the host would execute, then every change, in pages. Nothing
 /// if the workspace's name cannot be displayed safely.
 std::optional<std::vector<std::string>> question(const CommitReport& planned, const std::string& workspace) {
   if (!isReadable(workspace)) return std::nullopt;
-  std::string executed;
   std::vector<std::string> pages;
   for (std::size_t at = 0; at < planned.applied.size(); ++at) {
     const ManifestEntry& entry = planned.applied[at];
-    if (entry.held_unless_named) executed += (executed.empty() ? "" : ", ") + displayedPath(entry.path);
     if (at % kEntriesPerPage == 0) pages.emplace_back();
-    pages.back() += lineFor(entry);
+    pages.back() += "\n- " + commitLine(entry);
   }
-  std::string head = "Write " + totals(planned) + " from the sandbox to " + workspace + "? Digest " +
+  std::string head = "Write " + commitTotals(planned) + " from the sandbox to " + workspace + "? Digest " +
                      planned.digest.substr(0, 16) + ".";
-  if (!executed.empty()) {
-    head += "\nCAREFUL: your computer may execute these later, or they are of an unusual kind: " + executed;
+  if (const std::string caution = commitCaution(planned, planned.applied.size()); !caution.empty()) {
+    head += "\n" + caution;
   }
   for (std::size_t page = 0; page < pages.size(); ++page) {
     const std::string number = "\nPage " + std::to_string(page + 1) + " of " + std::to_string(pages.size()) + ":";
     pages[page] = head + (pages.size() > 1 ? number : "") + pages[page];
   }
   return pages;
-}
-
-bool isUnusual(const CommitReport& report) {
-  return std::any_of(report.applied.begin(), report.applied.end(),
-                     [](const ManifestEntry& entry) { return entry.held_unless_named; });
 }
 
 Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
@@ -141,7 +114,7 @@ Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     if (!planned) return failure(call, planned.error());
     if (failed && (planned->digest == failed_digest || plans > kMaxPlans)) return failure(call, *failed);
     if (arguments.flag("dry_run") || planned->applied.empty()) return describe(call, **sandbox, *planned, false);
-    const bool unusual = isUnusual(*planned);
+    const bool unusual = !cautionEntries(*planned).empty();
     bool asked = false;
     if (unusual || !sandboxes.settings().commit_without_asking) {
       const auto info = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });

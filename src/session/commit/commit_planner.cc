@@ -314,13 +314,13 @@ void CommitPlanner::consider(const StackChange& found) {
       held_directories_.insert(change.path);
     return leave(report_.held, change.path, "its directory " + displayedPath(parent) + " is held back");
   }
-  if (const std::string why = whyHeld(candidate); !why.empty()) {
+  if (std::string why = whyHeld(candidate); !why.empty()) {
     if (!named) {
       const bool made = !candidate.there && candidate.entry.info.type == FileType::directory;
       if (made && change.kind != ChangeKind::deleted) held_directories_.insert(change.path);
       return leave(report_.held, change.path, why);
     }
-    candidate.held_unless_named = true;
+    candidate.named_despite = std::move(why);
   }
   if (const std::string why = conflict(candidate); !why.empty() && !settle(candidate, why)) return;
   if (change.kind == ChangeKind::deleted) {
@@ -343,7 +343,7 @@ void CommitPlanner::holdLinks() {
       std::string why = result_.whyHeld(candidate.change.path, candidate.target);
       if (why.empty()) continue;
       if (candidate.named) {
-        candidate.held_unless_named = true;
+        if (candidate.named_despite.empty()) candidate.named_despite = std::move(why);
         continue;
       }
       result_.leaveOut(candidate.change.path);
@@ -445,7 +445,7 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     action.kind = ActionKind::link;
     action.target = candidate.target;
     action.size = candidate.target.size();
-    action.may_lead_out = candidate.held_unless_named;
+    action.may_lead_out = !candidate.named_despite.empty();
     if (staging_ != nullptr) {
       if (auto made = object(staging_->addLink(staged, action.target, change.path)); !made) return made;
     }
@@ -467,7 +467,8 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     if (!*read) return {};
   }
   ManifestEntry entry = manifestEntry(change, action);
-  entry.held_unless_named = candidate.held_unless_named;
+  entry.held_unless_named = !candidate.named_despite.empty();
+  entry.held_reason = candidate.named_despite;
   entry.replaces_directory = change.kind != ChangeKind::deleted && removesDirectory(candidate);
   if (action.kind == ActionKind::file) report_.bytes += action.size;
   report_.applied.push_back(std::move(entry));

@@ -47,7 +47,7 @@ class CommitPlanner {
   struct Candidate {
     Change change;
     bool named = false;                  ///< the request names exactly this path
-    bool held_unless_named = false;      ///< it is only committed because it was named
+    std::string named_despite;           ///< why it would be held back if it were not named; empty: it would not
     LayerStack::Entry entry;             ///< what the session has
     std::optional<sys::FileInfo> there;  ///< what the real workspace has
     std::string target;                  ///< of a link

@@ -261,6 +261,11 @@ class Approval:
     digest: str = ""  #: the digest of a commit; the approval is only for this commit
     caller: str = ""
     asked: int = 0
+    #: What a commit writes: kind, path, size; `caution` if the host may execute it later. Names are escaped.
+    changes: list[Json] = _items()
+    changes_total: int = 0
+    changes_not_listed: int = 0
+    changes_with_caution: int = 0
 
 
 @dataclass(frozen=True)

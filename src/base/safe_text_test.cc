@@ -1,10 +1,10 @@
-#include "cli/safe_text.h"
+#include "base/safe_text.h"
 
 #include <gtest/gtest.h>
 
 #include "base/utf8.h"
 
-namespace caisson::cli {
+namespace caisson {
 namespace {
 
 using namespace std::string_view_literals;
@@ -55,4 +55,4 @@ TEST(Utf8, AcceptsExactlyTheWellFormed) {
 }
 
 }  // namespace
-}  // namespace caisson::cli
+}  // namespace caisson

@@ -1,11 +1,11 @@
-#include "cli/safe_text.h"
+#include "base/safe_text.h"
 
 #include <charconv>
 
 #include "base/deceptive_text.h"
 #include "base/utf8.h"
 
-namespace caisson::cli {
+namespace caisson {
 namespace {
 
 void appendHex(std::string& out, char32_t code, std::size_t width) {
@@ -57,4 +57,4 @@ std::string escape(std::string_view text, bool keep_lines) {
 std::string safeLine(std::string_view text) { return escape(text, false); }
 std::string safeLines(std::string_view text) { return escape(text, true); }
 
-}  // namespace caisson::cli
+}  // namespace caisson
