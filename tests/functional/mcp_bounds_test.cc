@@ -75,6 +75,36 @@ wall_seconds = 30
     EXPECT_TRUE(isRecorded(reason)) << testing::PrintToString(violations());
   }
 
+  /// Expects that the session is treated like one that does not exist.
+  static void expectUnknown(McpClient& client, const std::string& id) {
+    const std::string none = "cs-" + std::string(32, '0');
+    for (const char* tool : {"sandbox_execute", "sandbox_read_file", "sandbox_info", "sandbox_destroy"}) {
+      Json arguments{{"sandbox_id", id}};
+      if (std::string_view(tool) == "sandbox_execute") arguments["command"] = "touch ro-probe";
+      if (std::string_view(tool) == "sandbox_read_file") arguments["path"] = "a.txt";
+      std::string refused = client.call(tool, arguments).dump();
+      arguments["sandbox_id"] = none;
+      const std::string unknown = client.call(tool, arguments).dump();
+      ASSERT_TRUE(contains(unknown, "there is no such sandbox")) << unknown;
+      for (std::size_t at = 0; (at = refused.find(id)) != std::string::npos;) refused.replace(at, id.size(), none);
+      EXPECT_EQ(refused, unknown) << tool;
+    }
+    const Json read = client.request("resources/read", {{"uri", "caisson://" + id + "/fs/a.txt"}});
+    EXPECT_TRUE(read.contains("error")) << read;
+    EXPECT_FALSE(contains(client.tool("sandbox_list", Json::object()).dump(), id));
+  }
+  /// Grants an approval on a terminal.
+  void grant(const std::vector<std::string>& words) const {
+    std::vector<std::string> line{"/usr/bin/env", "CAISSON_HOME=" + (home / "state"), caissonBinary(), "approvals",
+                                  "grant"};
+    line.insert(line.end(), words.begin(), words.end());
+    Terminal terminal(line, workspace.path());
+    ASSERT_TRUE(terminal.shows("[y/N]")) << terminal.screen();
+    sleepFor(std::chrono::milliseconds(200));  // input before the prompt is discarded
+    terminal.type("y\n");
+    ASSERT_EQ(terminal.wait(), 0) << terminal.screen();
+  }
+
   const TempDir other;
   std::string policy;
 };
@@ -243,6 +273,69 @@ TEST_F(McpBounds, SandboxThatShowsAnotherDirectoryIsRefused) {
   EXPECT_EQ(caisson({"session", "destroy", usual}).exit_status, 0);
 }
 
+TEST_F(McpBounds, SessionOfAnotherDirectoryIsUnknownUntilItIsApproved) {
+  CONFORMS("R-SESSION-20");
+  other.openToAll();
+  const std::string id = createSession({"--workspace", other.path()});
+  const auto client = start();
+  create(*client);
+  expectUnknown(*client, id);
+  grant({"path:" + other.path(), "--for", "1h"});
+  const Json arguments{{"sandbox_id", id}, {"command", "echo used"}};
+  EXPECT_EQ(client->tool("sandbox_execute", arguments)["stdout"], "used\n");
+  const std::string approvals = caisson({"approvals", "list", "--json"}).out;
+  const std::string approval = Json::parse(approvals)[0]["id"];
+  EXPECT_EQ(caisson({"approvals", "revoke", approval}).exit_status, 0);
+  EXPECT_TRUE(contains(client->call("sandbox_execute", arguments).dump(), "there is no such sandbox"));
+  EXPECT_EQ(caisson({"session", "exec", id, "--", "test", "-e", "ro-probe"}).exit_status, 1);
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+}
+
+TEST_F(McpBounds, SessionInARootOfTheClientIsUsable) {
+  other.openToAll();
+  const std::string id = createSession({"--workspace", other.path()});
+  const auto client = start({{"roots", Json::object()}});
+  Json params{{"name", "sandbox_execute"}, {"arguments", {{"sandbox_id", id}, {"command", "echo used"}}}};
+  const Json asked = client->request("tools/call", params)["result"];
+  ASSERT_TRUE(asked["inputRequests"].contains("roots")) << asked;
+  const auto answer = [&](const std::string& root) {
+    Json again = params;
+    again["requestState"] = asked["requestState"];
+    again["inputResponses"] = {{"roots", {{"roots", {{{"uri", "file://" + root}}}}}}};
+    return client->request("tools/call", again)["result"].dump();
+  };
+  EXPECT_TRUE(contains(answer(workspace.path()), "there is no such sandbox"));
+  EXPECT_TRUE(contains(answer(other.path()), "used"));
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+}
+
+TEST_F(McpBounds, SandboxOfTheHttpApiIsUnknown) {
+  const std::string id = createSession({"--workspace", workspace.path(), "--name", "http-abcdefghijklmnopqrstuvwx"});
+  expectUnknown(*start(), id);
+  expectUnknown(*start(Json::object(), {"--workspace", workspace.path()}), id);
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+}
+
+TEST_F(McpBounds, ReadOnlyServerUsesNoSessionOfAnotherProcess) {
+  CONFORMS("R-SESSION-21");
+  const std::string id = createSession({"--workspace", workspace.path()});
+  expectUnknown(*start(Json::object(), {"--read-only"}), id);
+  EXPECT_EQ(caisson({"session", "exec", id, "--", "test", "-e", "ro-probe"}).exit_status, 1);
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+}
+
+TEST_F(McpBounds, HintsNameOnlySandboxesOfThisServer) {
+  const std::string id = createSession({"--workspace", workspace.path()});
+  const auto client = start();
+  const std::string own = create(*client);
+  EXPECT_EQ(client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "cat a.txt"}})["stdout"],
+            "from the host\n");
+  const std::string unknown = client->call("sandbox_info", {{"sandbox_id", "cs-" + std::string(32, '0')}}).dump();
+  EXPECT_TRUE(contains(unknown, own)) << unknown;
+  EXPECT_FALSE(contains(unknown, id)) << unknown;
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+}
+
 TEST_F(McpBounds, KeptSandboxOfTheOperatorsImageIsUsableByTheNextServer) {
   requireOrSkip(hasBusybox(), "no /bin/busybox on this machine");
   const TempDir root;
@@ -262,13 +355,7 @@ TEST_F(McpBounds, KeptSandboxOfTheOperatorsImageIsUsableByTheNextServer) {
 }
 
 TEST_F(McpBounds, ApprovalForOneUseSurvivesAHostThatCannotBeOpened) {
-  std::vector<std::string> grant{
-      "/usr/bin/env", "CAISSON_HOME=" + (home / "state"), caissonBinary(), "approvals", "grant", "host:example.org"};
-  Terminal terminal(grant, workspace.path());
-  ASSERT_TRUE(terminal.shows("[y/N]")) << terminal.screen();
-  sleepFor(std::chrono::milliseconds(200));  // input before the prompt is discarded
-  terminal.type("y\n");
-  ASSERT_EQ(terminal.wait(), 0) << terminal.screen();
+  grant({"host:example.org"});
   const auto approvals = [&] { return caisson({"approvals", "list", "--json"}).out; };
   const auto client = start();
   const std::string id = create(*client);

@@ -9,6 +9,7 @@
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/tasks.h"
 #include "mcp/sandbox/tools.h"
+#include "mcp/sandbox/workspace.h"
 #include "plan/landlock_tier.h"
 #include "policy/model.h"
 
@@ -113,6 +114,7 @@ class SandboxFeatures final : public Features {
       const Json arguments = withoutAliases(*tool, *values);
       if (const auto excess = findExcess(bounds(), *tool, arguments))
         return refuse(call, tool->name, *excess, arguments);
+      if (auto question = rootsNeeded(call, arguments)) return *std::move(question);
       const Json within = withoutFixed(bounds(), *tool, arguments);
       if (call.revision == ProtocolRevision::legacy && call.takesTask()) return performAsTask(*tool, call, within);
       return tool->perform(sandboxes_, call, Arguments(within));
@@ -151,6 +153,14 @@ class SandboxFeatures final : public Features {
 
  private:
   [[nodiscard]] const OperatorBounds& bounds() const { return sandboxes_.settings().bounds; }
+  /// The question for the client's roots, if the call names a session of another process that may be in one, or one
+  /// that does not exist. The roots that a response lists are open from then on.
+  std::optional<NeedsInput> rootsNeeded(const Call& call, const Json& arguments) {
+    if (!bounds().workspaces) sandboxes_.openRoots(rootsOf(call));
+    const auto id = textAt(arguments, "sandbox_id");
+    auto question = id && !call.state ? askForRoots(call) : std::nullopt;
+    return question && sandboxes_.mayBeInRoot(*id) ? std::move(question) : std::nullopt;
+  }
   /// A task is a command, so it goes with the tool for commands.
   [[nodiscard]] bool hasTasks() const { return bounds().offers(kExecuteTool); }
   /// The entries whose address the operator offers.

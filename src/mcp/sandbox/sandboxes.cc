@@ -4,7 +4,9 @@
 #include <ctime>
 
 #include "approval/store.h"
+#include "base/error.h"
 #include "mcp/log.h"
+#include "mcp/sandbox/workspace.h"
 
 namespace caisson::mcp {
 namespace {
@@ -12,6 +14,7 @@ namespace {
 constexpr std::size_t kMaxCommands = 256;  ///< at the same time, in all sandboxes
 constexpr std::size_t kIdleHandles = 16;   ///< per sandbox
 constexpr std::chrono::seconds kSweepEvery{30};
+constexpr std::string_view kHttpNames = "http-";  ///< of sandboxes of the HTTP API (service/sandboxes.cc)
 constexpr std::chrono::milliseconds kReviewEvery{250};
 
 /// Ids of the store are lower-case letters, digits and dashes. Others are rejected without a lookup.
@@ -232,7 +235,7 @@ Result<SandboxPointer> Sandboxes::create(const std::function<Result<Session>(Ses
 }
 
 SandboxPointer Sandboxes::adopt(const std::string& id, bool stays) {
-  auto sandbox = std::make_shared<Sandbox>(id, stays, true);
+  auto sandbox = std::make_shared<Sandbox>(id, stays);
   {
     const std::lock_guard lock(mutex_);
     sandboxes_[id] = sandbox;
@@ -242,12 +245,53 @@ SandboxPointer Sandboxes::adopt(const std::string& id, bool stays) {
   return sandbox;
 }
 
-Result<void> Sandboxes::admit(Session& session) {
-  const auto info = session.info();
-  if (!info) return std::unexpected(info.error());
+void Sandboxes::openRoots(const std::vector<std::string>& roots) {
+  constexpr std::size_t kMaxRoots = 1000;
+  const std::lock_guard lock(mutex_);
+  for (const std::string& root : roots)
+    if (roots_.size() < kMaxRoots) roots_.insert(root);
+}
+
+bool Sandboxes::mayShow(const std::string& id, const std::string& workspace) {
+  const auto opened = [&](const std::string& directory) { return isWithin(workspace, directory); };
+  if (workspace.empty() || std::ranges::any_of(settings_.bounds.directories, opened)) return true;
+  if (settings_.bounds.workspaces) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::ranges::any_of(roots_, opened)) return true;
+  }
+  const auto approvals = approval::Store::open();
+  const auto granted =
+      approvals ? approvals->list(static_cast<std::int64_t>(::time(nullptr))) : fail(approvals.error());
+  return granted && std::ranges::any_of(*granted, [&](const approval::Approval& one) {
+           return one.what == "path:" + workspace && (one.scope == approval::Scope::timed || one.session == id);
+         });
+}
+
+std::optional<std::pair<Session, SessionInfo>> Sandboxes::findForeign(const std::string& id) {
+  auto opened = looksLikeId(id) ? store() : fail(plainError(Stage::usage, "sandbox", id.substr(0, 80), "not an id"));
+  if (!opened) return std::nullopt;
+  auto session = opened->find(id);
+  if (!session || session->id() != id) return std::nullopt;
+  auto info = session->info();
+  if (!info || info->name.starts_with(kHttpNames)) return std::nullopt;
+  return std::pair(std::move(*session), std::move(*info));
+}
+
+bool Sandboxes::mayBeInRoot(const std::string& id) {
+  if (!looksLikeId(id) || settings_.bounds.workspaces || settings_.bounds.read_only) return false;
+  {
+    const std::lock_guard lock(mutex_);
+    if (sandboxes_.contains(id)) return false;
+  }
+  const auto found = findForeign(id);
+  return !found || !mayShow(id, found->second.workspace);
+}
+
+Result<void> Sandboxes::admit(Session& session, const SessionInfo& info) {
   const auto policy = session.policyJson();
   if (!policy) return std::unexpected(policy.error());
-  const auto excess = findExcess(settings_.bounds, *policy, info->workspace);
+  const auto excess = findExcess(settings_.bounds, *policy, info.workspace);
   if (!excess) return {};
   recordExcess("sandbox_id", *excess, {{"sandbox_id", session.id()}});
   return std::unexpected(Error{.stage = Stage::usage,
@@ -258,24 +302,27 @@ Result<void> Sandboxes::admit(Session& session) {
 }
 
 Result<SandboxPointer> Sandboxes::find(const std::string& id) {
+  SandboxPointer sandbox;
   {
     const std::lock_guard lock(mutex_);
-    const auto place = sandboxes_.find(id);
-    if (place != sandboxes_.end()) return place->second;
+    if (const auto place = sandboxes_.find(id); place != sandboxes_.end()) sandbox = place->second;
   }
-  if (looksLikeId(id)) {
-    // Created by another process, or by this server before a restart. We do not own it, so we do not destroy it at the
-    // end.
-    auto opened = store();
-    if (!opened) return std::unexpected(opened.error());
-    if (auto session = opened->find(id); session && session->id() == id) {
-      if (auto admitted = admit(*session); !admitted) return std::unexpected(admitted.error());
+  // An approval may have been revoked since.
+  if (sandbox && (sandbox->own() || mayShow(id, sandbox->workspace_))) return sandbox;
+  // Created by another process, or by this server before a restart. We do not own it, so we do not destroy it at the
+  // end.
+  if (auto found = sandbox ? std::nullopt : findForeign(id)) {
+    auto& [session, info] = *found;
+    if (auto admitted = admit(session, info); !admitted) return std::unexpected(admitted.error());
+    // What commands write in it would last, so a read-only server does not use it.
+    if (!settings_.bounds.read_only && mayShow(id, info.workspace)) {
       const std::lock_guard lock(mutex_);
-      return sandboxes_.emplace(id, std::make_shared<Sandbox>(id, true, false)).first->second;
+      return sandboxes_.emplace(id, Sandbox::foreign(id, info.workspace)).first->second;
     }
   }
   std::string known;
-  for (const SandboxPointer& sandbox : all()) known += (known.empty() ? "" : ", ") + sandbox->id();
+  for (const SandboxPointer& one : all())
+    if (one->own()) known += (known.empty() ? "" : ", ") + one->id();
   return std::unexpected(Error{.stage = Stage::usage,
                                .call = "sandbox",
                                .object = id.substr(0, 80),

@@ -1,8 +1,9 @@
 // The sandboxes that this server created, or whose id a client named, and the commands in them.
 //
 // A sandbox is a session (caisson/session.h). A client that has its random id may use the sandbox from any connection.
-// Every client can list those that this server created and those whose id a client named. The former are destroyed with
-// the server unless they were created with `keep`; all others end by their time to live.
+// A session of another process must show no directory that this server's models may not see. Every client can list
+// those that this server created and those whose id a client named. The former are destroyed with the server unless
+// they were created with `keep`; all others end by their time to live.
 #pragma once
 
 #include <condition_variable>
@@ -38,12 +39,19 @@ struct SandboxSettings {
 
 class Sandbox {
  public:
-  /// `stays`: it is not destroyed with the server. `own`: this server created it.
-  Sandbox(std::string id, bool stays, bool own) : id_(std::move(id)), stays_(stays), own_(own) {}
+  /// `stays`: it is not destroyed with the server.
+  Sandbox(std::string id, bool stays) : id_(std::move(id)), stays_(stays), own_(true) {}
+  /// One that another process created, and the host directory that it shows.
+  static std::shared_ptr<Sandbox> foreign(std::string id, std::string workspace) {
+    auto sandbox = std::make_shared<Sandbox>(std::move(id), true);
+    sandbox->own_ = false;
+    sandbox->workspace_ = std::move(workspace);
+    return sandbox;
+  }
 
   [[nodiscard]] const std::string& id() const { return id_; }
   [[nodiscard]] bool stays() const { return stays_; }
-  [[nodiscard]] bool own() const { return own_; }
+  [[nodiscard]] bool own() const { return own_; }  ///< this server created it
 
   /// Keeps the newest commands; older ones that ended are dropped.
   void remember(const std::shared_ptr<Execution>& execution);
@@ -69,6 +77,7 @@ class Sandbox {
 
   std::string id_;
   bool stays_, own_;
+  std::string workspace_;  ///< of one that is not own
   mutable std::mutex mutex_;
   std::vector<Session> idle_;        ///< unused handles; a handle must not be used by two threads
   std::uint64_t handles_since_ = 0;  ///< counts forgetHandles()
@@ -93,10 +102,15 @@ class Sandboxes {
   /// Runs `make`, which creates a session, and registers that. An error if this server has as many sandboxes as its
   /// operator allows. `stays`: it is not destroyed with the server.
   Result<SandboxPointer> create(const std::function<Result<Session>(SessionStore&)>& make, bool stays);
-  /// Finds by id, also a session that another process created, if it is within the operator's bounds: that one is then
-  /// listed, too, but not destroyed with the server. The error lists the known ids, so that a model that invented one
-  /// can continue.
+  /// Finds by id, also a session that another process created, if it is within the operator's bounds and shows only
+  /// what models may see: that one is then listed, too, but not destroyed with the server. The error lists the ids of
+  /// this server's own, so that a model that invented one can continue.
   Result<SandboxPointer> find(const std::string& id);
+  /// Whether find() might succeed once the client's roots are known. Also true for an id that does not exist, so that
+  /// the question for the roots reveals nothing.
+  bool mayBeInRoot(const std::string& id);
+  /// Opens directories of a client's roots (canonical) to sessions of other processes.
+  void openRoots(const std::vector<std::string>& roots);
   [[nodiscard]] std::vector<SandboxPointer> all() const;
   /// Kills the sandbox's commands and removes it, also one that another process created.
   Result<void> destroy(const std::string& id);
@@ -136,7 +150,13 @@ class Sandboxes {
   /// Takes one of the operator's number of sandboxes, for one that is being created; give it back with --creating_.
   Result<void> reserve();
   /// Whether a session that another process created is within the operator's bounds. A refusal is recorded.
-  Result<void> admit(Session& session);
+  Result<void> admit(Session& session, const SessionInfo& info);
+  /// Whether models may see what such a session shows: a directory that is open, a client's root, or one with an
+  /// approval.
+  bool mayShow(const std::string& id, const std::string& workspace);
+  /// A session that another process created, not a sandbox of the HTTP API; nothing if there is none, or it must stay
+  /// unknown to models.
+  std::optional<std::pair<Session, SessionInfo>> findForeign(const std::string& id);
   /// Registers a new session.
   SandboxPointer adopt(const std::string& id, bool stays);
   /// Opened at the first use.
@@ -160,6 +180,7 @@ class Sandboxes {
   std::optional<SessionStore> store_;
   std::size_t creating_ = 0;
   std::map<std::string, SandboxPointer> sandboxes_;
+  std::set<std::string> roots_;                             ///< of all clients
   std::set<std::pair<std::string, std::string>> declined_;  ///< of sandboxes that other servers created, too
   std::map<std::string, SandboxPointer> approved_;          ///< sandboxes with hosts that depend on an approval
   DeniedRequests denied_requests_;

@@ -25,8 +25,14 @@ std::string canonical(const std::string& path) {
   return problem || !std::filesystem::is_directory(result, problem) ? "" : result.string();
 }
 
-/// The client's roots, without a home directory and those above it: an editor that was started there opens everything
-/// of the user. These need an approval like any other directory.
+bool isAllowed(const std::string& path, const std::vector<std::string>& directories) {
+  for (const std::string& directory : directories)
+    if (isWithin(path, directory)) return true;
+  return false;
+}
+
+}  // namespace
+
 std::vector<std::string> rootsOf(const Call& call) {
   std::vector<std::string> paths;
   const Json* answer = call.input("roots");
@@ -39,13 +45,10 @@ std::vector<std::string> rootsOf(const Call& call) {
   return paths;
 }
 
-bool isAllowed(const std::string& path, const std::vector<std::string>& directories) {
-  for (const std::string& directory : directories)
-    if (isWithin(path, directory)) return true;
-  return false;
+std::optional<NeedsInput> askForRoots(const Call& call) {
+  if (!call.can("roots") || call.input("roots") != nullptr || call.state == "no-roots") return std::nullopt;
+  return NeedsInput{{{"roots", {"roots/list", Json::object()}}}, "roots"};
 }
-
-}  // namespace
 
 std::string pathOfFileUri(std::string_view uri) {
   constexpr std::string_view kScheme = "file://";
@@ -64,11 +67,10 @@ bool isWithin(std::string_view path, std::string_view directory) {
 WorkspaceChoice chooseWorkspace(const Call& call, const std::string& asked, const OperatorBounds& bounds,
                                 std::vector<ApprovalRequest>& needed) {
   if (bounds.no_workspace) return std::string();
-  const bool can_ask_roots = call.can("roots") && call.input("roots") == nullptr && call.state != "no-roots";
   if (asked.empty()) {
     if (!bounds.directories.empty()) return bounds.directories.front();
     if (bounds.workspaces) return std::string();
-    if (can_ask_roots) return NeedsInput{{{"roots", {"roots/list", Json::object()}}}, "roots"};
+    if (auto question = askForRoots(call)) return *std::move(question);
     const auto roots = rootsOf(call);
     return roots.empty() ? std::string() : roots.front();
   }
