@@ -77,7 +77,7 @@ void receiveLine(Server& server, const std::shared_ptr<Client>& client, const st
   if (!whole)
     return Server::refuse({Json(), {code::kParse, "the message is too large; the limit is 8 MiB", {}}}, *channel);
   auto value = parseJson(line);
-  if (!value) return Server::refuse({Json(), {code::kParse, value.error(), {}}}, *channel);
+  if (!value) return Server::refuse(unreadable(line, value.error()), *channel);
   auto message = decodeMessage(std::move(*value));
   if (!message) return Server::refuse(message.error(), *channel);
   server.receive(client, std::move(*message), channel, Server::Expect::either);

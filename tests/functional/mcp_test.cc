@@ -11,6 +11,19 @@
 namespace caisson::test {
 namespace {
 
+TEST_F(Mcp, MessageBeyondTheLimitsIsAnsweredWithItsId) {
+  const auto client = start();
+  Json deep = Json::array();
+  for (int level = 0; level < 100; ++level) deep = Json::array({std::move(deep)});
+  for (const Json& arguments : {Json(std::vector<std::string>(300'000, "a")), deep}) {
+    const Json refused = client->request(
+        "tools/call", {{"name", "sandbox_execute"}, {"arguments", {{"command", "true"}, {"args", arguments}}}});
+    ASSERT_TRUE(refused.contains("error")) << refused;
+    EXPECT_EQ(refused["error"]["code"], -32600) << refused;
+  }
+  EXPECT_TRUE(client->request("tools/list", Json::object()).contains("result"));
+}
+
 TEST_F(Mcp, SandboxPersistsAcrossCallsAndTheRealFilesStayUnchanged) {
   CONFORMS("R-SESSION-6");
   const auto client = start();

@@ -77,7 +77,10 @@ http::Response HttpEndpoint::handle(http::Request& request) {
 http::Response HttpEndpoint::post(http::Request& request) {
   if (!isJson(request.head)) return plainText(415, "the body must be application/json");
   auto value = parseJson(request.body);
-  if (!value) return errorResponse(400, Json(), {code::kParse, value.error(), {}});
+  if (!value) {
+    const Malformed refused = unreadable(request.body, value.error());
+    return errorResponse(400, refused.id, refused.error);
+  }
   auto message = decodeMessage(std::move(*value));
   if (!message) return errorResponse(400, message.error().id, message.error().error);
   if (isModern(request.head, *message)) return postModern(request, std::move(*message));

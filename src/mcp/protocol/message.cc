@@ -32,7 +32,62 @@ std::expected<Message, Malformed> decodeResponse(Json& value, Json id) {
   return message;
 }
 
+/// Finds the id of a request without building its tree: the message may be too deep or hold too many values for that.
+class IdFinder final : public nlohmann::json_sax<Json> {
+ public:
+  /// The id; null if the message is not a request, or does not have exactly one usable id.
+  [[nodiscard]] Json found() const { return methods_ == 1 && ids_ == 1 && usableId(id_) ? id_ : Json(); }
+
+  bool null() override { return take(Json()); }
+  bool boolean(bool /*value*/) override { return take(Json()); }
+  bool number_integer(number_integer_t value) override { return take(value); }
+  bool number_unsigned(number_unsigned_t value) override { return take(value); }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return take(Json()); }
+  bool string(string_t& value) override { return take(at_id_ && value.size() <= kMaxTextId ? Json(value) : Json()); }
+  bool binary(binary_t& /*value*/) override { return take(Json()); }
+  bool start_object(std::size_t /*size*/) override { return begin(depth_ == 0); }
+  bool end_object() override { return end(); }
+  bool start_array(std::size_t /*size*/) override { return begin(depth_ > 0); }  // a batch has no id
+  bool end_array() override { return end(); }
+  bool key(string_t& name) override {
+    at_id_ = depth_ == 1 && name == "id";
+    if (at_id_) ++ids_;
+    if (depth_ == 1 && name == "method") ++methods_;
+    return true;
+  }
+  bool parse_error(std::size_t /*at*/, const std::string& /*token*/, const Json::exception& /*error*/) override {
+    return false;
+  }
+
+ private:
+  bool begin(bool allowed_at_top) {
+    at_id_ = false;
+    return depth_++ > 0 || allowed_at_top;
+  }
+  bool end() {
+    --depth_;
+    return true;
+  }
+  bool take(Json value) {
+    if (at_id_) id_ = std::move(value);
+    at_id_ = false;
+    return true;
+  }
+
+  std::size_t depth_ = 0, ids_ = 0, methods_ = 0;
+  bool at_id_ = false;
+  Json id_;
+};
+
 }  // namespace
+
+Malformed unreadable(std::string_view text, std::string reason) {
+  IdFinder finder;
+  const bool valid = Json::sax_parse(text.begin(), text.end(), &finder);
+  Json id = valid ? finder.found() : Json();
+  const int number = id.is_null() ? code::kParse : code::kInvalidRequest;
+  return {std::move(id), {number, std::move(reason), Json()}};
+}
 
 std::expected<Message, Malformed> decodeMessage(Json value) {
   if (value.is_array())

@@ -46,6 +46,9 @@ struct Malformed {
 
 /// Decodes one JSON value (not a batch). Checks the protocol version, the id's type and the type of params.
 std::expected<Message, Malformed> decodeMessage(Json value);
+/// The refusal of a text that parseJson() rejected. It has the id of the request if the text is valid JSON, so that the
+/// client does not wait for a response.
+Malformed unreadable(std::string_view text, std::string reason);
 
 Json makeResult(const Json& id, Json result);
 /// Omits an unreadable id: the schema of 2026-07-28 has no null id.

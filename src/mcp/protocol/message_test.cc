@@ -46,5 +46,26 @@ TEST(McpMessage, RejectionHasTheIdOfTheRequest) {
   EXPECT_FALSE(makeError(Json(), message.error().error).contains("id"));
 }
 
+TEST(McpMessage, RejectionOfATextBeyondTheLimitsHasTheIdOfTheRequest) {
+  std::string values = "1";
+  for (int i = 0; i < 300'000; ++i) values += ",1";
+  const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
+  const std::string head = R"({"jsonrpc":"2.0","method":"m","params":{"id":7,"a":[)";
+  for (const std::string& content : {values, deep}) {
+    for (const char* id : {"9", "\"nine\"", "-3"}) {
+      const Malformed refused = unreadable(head + content + R"(]},"id":)" + id + "}", "too much");
+      EXPECT_EQ(writeJson(refused.id), id);
+      EXPECT_EQ(refused.error.code, code::kInvalidRequest);
+    }
+  }
+  for (const char* text : {R"({"id":1})", R"([{"id":1,"method":"m"}])", R"({"id":1,"method":"m")", R"({"method":"m"})",
+                           R"({"id":1,"id":2,"method":"m"})", R"({"id":{"id":1},"method":"m"})",
+                           R"({"id":1.5,"method":"m"})", R"({"params":{"id":1},"method":"m"})", "", "1"}) {
+    const Malformed refused = unreadable(text, "unreadable");
+    EXPECT_TRUE(refused.id.is_null()) << text;
+    EXPECT_EQ(refused.error.code, code::kParse) << text;
+  }
+}
+
 }  // namespace
 }  // namespace caisson::mcp
