@@ -27,13 +27,13 @@ TEST(CommitText, LineNamesKindSizeAndMode) {
 
 TEST(CommitText, NamesCannotAddOrReorderLines) {
   EXPECT_EQ(commitLine(entry("a\nadded safe\x1b[2J\xe2\x80\xae")),
-            R"(added a\nadded safe\x1b[2J\u{202e} (5 bytes, executable, sha256 aaaaaaaaaaaa))");
+            R"(added $'a\nadded safe\033[2J\342\200\256' (5 bytes, executable, sha256 aaaaaaaaaaaa))");
   ManifestEntry link = entry("l");
   link.target = "x\ny";
-  EXPECT_EQ(commitLine(link), R"(added l -> x\ny)");
+  EXPECT_EQ(commitLine(link), R"(added l -> $'x\ny')");
   CommitReport report;
   report.applied = {entry("h\nk", "git runs it")};
-  EXPECT_NE(commitCaution(report, 5).find(R"(h\nk (git runs it))"), std::string::npos);
+  EXPECT_NE(commitCaution(report, 5).find(R"($'h\nk' (git runs it))"), std::string::npos);
 }
 
 TEST(CommitText, CautionCountsWhatItDoesNotList) {
