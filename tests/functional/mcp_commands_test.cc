@@ -49,6 +49,46 @@ TEST_F(Mcp, CancelledCallKillsItsWholeTreeAndIsNotAnswered) {
   EXPECT_TRUE(client->answer(call, std::chrono::seconds(1)).is_null());
 }
 
+TEST_F(Mcp, CancelledCallKillsADaemonOfItsCommand) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const std::string daemonise = "(setsid sh -c 'touch ready; sleep 2; touch survived; sleep 300' &); sleep 300";
+  const int call = client->send(
+      "tools/call", {{"name", "sandbox_execute"}, {"arguments", {{"sandbox_id", id}, {"command", daemonise}}}});
+  const Json ready{{"sandbox_id", id}, {"path", "ready"}};
+  ASSERT_TRUE(eventually([&] { return !client->call("sandbox_read_file", ready).value("isError", false); },
+                         std::chrono::seconds(20)));
+  client->notify("notifications/cancelled", {{"requestId", call}});
+  // Another command at the same time could have started the daemon.
+  ASSERT_TRUE(
+      eventually([&] { return client->tool("sandbox_info", {{"sandbox_id", id}})["commands"][0]["running"] == false; },
+                 std::chrono::seconds(20)));
+  const Json left = client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "sleep 3; ls; pgrep -l sh"}});
+  EXPECT_EQ(left["stdout"].get<std::string>().find("survived"), std::string::npos) << left;
+}
+
+/// Without a cgroup it is not known which command started it.
+TEST_F(Mcp, CancelledCallLeavesADaemonOfAnEarlierCommand) {
+  const auto client = start();
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id}, {"command", "(setsid sleep 300 >/dev/null 2>&1 </dev/null &); sleep 0.1"}});
+  const int call = client->send(
+      "tools/call",
+      {{"name", "sandbox_execute"}, {"arguments", {{"sandbox_id", id}, {"command", "touch ready; sleep 301"}}}});
+  const Json ready{{"sandbox_id", id}, {"path", "ready"}};
+  ASSERT_TRUE(eventually([&] { return !client->call("sandbox_read_file", ready).value("isError", false); },
+                         std::chrono::seconds(20)));
+  client->notify("notifications/cancelled", {{"requestId", call}});
+  const Json processes{{"sandbox_id", id}, {"command", "pgrep -fx 'sleep 30.'; pgrep -fx 'sleep 301' || echo gone"}};
+  EXPECT_TRUE(eventually(
+      [&] {
+        const std::string left = client->tool("sandbox_execute", processes)["stdout"];
+        return left.ends_with("gone\n") && left != "gone\n";
+      },
+      std::chrono::seconds(20)));
+}
+
 TEST_F(Mcp, ABackgroundCommandTakesInputAndOutlivesTheCall) {
   const auto client = start();
   const std::string id = create(*client);

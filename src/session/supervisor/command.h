@@ -42,6 +42,7 @@ struct Command {
   bool recorded = false;         ///< it is in the audit log, and its program may run
   bool executed = false;         ///< its program runs, or has run
   bool answered = false;         ///< the client got `started`
+  bool alone = true;             ///< no other command ran at the same time
   std::unique_ptr<supervise::CommandRunner> runner;
   std::optional<InitReply> exited;             ///< pid 1 reaped its first process
   std::optional<supervise::CommandTree> tree;  ///< since its pid is known

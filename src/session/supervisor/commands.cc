@@ -171,6 +171,8 @@ void Supervisor::startCommand(int socket, CommandOptions options, std::vector<Fd
   }
   for (Fd& stream : streams) command->streams.push_back(std::move(stream));
   const std::uint32_t number = command->number;
+  command->alone = commands_.empty();
+  for (const auto& other : commands_) other.second->alone = false;
   commands_[number] = std::move(command);
   queueCommand(number);
 }
@@ -361,7 +363,7 @@ void Supervisor::onReply(const InitReply& reply, Fd descriptor) {
       command->cgroup.reset();
     }
     command->tree.emplace(sandbox_->init(), reply.pid);
-    if (command->runner->killed()) command->tree->kill();  // decided before its pid was known
+    if (command->runner->killed()) command->tree->kill(command->alone);  // decided before its pid was known
     command->terminal_master = std::move(descriptor);
     if (command->options.wants_started && command->client >= 0) {
       command->answered = true;
@@ -450,7 +452,7 @@ void Supervisor::killProcesses(std::uint32_t number) {
   if (command == nullptr) return;
   if (!command->report && command->pid == 0) return finish(*command);  // not spawned yet
   if (command->cgroup) command->cgroup->kill();
-  if (command->tree) command->tree->kill();
+  if (command->tree) command->tree->kill(command->alone);
   command->kill_timer = loop_.at(Clock::now() + kCommandKillTimeout, [this, number] {
     Command* late = find(number);
     if (late == nullptr || late->exited) return;

@@ -156,7 +156,7 @@ void Supervisor::serveSignal(int socket, const SignalOptions& options) {
   if ((options.signal == SIGKILL && options.command == 0) || !command->tree) {  // also one that was not spawned yet
     end(*command, EndedBy::client);
   } else if (options.whole_tree) {
-    options.signal == SIGKILL ? command->tree->kill() : command->tree->signal(options.signal);
+    options.signal == SIGKILL ? command->tree->kill(command->alone) : command->tree->signal(options.signal);
   } else {
     InitRequest request;
     request.type = InitRequestType::signal;

@@ -29,13 +29,14 @@ void signalExactly(const CommandTree::Member& member, int signal) {
   sys::raw(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0);
 }
 
-std::vector<CommandTree::Member> CommandTree::members() const {
-  struct Seen {
-    Relations relations;
-    Member member;
-  };
-  std::map<pid_t, Seen> processes;
-  pid_t root = 0;
+struct CommandTree::Process {
+  Relations relations;
+  Member member;
+};
+
+std::map<pid_t, CommandTree::Process> CommandTree::look(pid_t& root) const {
+  std::map<pid_t, Process> processes;
+  root = 0;
   for (const pid_t pid : ProcessTree(init_).members()) {
     if (pid == init_) continue;
     const std::string stat = readFile(pid, "stat");
@@ -44,6 +45,27 @@ std::vector<CommandTree::Member> CommandTree::members() const {
     processes[pid] = {relationsIn(stat), {pid, sys::processStartIn(stat), times->ticks}};
     if (root == 0 && innermostNumberIn(readFile(pid, "status")) == root_) root = pid;
   }
+  return processes;
+}
+
+std::vector<CommandTree::Member> CommandTree::membersAndDaemons() const {
+  pid_t root = 0;
+  const std::map<pid_t, Process> processes = look(root);
+  std::vector<Member> found;
+  if (root == 0) return found;
+  const std::uint64_t began = processes.at(root).member.start;
+  for (const auto& [pid, process] : processes) {
+    // Starts are counted in hundredths of a second; within one, pids grow, unless they wrap.
+    const std::uint64_t start = process.member.start;
+    if (start < began || (start == began && pid < root)) return members();
+    found.push_back(process.member);
+  }
+  return found;
+}
+
+std::vector<CommandTree::Member> CommandTree::members() const {
+  pid_t root = 0;
+  const std::map<pid_t, Process> processes = look(root);
   std::vector<Member> found;
   if (root == 0) return found;
   std::set<pid_t> ours;
@@ -65,11 +87,11 @@ void CommandTree::signal(int signal) const {
   for (const Member& member : members()) signalExactly(member, signal);
 }
 
-void CommandTree::kill() const {
+void CommandTree::kill(bool alone) const {
   std::size_t before = 0;
   std::vector<Member> found;
   for (int round = 0; round < kMaxRounds; ++round) {
-    found = members();
+    found = alone ? membersAndDaemons() : members();
     for (const Member& member : found) signalExactly(member, SIGSTOP);
     if (round > 0 && found.size() == before) break;
     before = found.size();

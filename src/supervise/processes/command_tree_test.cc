@@ -77,7 +77,7 @@ TEST_F(CommandTreeTest, KillEndsStoppedProcessesToo) {
   const CommandTree tree(init, root);
   ASSERT_TRUE(eventually([&] { return tree.members().size() == 3; }));
   tree.signal(SIGSTOP);
-  tree.kill();
+  tree.kill(false);
   // Their zombies stay: this pid 1 does not reap.
   EXPECT_TRUE(eventually([&] {
     const auto members = tree.members();
@@ -97,7 +97,7 @@ TEST_F(CommandTreeTest, CpuTimeGrowsAndNeverFalls) {
   CommandTree tree(init, root);
   EXPECT_TRUE(eventually([&] { return tree.cpuMicroseconds() > 50'000; }));
   const std::uint64_t before = tree.cpuMicroseconds();
-  tree.kill();
+  tree.kill(false);
   EXPECT_GE(tree.cpuMicroseconds(), before);
 }
 
