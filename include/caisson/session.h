@@ -266,7 +266,9 @@ struct CommitRequest {
   std::string expect;
   /// Kills the session's processes first, so that the files are consistent with each other. Ignored in a dry run.
   bool stop = false;
-  /// Conflicts to resolve, by path: `ours` keeps the real file, `theirs` replaces it with the session's.
+  /// Conflicts to resolve, by path: `ours` keeps the real file, `theirs` replaces it with the session's. A directory
+  /// names every conflict in it; the longest path decides. A file that was hidden from the session is replaced only by
+  /// its own path. A path without a conflict is in CommitReport::skipped.
   std::vector<std::string> ours, theirs;
   /// Conflicts to be settled by a three-way merge: text files, or directories of such, that both the session and the
   /// real workspace changed. Needs a version that both come from: what git tracked when the session began, or what this

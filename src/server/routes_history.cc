@@ -38,9 +38,15 @@ constexpr Field kCommitFields[] = {
     {.name = "dry_run", .type = FieldType::boolean, .description = "Change nothing; the result has the digest."},
     {.name = "expect", .description = "Digest of a dry run: commit exactly that, or nothing. Required unless dry_run."},
     {.name = "stop", .type = FieldType::boolean, .description = "Kill running processes first."},
-    {.name = "ours", .type = FieldType::texts, .description = "Conflicts in which the real file stays."},
-    {.name = "theirs", .type = FieldType::texts, .description = "Conflicts in which the sandbox's file wins."},
-    {.name = "merge", .type = FieldType::texts, .description = "Conflicts to merge line by line."},
+    {.name = "ours",
+     .type = FieldType::texts,
+     .description = "Conflicts in which the real file stays: files, or directories for all conflicts in them."},
+    {.name = "theirs",
+     .type = FieldType::texts,
+     .description = "Conflicts in which the sandbox's file wins: files, or directories for all conflicts in them."},
+    {.name = "merge",
+     .type = FieldType::texts,
+     .description = "Conflicts to merge line by line: files, or directories for all conflicts in them."},
     kPathEncoding,
 };
 

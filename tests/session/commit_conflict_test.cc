@@ -113,6 +113,79 @@ TEST_F(CommitConflict, ConflictIsSettledEitherWay) {
   EXPECT_EQ(cli({"commit", "--ours", "a", "--theirs", "a", session.id()}).exit_status, 125);
 }
 
+TEST_F(CommitConflict, DirectoryNamesEveryConflictInIt) {
+  for (const char* name : {"s/a", "s/t/b", "sibling/c", "top"}) workspace.write(name, "old\n");
+  Session session = create();
+  output(session, "for f in s/a s/t/b sibling/c top; do echo session > $f; done; echo new > s/new");
+  for (const char* name : {"s/a", "s/t/b", "sibling/c", "top"}) workspace.write(name, "host\n");
+  RunOutput out = cli({"commit", "--ours", "s/", session.id(), "s"});
+  EXPECT_EQ(out.exit_status, 0) << out.describe();
+  EXPECT_EQ(out.out, "A s/new\n") << "the new file has no conflict";
+  EXPECT_NE(out.err.find("kept: s/a"), std::string::npos) << out.describe();
+  EXPECT_NE(out.err.find("kept: s/t/b"), std::string::npos) << out.describe();
+  EXPECT_EQ(readFile(workspace / "s/a"), "host\n");
+
+  out = cli({"commit", "--theirs", "s", session.id()});
+  EXPECT_EQ(out.exit_status, 1) << "the others are still conflicts: " << out.describe();
+  EXPECT_EQ(out.out, "M s/a\nM s/t/b\n");
+  EXPECT_EQ(readFile(workspace / "s/a"), "session\n");
+  EXPECT_EQ(readFile(workspace / "sibling/c"), "host\n");
+
+  out = cli({"commit", "--theirs", ".", "--ours", "sibling", session.id()});
+  EXPECT_EQ(out.exit_status, 0) << out.describe();
+  EXPECT_EQ(out.out, "M top\n") << "the longest path decides";
+  EXPECT_NE(out.err.find("kept: sibling/c"), std::string::npos) << out.describe();
+  EXPECT_EQ(readFile(workspace / "top"), "session\n");
+  EXPECT_EQ(readFile(workspace / "sibling/c"), "host\n");
+  EXPECT_EQ(cli({"commit", "--theirs", ".", "--ours", "./", session.id()}).exit_status, 125);
+}
+
+TEST_F(CommitConflict, ChoiceWithoutAConflictIsReported) {
+  workspace.write("s/a", "old\n");
+  Session session = create();
+  output(session, "echo session > s/a");
+  for (const char* option : {"--ours", "--theirs", "--merge"}) {
+    const RunOutput out = cli({"commit", "--dry-run", option, "elsewhere", session.id()});
+    EXPECT_EQ(out.exit_status, 1) << out.describe();
+    EXPECT_EQ(out.out, "M s/a\n");
+    EXPECT_NE(out.err.find("skipped: elsewhere: there is no conflict"), std::string::npos) << out.describe();
+  }
+  EXPECT_EQ(paths(commit(session, {.theirs = {"."}}).skipped), ".\n");
+  EXPECT_EQ(readFile(workspace / "s/a"), "session\n") << "it was committed without a conflict";
+}
+
+TEST_F(CommitConflict, HiddenFileIsReplacedOnlyByItsOwnPath) {
+  workspace.write("app/.env", "KEY=real\n");
+  workspace.write("app/a", "old\n");
+  Session session = create();
+  output(session, "echo KEY=session > app/.env; echo session > app/a");
+  workspace.write("app/a", "host\n");
+  const CommitReport report = commit(session, {.theirs = {"app"}});
+  EXPECT_EQ(applied(report), "app/a\n");
+  EXPECT_EQ(paths(report.conflicts), "app/.env\n");
+  EXPECT_EQ(readFile(workspace / "app/.env"), "KEY=real\n");
+  EXPECT_EQ(applied(commit(session, {.theirs = {"app/.env"}})), "app/.env\n");
+  EXPECT_EQ(readFile(workspace / "app/.env"), "KEY=session\n");
+}
+
+TEST_F(CommitConflict, TheirsBringsARemovedDirectoryBackAndReplacesNone) {
+  workspace.write("s/gone/f", "old\n");
+  workspace.write("s/f", "old\n");
+  Session session = create();
+  output(session, "echo session > s/gone/f; echo session > s/f; echo session > s/made");
+  workspace.write("s/f", "host\n");
+  ASSERT_EQ(::unlink((workspace / "s/gone/f").c_str()), 0);
+  ASSERT_EQ(::rmdir((workspace / "s/gone").c_str()), 0);
+  workspace.write("s/made/x", "host\n");
+  const CommitReport report = commit(session, {.theirs = {"s"}});
+  EXPECT_EQ(applied(report), "s/f\ns/gone\ns/gone/f\n");
+  EXPECT_EQ(paths(report.conflicts), "s/made\n");
+  EXPECT_EQ(readFile(workspace / "s/made/x"), "host\n");
+  const CommitReport kept = commit(session, {.ours = {"."}});
+  EXPECT_TRUE(kept.complete());
+  EXPECT_EQ(kept.kept, (std::vector<std::string>{"s/made"}));
+}
+
 TEST_F(CommitConflict, FileShownWithoutItsSecretsIsNotWrittenBack) {
   const std::string real = "[remote \"origin\"]\n\turl = https://me:hunter2@example.org/x.git\n";
   workspace.write(".git/config", real);

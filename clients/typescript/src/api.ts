@@ -398,15 +398,15 @@ export interface CommitChangesBody {
   encoding?: "utf-8" | "base64" | undefined;
   /** Digest of a dry run: commit exactly that, or nothing. Required unless dry_run. */
   expect?: string | undefined;
-  /** Conflicts to merge line by line. */
+  /** Conflicts to merge line by line: files, or directories for all conflicts in them. */
   merge?: string[] | undefined;
-  /** Conflicts in which the real file stays. */
+  /** Conflicts in which the real file stays: files, or directories for all conflicts in them. */
   ours?: string[] | undefined;
   /** Only these, or what is below them. Files that the host would execute only by their own path. */
   paths?: string[] | undefined;
   /** Kill running processes first. */
   stop?: boolean | undefined;
-  /** Conflicts in which the sandbox's file wins. */
+  /** Conflicts in which the sandbox's file wins: files, or directories for all conflicts in them. */
   theirs?: string[] | undefined;
 }
 

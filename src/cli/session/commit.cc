@@ -14,10 +14,13 @@ constexpr Option kExpect{.name = "expect",
                          .help = "Commit only if the changes are those of this digest, which --dry-run prints."};
 constexpr Option kStop{.name = "stop",
                        .help = "End the session's processes first, so that its files are consistent with each other."};
-constexpr Option kOurs{.name = "ours", .value = "PATH", .help = "A conflict: keep the real file.", .repeatable = true};
+constexpr Option kOurs{.name = "ours",
+                       .value = "PATH",
+                       .help = "A conflict: keep the real file. A directory: all in it.",
+                       .repeatable = true};
 constexpr Option kTheirs{.name = "theirs",
                          .value = "PATH",
-                         .help = "A conflict: replace the real file by the session's.",
+                         .help = "A conflict: replace the real file by the session's. A directory: all in it.",
                          .repeatable = true};
 constexpr Option kMerge{
     .name = "merge",

@@ -100,21 +100,16 @@ Result<void> CommitPlanner::readRequest(const CommitRequest& request) {
     if (!relative) return fail(relative.error());
     chosen_.push_back(*std::move(relative));
   }
-  for (const auto& [paths, to] : {std::pair(&request.ours, &ours_), std::pair(&request.theirs, &theirs_)}) {
+  for (const auto& [paths, how] :
+       {std::pair(&request.ours, Resolution::ours), std::pair(&request.theirs, Resolution::theirs),
+        std::pair(&request.merge, Resolution::merge)}) {
     for (const std::string& path : *paths) {
       auto relative = normalCommitPath(path, workspace_);
       if (!relative) return fail(relative.error());
-      to->insert(*std::move(relative));
+      const auto [chosen, added] = choices_.try_emplace(*std::move(relative), Choice{how});
+      if (added || chosen->second.how == how || how == Resolution::merge) continue;
+      return fail(plainError(Stage::usage, "session commit", path, "both --ours and --theirs", "choose one"));
     }
-  }
-  for (const std::string& path : request.merge) {
-    auto relative = normalCommitPath(path, workspace_);
-    if (!relative) return fail(relative.error());
-    merge_.push_back(*std::move(relative));
-  }
-  for (const std::string& path : ours_) {
-    if (!theirs_.contains(path)) continue;
-    return fail(plainError(Stage::usage, "session commit", path, "both --ours and --theirs", "choose one"));
   }
   met_.assign(chosen_.size(), false);
   if (request.ordinary_files_only) held_.holdUnusual();
@@ -251,18 +246,47 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
   return there->changed_ns > transaction_.since_ns ? kChanged : "";
 }
 
+CommitPlanner::Resolution CommitPlanner::resolutionOf(const std::string& path) {
+  Resolution how = Resolution::none;
+  for (std::string at = path;; at = directoryOf(at)) {
+    if (const auto chosen = choices_.find(at); chosen != choices_.end()) {
+      chosen->second.met = true;
+      if (how == Resolution::none) how = chosen->second.how;
+    }
+    if (at.empty()) return how;
+  }
+}
+
+bool CommitPlanner::wasHidden(const std::string& path) const {
+  for (std::string at = path; !at.empty(); at = directoryOf(at)) {
+    const auto mask = now_.statIn("mask", at);
+    if (mask && mask->type != FileType::directory) return true;
+  }
+  return false;
+}
+
+void CommitPlanner::leaveConflict(const std::string& path, std::string_view why) {
+  if (resolutionOf(path) == Resolution::ours) return report_.kept.push_back(path);
+  leave(report_.conflicts, path, why);
+}
+
 bool CommitPlanner::settle(Candidate& candidate, const std::string& why) {
   const std::string& path = candidate.change.path;
   const bool directory = candidate.there && candidate.there->type == FileType::directory;
-  if (theirs_.contains(path) && !directory) {
+  const Resolution how = resolutionOf(path);
+  if (how == Resolution::theirs && !directory) {
+    // A directory may name a hidden file, such as .env, by accident, and its content would be lost.
+    if (!choices_.contains(path) && wasHidden(path)) {
+      leave(report_.conflicts, path, why + "; --theirs replaces it only by its own path");
+      return false;
+    }
     candidate.replaces_hidden = why != kChanged;
     return true;
   }
   const bool both_files = why == kChanged && candidate.entry.present && candidate.there &&
                           candidate.entry.info.type == FileType::regular && candidate.there->type == FileType::regular;
-  const bool wanted = std::ranges::any_of(merge_, [&](const std::string& one) { return below(path, one); });
   std::string reason = why;
-  if (wanted && both_files) {
+  if (how == Resolution::merge && both_files) {
     auto merged = merger_.merge(path, *candidate.there, candidate.entry);
     if (merged) {
       candidate.merged = *std::move(merged);
@@ -272,7 +296,7 @@ bool CommitPlanner::settle(Candidate& candidate, const std::string& why) {
   } else if (both_files && merger_.mayMerge(path)) {
     reason += "; --merge can combine both versions";
   }
-  leave(report_.conflicts, path, reason);
+  leaveConflict(path, reason);
   return false;
 }
 
@@ -302,12 +326,15 @@ void CommitPlanner::consider(const StackChange& found) {
   if (!there && directories_.contains(directoryOf(change.path))) there = std::nullopt;
   if (!there) {
     markMet(change.path);
-    return leave(report_.conflicts, change.path, there.error().message());
+    return leaveConflict(change.path, there.error().message());
   }
   candidate.there = *there;
   if (isSame(candidate)) return;
   markMet(change.path);
-  if (ours_.contains(change.path)) return report_.kept.push_back(change.path);
+  if (const auto chosen = choices_.find(change.path);
+      chosen != choices_.end() && chosen->second.how == Resolution::ours) {
+    return leaveConflict(change.path, "");
+  }
   if (removesDirectory(candidate)) candidate.removed = inspectRemoved(change.path);
   if (const std::string parent = directoryOf(change.path); held_directories_.contains(parent)) {
     if (candidate.entry.present && candidate.entry.info.type == FileType::directory)
@@ -494,6 +521,9 @@ Result<void> CommitPlanner::plan(const std::vector<StackChange>& changes, const 
   }
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     if (!met_[i]) leave(report_.skipped, chosen_[i], "nothing changed there");
+  }
+  for (const auto& [path, choice] : choices_) {
+    if (!choice.met) leave(report_.skipped, path.empty() ? "." : path, "there is no conflict");
   }
   transaction_.known_directories.assign(known_.begin(), known_.end());
   const auto by_path = [](const auto& a, const auto& b) { return a.path < b.path; };

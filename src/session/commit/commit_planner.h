@@ -5,6 +5,7 @@
 // says and what is applied, whatever a process of the session does to the file afterwards.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -57,6 +58,12 @@ class CommitPlanner {
     bool replaces_hidden = false;        ///< the real file may have been hidden from the session
   };
 
+  enum class Resolution { none, ours, theirs, merge };
+  struct Choice {
+    Resolution how = Resolution::none;
+    bool met = false;  ///< there was a conflict
+  };
+
   /// Normalises the paths of the request; an error for one outside the workspace or in both `ours` and `theirs`.
   Result<void> readRequest(const CommitRequest& request);
   /// Whether the request includes this change. `named` is set if it does so by exactly this path, or if the change is a
@@ -81,8 +88,14 @@ class CommitPlanner {
   /// Why the real file must be left alone: it changed since the session began, or was hidden from it. Empty: no
   /// conflict.
   [[nodiscard]] std::string conflict(const Candidate& candidate);
-  /// Resolves a conflict as the request says (`theirs`, `merge`), or reports it. False: the change is left out, since
-  /// it was reported or the merge found that the real file has it already.
+  /// How the request resolves a conflict at `path`: the longest chosen path that includes it decides.
+  Resolution resolutionOf(const std::string& path);
+  /// Whether the real file, or a part of it, was hidden from the session.
+  [[nodiscard]] bool wasHidden(const std::string& path) const;
+  /// Reports a conflict, or with `ours` that the real file stays.
+  void leaveConflict(const std::string& path, std::string_view why);
+  /// Resolves a conflict as the request says, or reports it. False: the change is left out, since it was reported or
+  /// the merge found that the real file has it already.
   bool settle(Candidate& candidate, const std::string& why);
   /// Removes links that ResultingTree::whyHeld() rejects from the candidates, unless they are named.
   void holdLinks();
@@ -115,9 +128,7 @@ class CommitPlanner {
   std::uint64_t hole_bytes_ = kMaxHoleBytes;  ///< how many bytes of holes may still be read
   std::vector<std::string> chosen_;           ///< paths of the request; empty: everything
   std::vector<bool> met_;                     ///< by chosen path: something changed there
-  std::unordered_set<std::string> ours_;      ///< the real file stays
-  std::unordered_set<std::string> theirs_;    ///< the session's file wins over a conflict
-  std::vector<std::string> merge_;            ///< paths below which conflicts are merged
+  std::map<std::string, Choice> choices_;     ///< how to resolve conflicts at these paths and below them
   std::vector<Candidate> candidates_;
   std::unordered_set<std::string> directories_;              ///< that the commit makes
   std::unordered_set<std::string> held_directories_;         ///< new ones that are held back
