@@ -3,6 +3,7 @@
 //   caisson/policy.h   what a sandbox may do
 //   caisson/run.h      run one command in a sandbox
 //   caisson/session.h  a workspace that persists across commands
+//   caisson/changes.h  what a session changed, and how it is committed
 //   caisson/error.h    errors as values
 #pragma once
 

@@ -8,11 +8,8 @@
 #include <cerrno>
 
 #include "base/path_text.h"
-#include "base/sha256.h"
 #include "session/changes/sparse_read.h"
 #include "session/commit/apply.h"
-#include "session/commit/manifest.h"
-#include "session/layers/steps.h"
 
 namespace caisson::session {
 namespace {
@@ -21,8 +18,6 @@ using sys::Fd;
 using sys::FileInfo;
 using sys::FileType;
 
-constexpr mode_t kCommittedBits = 0755;  // no setuid, setgid or sticky bit, and not writable by others
-constexpr int kReadTries = 3;
 constexpr const char* kChanged = "it was changed meanwhile";
 
 /// A real file whose change time is later than this counts as changed since the session began. If the wall clock was
@@ -47,8 +42,6 @@ int rankOf(const Change& change, FileType type) {
   if (change.kind == ChangeKind::deleted) return 0;
   return type == FileType::directory ? 1 : type == FileType::link ? 3 : 2;
 }
-
-bool isFull(const Error& error) { return error.sys_errno == ENOSPC || error.sys_errno == EDQUOT; }
 
 }  // namespace
 
@@ -383,126 +376,6 @@ void CommitPlanner::holdLinks() {
     leave(report_.held, candidate.change.path, candidate.held);
     return true;
   });
-}
-
-bool CommitPlanner::mayReadHoles(const FileInfo& info) {
-  const std::uint64_t stored = info.blocks * 512;
-  const std::uint64_t holes = info.size > stored ? info.size - stored : 0;
-  if (holes > hole_bytes_) return false;
-  hole_bytes_ -= holes;
-  return true;
-}
-
-Result<bool> CommitPlanner::readContent(const Candidate& candidate, Action& action) {
-  const std::string& path = candidate.change.path;
-  const std::string staged = stagedName(transaction_.actions.size());
-  for (int tries = 0; tries < kReadTries; ++tries) {
-    if (tries > 0) {
-      views_.clear();
-      now_.forget();
-    }
-    const LayerStack::Entry entry = tries == 0 ? candidate.entry : find(path);
-    if (!entry.present || entry.info.type != FileType::regular) continue;
-    const auto source = now_.open(path, entry);
-    if (!source && (source.error().sys_errno == EACCES || source.error().sys_errno == EPERM)) {
-      leave(report_.skipped, path, source.error().message());
-      return false;
-    }
-    if (!source) continue;
-    const std::uint64_t size = source->info.size;
-    if (!mayReadHoles(source->info)) {
-      leave(report_.skipped, path, "a sparse file: one commit reads 4 GiB of holes at most, in all files together");
-      return false;
-    }
-    // Writable by others only where it was before.
-    const mode_t kept =
-        candidate.there && candidate.there->type == FileType::regular ? candidate.there->mode & 022U : 0;
-    action.mode = (source->info.mode & kCommittedBits) | kept;
-    ReadFile read;
-    if (staging_ != nullptr) {
-      auto object = staging_->addFile(staged, source->file.get(), size, action.mode, read, path);
-      if (!object) {
-        (void)staging_->drop(staged);
-        if (isFull(object.error())) return fail(object.error());
-        leave(report_.skipped, path, object.error().message());
-        return false;
-      }
-      action.device = object->device;
-      action.inode = object->inode;
-      action.modified_ns = object->modified_ns;
-    } else {
-      auto hashed = readOnce(source->file.get(), size, -1, path);
-      if (!hashed) {
-        leave(report_.skipped, path, hashed.error().message());
-        return false;
-      }
-      read = *hashed;
-    }
-    action.size = read.size;
-    action.sha256 = hex(read.sha256);
-    return true;
-  }
-  leave(report_.skipped, path, "it changes while it is read");
-  return false;
-}
-
-Result<void> CommitPlanner::accept(const Candidate& candidate) {
-  const Change& change = candidate.change;
-  Action action{.path = change.path};
-  if (candidate.there) action.before = HostIdentity::of(*candidate.there);
-  action.replaces_hidden = candidate.replaces_hidden;
-  const std::string staged = stagedName(transaction_.actions.size());
-  const auto object = [&](Result<StagedObject> made) -> Result<void> {
-    if (!made) return fail(made.error());
-    action.device = made->device;
-    action.inode = made->inode;
-    action.modified_ns = made->modified_ns;
-    return {};
-  };
-  if (change.kind == ChangeKind::deleted) {
-    action.kind = ActionKind::remove;
-  } else if (candidate.entry.info.type == FileType::directory) {
-    action.kind = ActionKind::directory;
-    const bool was = candidate.there && candidate.there->type == FileType::directory;
-    action.mode = (candidate.entry.info.mode & kCommittedBits) | 0700U | (was ? candidate.there->mode & 07022U : 0);
-    if (candidate.there && !was && staging_ != nullptr) {
-      if (auto made = object(staging_->addDirectory(staged, action.mode, change.path)); !made) return made;
-    }
-  } else if (candidate.entry.info.type == FileType::link) {
-    action.kind = ActionKind::link;
-    action.target = candidate.target;
-    action.size = candidate.target.size();
-    action.may_lead_out = !candidate.named_despite.empty();
-    if (staging_ != nullptr) {
-      if (auto made = object(staging_->addLink(staged, action.target, change.path)); !made) return made;
-    }
-  } else if (candidate.merged) {
-    action.kind = ActionKind::file;
-    action.merged = true;
-    action.mode = candidate.there->mode & 0777U;  // the real file's permissions stay
-    action.size = candidate.merged->size();
-    action.sha256 = hex(Sha256().add(*candidate.merged).finish());
-    if (staging_ != nullptr) {
-      if (auto made = object(staging_->addContent(staged, *candidate.merged, action.mode, change.path)); !made) {
-        return made;
-      }
-    }
-  } else {
-    action.kind = ActionKind::file;
-    const auto read = readContent(candidate, action);
-    if (!read) return fail(read.error());
-    if (!*read) return {};
-  }
-  ManifestEntry entry = manifestEntry(change, action);
-  entry.held_unless_named = !candidate.named_despite.empty();
-  entry.held_reason = candidate.named_despite;
-  entry.replaces_directory = change.kind != ChangeKind::deleted && removesDirectory(candidate);
-  if (action.kind == ActionKind::file) report_.bytes += action.size;
-  report_.applied.push_back(std::move(entry));
-  if (!parentChanged(change.path)) known_.insert(directoryOf(change.path));
-  transaction_.actions.push_back(std::move(action));
-  step("commit: one staged");
-  return {};
 }
 
 Result<void> CommitPlanner::plan(const std::vector<StackChange>& changes, const CommitRequest& request) {

@@ -5,6 +5,8 @@
 // says and what is applied, whatever a process of the session does to the file afterwards.
 #pragma once
 
+#include <sys/types.h>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -29,6 +31,9 @@ namespace caisson::session {
 /// Normalises a path of a request: relative to the workspace, without `.` and empty parts. Absolute paths must be below
 /// /workspace or below `workspace`, the directory on the host. An error for other absolute paths, `..` and "".
 Result<std::string> normalCommitPath(std::string_view path, const std::string& workspace);
+
+/// The permissions that a commit writes: no setuid, setgid or sticky bit, and not writable by others.
+inline constexpr mode_t kCommittedBits = 0755;
 
 class CommitPlanner {
  public:

@@ -1,0 +1,99 @@
+// What a session changed, and how it is committed to the real workspace. Included by caisson/session.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace caisson {
+
+enum class ChangeKind : std::uint8_t { added, modified, deleted };
+std::string_view name(ChangeKind kind);
+
+/// One path that differs. A deleted directory is one change, regardless of its content.
+struct Change {
+  std::string path;  ///< relative to the workspace
+  ChangeKind kind = ChangeKind::modified;
+  std::string type;        ///< of the current file, or of the deleted one: as in FileEntry
+  std::uint64_t size = 0;  ///< of the current file
+  std::string omitted;     ///< of a directory: why changes in it are not listed; or empty
+};
+
+struct DiffOptions {
+  std::string checkpoint;         ///< "" or "begin": since the session began
+  std::size_t context_lines = 3;  ///< around each change, at most 1000
+  bool patch = true;              ///< fill in `patch`; otherwise only the line counts
+  bool binary = false;            ///< include the content of binary files in the patch, like `git diff --binary`
+  bool renames = true;            ///< report a deleted and an added file of similar content as one rename
+};
+
+/// One path of a diff, with its content changes. Unlike Change, lists every entry of a deleted directory.
+struct FileDiff {
+  std::string path;      ///< relative to the workspace
+  std::string old_path;  ///< the previous path of a renamed file; else equal to `path`
+  ChangeKind kind = ChangeKind::modified;
+  std::string type, old_type;            ///< as in FileEntry; empty where the path does not exist
+  std::uint32_t mode = 0, old_mode = 0;  ///< permission bits
+  std::uint64_t size = 0, old_size = 0;
+  bool binary = false;
+  std::uint64_t added_lines = 0, removed_lines = 0;
+  std::string patch;    ///< in git's format, for `git apply`; empty for what git does not track, such as directories
+  std::string omitted;  ///< which part of the change is missing from the patch, and why; or empty
+  bool unread = false;  ///< a directory that could not be read: what is in it is not in the diff
+  [[nodiscard]] bool renamed() const { return path != old_path; }
+};
+
+struct CommitRequest {
+  /// Relative to the workspace: files, or directories with every change below them. Empty: everything. Files that the
+  /// host would execute later (hooks, editor tasks, start-up files, agent and CI configuration) are committed only if
+  /// they are listed here by their own path.
+  std::vector<std::string> paths;
+  bool dry_run = false;
+  /// The digest of the approved changes (CommitReport::digest of a dry run). If the changes differ by now, or one of
+  /// them cannot be written, the commit fails and nothing is written.
+  std::string expect;
+  /// Kills the session's processes first, so that the files are consistent with each other. Ignored in a dry run.
+  bool stop = false;
+  /// Conflicts to resolve, by path: `ours` keeps the real file, `theirs` replaces it with the session's. A directory
+  /// names every conflict in it; the longest path decides. A file that was hidden from the session is replaced only by
+  /// its own path. A path without a conflict is in CommitReport::skipped.
+  std::vector<std::string> ours, theirs;
+  /// Conflicts to be settled by a three-way merge: text files, or directories of such, that both the session and the
+  /// real workspace changed. Needs a version that both come from: what git tracked when the session began, or what this
+  /// session committed before. Where the changes touch each other the conflict stays.
+  std::vector<std::string> merge;
+  /// For commits that a model starts: what is not of a known, ordinary kind is held back, too
+  /// (docs/protected-files.md).
+  bool ordinary_files_only = false;
+};
+
+/// One change of a commit.
+struct ManifestEntry : Change {
+  std::uint32_t mode = 0;           ///< permission bits; 0 for links and deletions
+  std::string sha256;               ///< of a regular file's content, 64 hexadecimal digits
+  std::string target;               ///< of a link
+  bool held_unless_named = false;   ///< it is only committed because the request names it
+  std::string held_reason;          ///< why it is held back unless named: "editors run tasks from it"
+  bool merged = false;              ///< the content is a merge of the session's and the real file's
+  bool replaces_directory = false;  ///< a file or link in the place of a real directory, which goes with all it holds
+};
+
+struct NotCommitted {
+  std::string path;
+  std::string reason;
+};
+
+struct CommitReport {
+  std::vector<ManifestEntry> applied;   ///< the manifest: what was written, or would be in a dry run; sorted by path
+  std::vector<NotCommitted> conflicts;  ///< the real file changed since the session began; it was not touched
+  std::vector<NotCommitted> held;       ///< the host would execute it later, and the request does not list it
+  std::vector<NotCommitted> skipped;    ///< cannot be committed: pipes, sockets, what cannot be read
+  std::vector<std::string> kept;        ///< conflicts resolved by `ours`: the real file stays
+  std::string digest;                   ///< of the manifest and the workspace's path, for CommitRequest::expect
+  std::uint64_t bytes = 0;              ///< of all files together
+  bool consistent = true;  ///< no process could change the files while they were read; always true in a dry run
+  [[nodiscard]] bool complete() const { return conflicts.empty() && held.empty() && skipped.empty(); }
+};
+
+}  // namespace caisson
