@@ -17,6 +17,7 @@ namespace caisson::session {
 inline constexpr const char* kLockFile = "lock";
 inline constexpr const char* kAliveFile = "alive";
 inline constexpr const char* kControlSocket = "control";
+inline constexpr const char* kEndedByEscape = "a process tried to escape";
 inline constexpr const char* kEndReasonFile = "ended";  ///< why the sandbox died or was killed unexpectedly
 inline constexpr const char* kEmptyDirectory = "empty";
 inline constexpr const char* kLogDirectory = "logs";

@@ -100,15 +100,19 @@ Result<std::string> keepTrace(const plan::Plan& plan, const Request& request, co
   return place + "/" + name;
 }
 
-std::string rollbackOf(const plan::Plan& plan) {
-  const bool writable = std::ranges::any_of(plan.steps, [](const plan::Step& step) {
+/// `kept`: what a session says about its workspace; empty for a run.
+std::string rollbackOf(const plan::Plan& plan, const std::string& kept) {
+  std::string writable;
+  for (const plan::Step& step : plan.steps) {
     const auto* bind = std::get_if<plan::Bind>(&step);
-    return bind != nullptr && bind->writable && !bind->inside && !bind->devices;
-  });
-  if (writable || plan.tier == policy::Tier::landlock) {
-    return "not possible for directories that were writable directly; what the payload changed there is still there";
+    if (bind == nullptr || !bind->writable || bind->inside || bind->devices) continue;
+    writable += (writable.empty() ? "" : ", ") + bind->target;
   }
-  return "every change is discarded";
+  const std::string still_there = "not possible for directories that were writable directly" +
+                                  (writable.empty() ? "" : " (" + writable + ")") +
+                                  "; what the payload changed there is still there";
+  if (!kept.empty()) return writable.empty() ? kept : kept + "; rollback was " + still_there;
+  return writable.empty() && plan.tier != policy::Tier::landlock ? "every change is discarded" : still_there;
 }
 
 /// Caches outlive the sandbox: what the attacker left there must not reach the next one.
@@ -165,7 +169,7 @@ void recordViolation(audit::Log* log, const std::string& sandbox_id, const Viola
 void respondToEscape(const plan::Plan& plan, const Request& request, const LastOutput& last, audit::Log* log,
                      RunResult& result, const std::string& kept, const AlertSender& send) {
   Escape& escape = *result.escape;
-  escape.rollback = (kept.empty() ? rollbackOf(plan) : kept) + discardCaches(plan);
+  escape.rollback = rollbackOf(plan, kept) + discardCaches(plan);
   result.notices.push_back("rollback: " + escape.rollback);
   if (auto trace = keepTrace(plan, request, last, result)) {
     escape.trace = *trace;

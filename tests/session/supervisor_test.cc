@@ -286,6 +286,39 @@ TEST_F(SessionEscape, KeepsDiscardedChangesAsEvidence) {
   EXPECT_EQ(cli.script(id, "cat planted").out, "evidence\n");
 }
 
+TEST_F(SessionEscape, EmptiesTheCachesAndNamesWhatIsLeft) {
+  const TempDir shared;
+  const std::string cached =
+      "[[filesystem.tmpfs]]\npath = '/cache'\nstore = 'disk'\nsize = '10M'\ncache = 'workspace'\n";
+  const std::string id = cli.create(cached, {"--rw", shared.path()});
+  ASSERT_EQ(cli.script(id, "echo earlier > /cache/earlier").exit_status, 0);
+  const RunOutput attack =
+      cli.script(id,
+                 "echo evil > /cache/evil; echo evil > /tmp/evil; echo evil > ~/.evil; echo evil > " + shared.path() +
+                     "/evil; " + escapeCall(),
+                 {"--json"});
+  const json result = attack.json();
+  ASSERT_TRUE(result.is_object()) << attack.describe();
+  ASSERT_EQ(result["outcome"], "denied") << result;
+  const std::string rollback = result["escape"].value("rollback", "");
+  EXPECT_NE(rollback.find("temporary directories were discarded"), std::string::npos) << rollback;
+  EXPECT_NE(rollback.find("writable directly (" + shared.path() + ")"), std::string::npos) << rollback;
+  const std::string emptied = "the cache /cache was emptied, its content is kept in ";
+  const std::size_t at = rollback.find(emptied);
+  ASSERT_NE(at, std::string::npos) << rollback;
+  EXPECT_EQ(readFile(rollback.substr(at + emptied.size()) + "/evil"), "evil\n") << rollback;
+  EXPECT_NE(cli.events("escape_attempt").at(0).dump().find(emptied), std::string::npos) << "in the audit log, too";
+
+  const RunOutput after = cli.script(id, "ls -A /cache /tmp; ls ~/.evil");
+  EXPECT_EQ(after.out.find("evil"), std::string::npos) << after.describe();
+  EXPECT_EQ(after.out.find("earlier"), std::string::npos) << after.describe();
+  EXPECT_NE(after.err.find("temporary directories (/tmp, the home), content of caches and processes are gone"),
+            std::string::npos)
+      << after.describe();
+  const std::string next = cli.create(cached);
+  EXPECT_EQ(cli.script(next, "ls -A /cache").out.find("evil"), std::string::npos) << "a later session of the workspace";
+}
+
 TEST_F(SessionEscape, OrdinaryCommandsKeepTmpAndHome) {
   const std::string id = cli.create();
   ASSERT_EQ(cli.script(id, "echo tmp > /tmp/note; echo home > ~/note; echo x > file").exit_status, 0);

@@ -30,7 +30,11 @@ constexpr int kAttempts = 3;
 
 std::string restartNotice(std::string_view reason) {
   return "the session's sandbox was restarted: " + std::string(reason) +
-         "; files of the workspace and directories on disk are kept, directories in memory and processes are gone";
+         (reason == kEndedByEscape ? "; the workspace was rolled back; temporary directories (/tmp, the home), content "
+                                     "of caches and processes "
+                                     "are gone"
+                                   : "; files of the workspace and directories on disk are kept, directories in memory "
+                                     "and processes are gone");
 }
 
 Result<void> checkRequest(const ExecRequest& request) {

@@ -192,7 +192,8 @@ std::string Supervisor::rollBack() {
   (void)record_.lifecycle(metadata_.id, metadata_.policy, "rolled back", *evidence);
   return "the workspace was rolled back to its state when nothing ran in the session, before this attempt; what was "
          "discarded is kept as checkpoint " +
-         *evidence + " (`caisson session restore " + metadata_.id + " " + *evidence + "` brings it back)";
+         *evidence + " (`caisson session restore " + metadata_.id + " " + *evidence +
+         "` brings it back); /tmp, the home and other temporary directories were discarded";
 }
 
 std::string Supervisor::endAndRollBack() {
@@ -202,8 +203,8 @@ std::string Supervisor::endAndRollBack() {
     for (auto& [number, command] : commands_) {
       command->runner->noteCause(EndedBy::sibling_escape);
     }
-    (void)directory_.replaceFile(kEndReasonFile, "a process tried to escape", 0600);
-    (void)endSandbox("a process tried to escape");
+    (void)directory_.replaceFile(kEndReasonFile, kEndedByEscape, 0600);
+    (void)endSandbox(kEndedByEscape);
     stopIfUnused();
   });
   return rolled_back;

@@ -86,9 +86,16 @@ void Supervisor::onEscape(std::uint32_t number, std::uint64_t monitor) {
     calls->report(result);
     if (!result.escape) return;
     supervise::classifyEscape("session exec", plan->command.front(), result);
-    record_.escaped(metadata_.policy, *plan, plan->command, {}, result, sandbox_ ? endAndRollBack() : rollBack());
+    const std::string rolled_back = sandbox_ ? endAndRollBack() : rollBack();
+    record_.escaped(metadata_.policy, withMounts(*plan), plan->command, {}, result, rolled_back);
     record_.handOver();
   });
+}
+
+plan::Plan Supervisor::withMounts(const plan::Plan& plan) const {
+  plan::Plan copy = plan;
+  copy.steps = mounts_;
+  return copy;
 }
 
 void Supervisor::respondToEscape(const Command& command, RunResult& result) {
@@ -101,8 +108,8 @@ void Supervisor::respondToEscape(const Command& command, RunResult& result) {
   if (command.background()) {
     last = {lastBytes(*logs_, fileName(command.exec, ".out")), lastBytes(*logs_, fileName(command.exec, ".err"))};
   }
-  record_.escaped(metadata_.policy, *command.plan, command.options.command, last, result,
-                  sandbox_ && !ending_ ? endAndRollBack() : rollBack());
+  const std::string rolled_back = sandbox_ && !ending_ ? endAndRollBack() : rollBack();
+  record_.escaped(metadata_.policy, withMounts(*command.plan), command.options.command, last, result, rolled_back);
   record_.handOver();
 }
 

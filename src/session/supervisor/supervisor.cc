@@ -299,6 +299,7 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   for (const auto& [name, value] : options.secrets) ::unsetenv(name.c_str());
   if (!started) return caisson::fail(started.error());
   sandbox_ = std::move(*started);
+  mounts_ = plan->steps;
   std::vector<std::string> warnings = plan->warnings;
   std::map<std::string, std::string> layers;
   supervise::noteRungs(*plan, sandbox_->prepared(), layers, warnings);

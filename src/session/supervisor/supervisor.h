@@ -264,6 +264,8 @@ class Supervisor {
   /// An escape attempt: kills everything, since left-behind processes and other commands may be part of it. If command
   /// `number` is gone, a left-behind process did it: alerts and rolls back here, since there is no result to do it in.
   void onEscape(std::uint32_t number, std::uint64_t monitor);
+  /// The plan of a command with the mounts of the sandbox, which it has not: the caches among them are discarded.
+  [[nodiscard]] plan::Plan withMounts(const plan::Plan& plan) const;
   /// Completes the result of a command that tried to escape: alert, trace, rollback.
   void respondToEscape(const Command& command, RunResult& result);
   /// Output of a background command is readable: writes it to the log file, up to the limit. `stream`: 0 for standard
@@ -305,6 +307,7 @@ class Supervisor {
   std::map<int, Client> clients_;   ///< by descriptor
   std::optional<Planner> planner_;  ///< while a sandbox runs
   std::unique_ptr<LiveSandbox> sandbox_;
+  std::vector<plan::Step> mounts_;           ///< of the last sandbox
   std::list<LiveSandbox::Remains> remains_;  ///< of sandboxes that ended, until the kernel has removed them
   std::map<std::uint32_t, std::unique_ptr<Command>> commands_;
   std::uint32_t last_number_ = 0;
