@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "base/json_document.h"
+#include "base/time_text.h"
 #include "cli/commands/serve_options.h"
 #include "cli/output.h"
 #include "cli/program_main.h"
@@ -100,6 +101,25 @@ Json describeToken(const service::Token& token) {
   return value;
 }
 
+/// "sandboxes 3, memory 1 GiB"
+std::string quotasText(const service::Quotas& quotas) {
+  std::string text;
+  const auto add = [&](const char* name, const std::string& value) {
+    text += (text.empty() ? "" : ", ") + std::string(name) + " " + value;
+  };
+  if (quotas.sandboxes) add("sandboxes", std::to_string(*quotas.sandboxes));
+  if (quotas.cpus) add("cpus", policy::formatNumber(*quotas.cpus));
+  if (quotas.memory) add("memory", policy::formatSize(*quotas.memory));
+  if (quotas.disk) add("disk", policy::formatSize(*quotas.disk));
+  if (quotas.rate) add("rate", policy::formatNumber(*quotas.rate) + "/s");
+  return text.empty() ? "no quotas" : text;
+}
+
+std::string expiryText(const service::Token& token) {
+  if (token.expires == 0) return "never expires";
+  return (token.hasExpired(service::Instant::now()) ? "expired " : "expires ") + utcText(token.expires);
+}
+
 void printLine(const std::string& text) {
   static_cast<void>(::write(STDOUT_FILENO, (text + "\n").data(), text.size() + 1));
 }
@@ -124,8 +144,8 @@ int listTokens(const Arguments& arguments) {
   for (const service::Token& token : *tokens) {
     list.push_back(describeToken(token));
     if (arguments.has(kTokenJson)) continue;
-    const bool expired = token.hasExpired(service::Instant::now());
-    printLine(token.id + "  " + token.name + "  " + service::scopeNames(token.scopes) + (expired ? "  expired" : ""));
+    printLine(token.id + "  " + token.name + "  " + service::scopeNames(token.scopes) + "  " +
+              quotasText(token.quotas) + "  " + expiryText(token));
   }
   if (arguments.has(kTokenJson)) printLine(writeJson(list));
   return 0;

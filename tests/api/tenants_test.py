@@ -127,6 +127,25 @@ class Tenants(ApiTest):
         with open(os.path.join(self.server.home, "server/tokens.json")) as file:
             self.assertNotIn(reader.token, file.read())
 
+    def test_token_list_shows_quotas_and_expiry(self):
+        self.server.token("bounded", "--scopes", "read", "--sandboxes", "3", "--cpus", "1.5", "--memory", "1G", "--disk", "500M",
+                          "--rate", "20", "--expires", "30d")
+        self.server.token("boundless")
+        self.server.token("short", "--expires", "1s")
+        listed = {one["name"]: one for one in json.loads(self.server.caisson("token", "list", "--json").stdout)}
+        bounded = listed["bounded"]
+        quotas = {"sandboxes": 3, "cpus": 1.5, "memory": 1 << 30, "disk": 500 << 20, "rate": 20}
+        self.assertEqual({name: bounded.get(name) for name in quotas}, quotas)
+        self.assertAlmostEqual(bounded["expires"], time.time() + 30 * 86400, delta=60)
+        self.assertEqual(listed["boundless"]["expires"], 0)
+        while time.time() < listed["short"]["expires"] + 1:
+            time.sleep(0.1)
+        lines = {line.split("  ")[1]: line.split("  ")[2:] for line in self.server.caisson("token", "list").stdout.splitlines()}
+        date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(bounded["expires"]))
+        self.assertEqual(lines["bounded"], ["read", "sandboxes 3, cpus 1.5, memory 1 GiB, disk 500 MiB, rate 20/s", "expires " + date])
+        self.assertEqual(lines["boundless"], ["read,exec", "no quotas", "never expires"])
+        self.assertTrue(lines["short"][2].startswith("expired "), lines["short"])
+
     def test_revocation_ends_streams_archives_and_terminals(self):
         # CONFORMS("R-HTTP-3")
         leaver = self.server.client("leaver")
