@@ -417,6 +417,27 @@ class Workspaces(ApiTest):
         self.assertIn("a\\x1b[2J\\nadded b.txt", paths)
         self.assertIn("c\\u{202e}.txt", paths)
 
+    def test_directory_settles_every_conflict_in_it(self):
+        real = os.path.join(self.directory, "settled/a.txt")
+        os.makedirs(os.path.dirname(real))
+        with open(real, "w") as file:
+            file.write("old\n")
+        box = self.alice.create(workspace=self.directory)
+        self.alice.run(box, "echo sandbox > settled/a.txt")
+        with open(real, "w") as file:
+            file.write("host\n")
+        at = f"/v1/sandboxes/{box}/commit"
+        dry = {"dry_run": True, "paths": ["settled"]}
+        plain = self.assertStatus(self.alice.call("POST", at, dry), 200).json
+        self.assertEqual([one["path"] for one in plain["conflicts"]], ["settled/a.txt"])
+        for path in ("settled", "."):
+            theirs = self.assertStatus(self.alice.call("POST", at, {**dry, "theirs": [path]}), 200).json
+            self.assertEqual(([one["path"] for one in theirs["applied"]], theirs["conflicts"]), (["settled/a.txt"], []))
+            ours = self.assertStatus(self.alice.call("POST", at, {**dry, "ours": [path]}), 200).json
+            self.assertEqual((ours["kept"], ours["conflicts"]), (["settled/a.txt"], []))
+        missed = self.assertStatus(self.alice.call("POST", at, {**dry, "theirs": ["elsewhere"]}), 200).json
+        self.assertEqual(missed["skipped"], [{"path": "elsewhere", "reason": "there is no conflict"}])
+
     def test_requests_for_approval_are_bounded(self):
         box = self.bob.create(workspace=self.directory)
         self.bob.run(box, "for i in $(seq 70); do echo $i > new$i.txt; done")
