@@ -6,6 +6,7 @@
 
 #include "approval/owner.h"
 #include "audit/log.h"
+#include "base/path_text.h"
 #include "image/lookup.h"
 #include "mcp/log.h"
 #include "mcp/sandbox/resources.h"
@@ -116,14 +117,18 @@ std::optional<Excess> findVariableExcess(const OperatorBounds& bounds, const Jso
   return std::nullopt;
 }
 
-/// The paths inside that the arguments name, with the parameter of each.
+/// The paths inside that the arguments name, with the parameter of each. The tools refuse invalid base64.
 std::vector<std::pair<std::string, std::string>> namedPaths(const Json& values) {
   std::vector<std::pair<std::string, std::string>> named;
-  if (auto path = textAt(values, "path")) named.emplace_back("path", *std::move(path));
+  const auto add = [&](const std::string& parameter, std::string text) {
+    auto path = decodePath(std::move(text), textAt(values, parameter + "_encoding").value_or(""));
+    if (path) named.emplace_back(parameter, *std::move(path));
+  };
+  if (auto path = textAt(values, "path")) add("path", *std::move(path));
   if (const auto source = parseFileUri(textAt(values, "source").value_or("")))
     named.emplace_back("source", source->path);
   if (const Json* paths = find(values, "paths"); paths != nullptr && paths->is_array())
-    for (const Json& path : *paths) named.emplace_back("paths", path.get<std::string>());
+    for (const Json& path : *paths) add("paths", path.get<std::string>());
   return named;
 }
 
