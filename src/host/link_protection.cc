@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <map>
 #include <set>
 #include <vector>
 
@@ -29,9 +30,15 @@ class LinkProtection {
   LinkProtection(const sys::RootDir& root, const policy::ProtectedFiles& files, plan::WorkspaceScan& scan)
       : root_(root), files_(files), scan_(scan) {
     for (const auto& one : scan.protected_paths) known_.insert(one.path);
+    for (const auto& link : scan.links) targets_.emplace(link.path, link.target);
   }
 
   void protect(const Place& place) {
+    // The link may have a protected name only through another link: with `.config -> cfg`, cfg/fish has.
+    const auto link = targets_.find(place.source);
+    if (link != targets_.end() && !place.executed() && files_.match(place.name) && known_.insert(link->first).second) {
+      scan_.protected_paths.push_back({.path = link->first, .target = link->second});
+    }
     const long opened = isolation::openBeneath(root_.descriptor(), place.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (opened < 0) return;  // it does not exist
     const sys::Fd fd(static_cast<int>(opened));
@@ -82,6 +89,7 @@ class LinkProtection {
   const policy::ProtectedFiles& files_;
   plan::WorkspaceScan& scan_;
   std::set<std::string> known_;
+  std::map<std::string, std::string> targets_;  ///< of the links
   std::size_t entries_ = 0;
 };
 

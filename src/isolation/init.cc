@@ -96,9 +96,9 @@ CAISSON_INIT bool wasFull(const Block& block) {
     if (raw(SYS_prlimit64, 0, RLIMIT_NPROC, nullptr, limit) != 0) return false;
     limit[0] = block.limits[i].value - 1;
     if (limit[0] > limit[1] || raw(SYS_prlimit64, 0, RLIMIT_NPROC, limit, nullptr) != 0) return false;
-    const long child = raw(SYS_clone, CLONE_VM | CLONE_VFORK | SIGCHLD, 0, 0, 0, 0);
+    const long child = raw(SYS_clone, SIGCHLD, 0, 0, 0, 0);  // not waited for: what is left of the payload may stop it
     if (child == 0) {
-      for (;;) raw(SYS_exit_group, 0);  // pid 1 waits, so this may use its stack
+      for (;;) raw(SYS_exit_group, 0);
     }
     return child == -EAGAIN;
   }

@@ -214,6 +214,13 @@ TEST_F(WritableWorkspace, NewLinksAndClosedDirectoriesHideNothingThatTheHostWoul
   EXPECT_TRUE(has("plain/fish/config.fish")) << "only the link gave it that name";
 }
 
+TEST_F(WritableWorkspace, NewLinkWithAProtectedNameThroughAnotherLinkIsMovedOut) {
+  ASSERT_EQ(onHost("mkdir cfg src; echo mine > src/file; ln -s cfg .config; chmod -R a+rwX .").exit_status, 0);
+  const RunOutput output = attempt("ln -s ../src cfg/fish; echo fine > src/other");
+  EXPECT_FALSE(has("cfg/fish")) << output.describe();
+  EXPECT_TRUE(has("src/file")) << "the link is moved, not what it leads to";
+}
+
 TEST_F(WritableWorkspace, AllowExecConfigLiftsTheProtection) {
   CONFORMS("R-FILES-23");
   const TempDir home;
