@@ -40,7 +40,9 @@ def decode_path(value: Json, member: str) -> Json:
     if value.get(f"{member}_encoding") != "base64":
         return value
     found = value[member]
-    return {**value, member: [_decode_name(one) for one in found] if isinstance(found, list) else _decode_name(found)}
+    if not isinstance(found, list):
+        return {**value, member: _decode_name(found)}
+    return {**value, member: [_decode_name(one) for one in cast("list[Any]", found)]}
 
 
 def _decode_name(text: Any) -> str:
