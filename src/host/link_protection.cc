@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "host/path_names.h"
 #include "isolation/child.h"
 #include "policy/rules/protected_links.h"
 #include "sys/fd.h"
@@ -20,10 +21,6 @@ using Place = policy::ProtectedLinks::Place;
 
 constexpr std::size_t kMaxEntries = 100'000;  // below links, in all
 constexpr int kMaxDepth = 4;                  // one more than the longest pattern has parts
-
-std::string join(const std::string& directory, std::string_view name) {
-  return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
-}
 
 class LinkProtection {
  public:

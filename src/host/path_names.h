@@ -1,8 +1,9 @@
-// The parts of an absolute path.
+// The parts of a path.
 #pragma once
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 
 namespace caisson::host {
 
@@ -11,5 +12,10 @@ inline std::string parentOf(const std::string& path) {
   return path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
 }
 inline std::string nameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// A name in a directory that is relative to some root; "": the root itself.
+inline std::string join(const std::string& directory, std::string_view name) {
+  return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
+}
 
 }  // namespace caisson::host

@@ -14,6 +14,7 @@
 #include "host/git_programs.h"
 #include "host/link_protection.h"
 #include "host/owner_access.h"
+#include "host/path_names.h"
 #include "isolation/child.h"
 #include "plan/secrets.h"
 #include "sys/fd.h"
@@ -54,10 +55,6 @@ bool contains(const Range& names, std::string_view name) {
 }
 
 std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
-
-std::string join(const std::string& directory, std::string_view name) {
-  return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
-}
 
 class Scan {
  public:
