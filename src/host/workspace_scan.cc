@@ -42,10 +42,8 @@ constexpr std::string_view kRepositoryParts[] = {"modules", "worktrees"};
 /// Its directories whose files git executes or reads as configuration.
 constexpr std::string_view kRepositoryPrograms[] = {"hooks", "info"};
 
-/// One of the 256 directories of a git directory's objects; git makes no links there.
-bool holdsObjects(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  const std::string_view name = path.substr(slash == std::string_view::npos ? 0 : slash + 1);
+/// A directory in a git directory's `objects` with objects only, which git never writes again.
+bool holdsObjects(std::string_view name) {
   return name == "pack" || (name.size() == 2 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos);
 }
 
@@ -95,6 +93,7 @@ class Scan {
     bool in_repository = false;  ///< a part of a git directory that holds others
     bool only_links = false;     ///< in a protected directory, or in a git directory
     bool in_git = false;         ///< in a git directory: git writes through links
+    bool objects = false;        ///< the directory `objects` of a git directory
     bool executed = false;       ///< git executes what is in it, or reads it as configuration
   };
   using Directory = ScanCache::Directory;
@@ -189,7 +188,7 @@ class Scan {
     for (const std::string& name : directory.directories) {
       const std::string path = join(work.path, name);
       if (work.only_links) {
-        if (work.in_git && holdsObjects(path)) continue;
+        if (work.objects && holdsObjects(name)) continue;
         pending_.push_back({.path = path, .only_links = true, .in_git = work.in_git, .executed = work.executed});
         continue;
       }
@@ -271,7 +270,8 @@ class Scan {
         pending_.push_back({.path = inside, .in_repository = true});
       } else if (options_.protected_files != nullptr) {
         const bool executed = contains(kRepositoryPrograms, name);
-        pending_.push_back({.path = inside, .only_links = true, .in_git = true, .executed = executed});
+        pending_.push_back(
+            {.path = inside, .only_links = true, .in_git = true, .objects = name == "objects", .executed = executed});
       }
     }
   }

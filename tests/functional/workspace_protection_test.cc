@@ -205,10 +205,11 @@ TEST_F(WritableWorkspace, NewLinksAndClosedDirectoriesHideNothingThatTheHostWoul
       "chmod 0 deep/er deep; mkdir .git/hooks; echo evil > .git/hooks/pre-commit; chmod 555 .git/hooks; "
       "mkdir ro; echo evil > ro/.bashrc; chmod 555 ro; rm -f .git/COMMIT_EDITMSG; ln -s config .git/COMMIT_EDITMSG; "
       "mkdir -p .git/rebase-merge; echo 'exec id' > .git/rebase-merge/git-rebase-todo; mkdir -p .git/objects/info; "
-      "echo /x > .git/objects/info/alternates; ln -s ../../config .git/refs/heads/x");
-  for (const char* moved :
-       {".config", ".idea", "n/.claude", "m/.git/config", ".zed", "deep/er/.envrc", ".git/hooks", "ro/.bashrc",
-        ".git/COMMIT_EDITMSG", ".git/rebase-merge", ".git/objects/info/alternates", ".git/refs/heads/x"}) {
+      "echo /x > .git/objects/info/alternates; ln -s ../../config .git/refs/heads/x; "
+      "mkdir -p .git/logs/objects/ab; ln -s ../../../config .git/logs/objects/ab/y");
+  for (const char* moved : {".config", ".idea", "n/.claude", "m/.git/config", ".zed", "deep/er/.envrc", ".git/hooks",
+                            "ro/.bashrc", ".git/COMMIT_EDITMSG", ".git/rebase-merge", ".git/objects/info/alternates",
+                            ".git/refs/heads/x", ".git/logs/objects/ab/y"}) {
     EXPECT_FALSE(has(moved)) << moved << ": " << output.describe();
   }
   EXPECT_TRUE(has("plain/fish/config.fish")) << "only the link gave it that name";
