@@ -54,6 +54,12 @@ class LinkProtection {
     if (known_.insert(path).second) scan_.protected_paths.push_back({path, directory, "", source});
   }
 
+  /// Counts a directory that was searched in part only, and names the first one.
+  void leaveOut(const std::string& path) {
+    if (scan_.unscanned.empty()) scan_.unscanned.push_back(path.empty() ? "." : path);
+    ++scan_.unscanned_count;
+  }
+
   /// Searches a directory for names that are protected if it is called `name`.
   void searchBelow(const std::string& path, const std::string& name, const std::string& source, int depth) {
     const long opened =
@@ -66,7 +72,11 @@ class LinkProtection {
     std::vector<std::string> directories;
     while (const dirent* entry = ::readdir(stream)) {
       const std::string_view own = entry->d_name;
-      if (own == "." || own == ".." || ++entries_ > kMaxEntries) continue;
+      if (own == "." || own == "..") continue;
+      if (++entries_ > kMaxEntries) {
+        leaveOut(path);
+        break;
+      }
       struct stat status{};
       if (::fstatat(::dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 || S_ISLNK(status.st_mode)) {
         continue;  // ProtectedLinks has the links

@@ -261,6 +261,7 @@ class Scan {
       }
     }
     if (options_.protected_files != nullptr) {
+      entries_ += 2 * kReadCost;
       findGitPrograms(root_, workspace_, path, found_.programs);
       if (!options_.only_links) protectRepository(path);
     }
