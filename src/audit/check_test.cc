@@ -201,10 +201,22 @@ TEST_F(AuditCheck, FollowsRotationAndPruningAndFindsAMissingFile) {
 TEST_F(AuditCheck, FindsForeignFiles) {
   std::ofstream(file(7)) << "x\n";
   expectFinding("the head knows nothing of this file", 0);
+  std::ofstream(file(7), std::ios::trunc) << "";
+  expectFinding("the file is missing", 0);
   ASSERT_EQ(::unlink(file(7).c_str()), 0);
   ASSERT_EQ(::rename(file(1).c_str(), (path_ + "/aside").c_str()), 0);
   ASSERT_EQ(::symlink("aside", file(1).c_str()), 0);
   expectFinding("symbolic link", 0);
+}
+
+/// A writer creates the next file before it writes the head that names it.
+TEST_F(AuditCheck, NextFileOfADeadWriterIsANote) {
+  std::ofstream(file(2)) << "";
+  EXPECT_TRUE(check().whole()) << check().findings.at(0).what;
+  ASSERT_EQ(check().notes.size(), 1U);
+  EXPECT_TRUE(check().notes[0].starts_with("a writer died")) << check().notes[0];
+  std::ofstream(file(2)) << "x";
+  expectFinding("the head knows nothing of this file", 0);
 }
 
 TEST_F(AuditCheck, ReportsAMissingKeyAndAcceptsItFromTheCaller) {
