@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <ctime>
 #include <utility>
 
@@ -31,7 +32,15 @@ constexpr const char* kSize = "size";
 constexpr const char* kRemoved = ".removed-";
 
 // `caisson clean` counts days without use, so the time of use is not written more often than this.
-constexpr time_t kNoteUseAfter = 600;
+constexpr std::chrono::seconds kNoteUseAfter(600);
+
+/// Since the last modification. The clock must not be one that moves in ticks, as time() does: file timestamps are
+/// finer, and would be in its future.
+std::chrono::seconds ageOf(const struct stat& status) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return std::chrono::seconds(now.tv_sec - status.st_mtime);
+}
 
 Result<RootDir> openCaches() {
   auto directory = sys::openStateDirectory("caches");
@@ -128,8 +137,8 @@ Result<CacheDirectory> tryOpen(const plan::MountTmpfs& step) {
   struct stat locked{};
   const auto now = caches->stat(name);
   if (::fstat(lock->get(), &locked) != 0 || !now || now->inode != locked.st_ino)
-    return fail(sysError(Stage::state, "open", name, ENOENT));  // `caisson clean` removed it meanwhile
-  if (std::time(nullptr) - locked.st_mtime > kNoteUseAfter) ::futimens(lock->get(), nullptr);  // see removeCaches()
+    return fail(sysError(Stage::state, "open", name, ENOENT));          // `caisson clean` removed it meanwhile
+  if (ageOf(locked) > kNoteUseAfter) ::futimens(lock->get(), nullptr);  // see removeCaches()
   removeOld(*cache, kOldData);
   removeOld(*cache, kOldEvidence);
   auto data = openData(*cache);
@@ -146,7 +155,7 @@ bool removeUnused(const RootDir& key, const std::string& name, std::chrono::seco
   auto lock = cache ? openLock(*cache) : fail(cache.error());
   struct stat status{};
   if (!lock || ::fstat(lock->get(), &status) != 0) return false;
-  if (std::time(nullptr) - status.st_mtime < unused.count()) return false;
+  if (ageOf(status) < unused) return false;
   if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) return false;
   const std::string removed = kRemoved + name;
   if (!key.rename(name, removed, false)) return false;
