@@ -51,8 +51,11 @@ constexpr std::size_t kSiblings = 4200, kSmallStack = 16384;
 #define NOT_INSTRUMENTED
 #endif
 
-NOT_INSTRUMENTED int waitForever(void*) {
-  for (;;) ::syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
+int test_program = -1;  ///< a pipe that ends with the test program
+
+NOT_INSTRUMENTED int waitForTheTest(void*) {
+  char byte;
+  return static_cast<int>(::syscall(SYS_read, test_program, &byte, sizeof byte));
 }
 
 /// A process that shares memory with its parent, so that thousands cost little.
@@ -62,34 +65,37 @@ NOT_INSTRUMENTED pid_t startSmall(int (*run)(void*), void* stack, void* argument
 
 void* newStack() { return ::mmap(nullptr, kSmallStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0); }
 
-pid_t behind_all = -1;
+pid_t behind_all = 0;  ///< -1 if it could not be started
 
 NOT_INSTRUMENTED int startOneMore(void* stack) {
-  behind_all = startSmall(waitForever, stack);
-  return waitForever(nullptr);
+  behind_all = startSmall(waitForTheTest, stack);
+  return waitForTheTest(nullptr);
 }
 
 TEST(ProcessTreeMembers, AreFoundAmongThousandsOfProcesses) {
   int report[2];
+  int alive[2];
   ASSERT_EQ(::pipe(report), 0);
+  ASSERT_EQ(::pipe(alive), 0);
   const pid_t parent = ::fork();
   if (parent == 0) {
     ::setpgid(0, 0);
+    ::close(alive[1]);
+    test_program = alive[0];
     std::size_t started = 0;
-    while (started < kSiblings && startSmall(waitForever, newStack()) > 0) ++started;
-    startSmall(startOneMore, newStack(), newStack());
-    while (__atomic_load_n(&behind_all, __ATOMIC_ACQUIRE) < 0) ::usleep(1000);
+    while (started < kSiblings && startSmall(waitForTheTest, newStack()) > 0) ++started;
+    if (startSmall(startOneMore, newStack(), newStack()) < 0) behind_all = -1;
+    while (__atomic_load_n(&behind_all, __ATOMIC_ACQUIRE) == 0) ::usleep(1000);
     const pid_t last = started == kSiblings ? behind_all : -1;
     (void)!::write(report[1], &last, sizeof last);
-    waitForever(nullptr);
+    ::_exit(waitForTheTest(nullptr));
   }
   pid_t last = -1;
   ASSERT_EQ(::read(report[0], &last, sizeof last), static_cast<ssize_t>(sizeof last));
   const std::vector<pid_t> found = ProcessTree(parent).members();
   ::kill(-parent, SIGKILL);
   ::waitpid(parent, nullptr, 0);
-  ::close(report[0]);
-  ::close(report[1]);
+  for (const int end : {report[0], report[1], alive[0], alive[1]}) ::close(end);
   ASSERT_GT(last, 0) << "not enough processes could be started";
   EXPECT_EQ(found.size(), kSiblings + 3);
   EXPECT_TRUE(std::ranges::find(found, last) != found.end());
