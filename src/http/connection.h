@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "http/parser.h"
+#include "http/websocket.h"
 
 namespace caisson::http {
 
@@ -78,7 +79,7 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   /// Runs SocketBody::on_end on a worker, and returns its result.
   asio::awaitable<std::string> finishRelay(SocketBody& body);
   /// Sends the result of a relay and closes the WebSocket.
-  asio::awaitable<void> endRelay(SocketBody& body);
+  asio::awaitable<void> endRelay(SocketBody& body, CloseCode code);
   /// Refuses a request that needs another descriptor on the loop: no epoll watch is left for it.
   asio::awaitable<void> refuseWatch();
   struct Proxied;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include <boost/asio/write.hpp>
 
@@ -13,19 +14,34 @@ namespace caisson::http {
 namespace {
 
 constexpr std::size_t kMaxBuffered = std::size_t{256} << 10U;
+constexpr int kMaxInterim = 32;  ///< interim responses (1xx) before the response
 
 /// The upstream connection: results of operations as flags, since the connection waits in one place only.
 struct Upstream {
-  Upstream(asio::io_context& io, std::size_t max_headers)
-      : socket(io), buffer(std::size_t{32} << 10U, '\0'), answer(max_headers) {
-    answer.header_limit(std::uint32_t{64} << 10U);
-    answer.body_limit(std::numeric_limits<std::uint64_t>::max());
-    answer.eager(true);
+  Upstream(asio::io_context& io, const RequestHead& head, std::size_t max_headers)
+      : socket(io),
+        buffer(std::size_t{32} << 10U, '\0'),
+        limit(max_headers),
+        bodiless(head.method == "HEAD"),
+        upgrades(head.upgrades) {
+    expectAnswer();
+  }
+  /// Begins to parse a response, the first one or the one after an interim response.
+  void expectAnswer() {
+    answer.emplace(limit);
+    answer->header_limit(std::uint32_t{64} << 10U);
+    answer->body_limit(std::numeric_limits<std::uint64_t>::max());
+    answer->eager(true);
+    if (bodiless) answer->skip(true);
   }
   Socket socket;
   std::string buffer, inbox, sending;
   std::string outgoing;  ///< the request, as far as it is not being sent
-  MessageParser<false> answer;
+  std::size_t limit;     ///< of the number of headers
+  bool bodiless;         ///< the method of the request is HEAD
+  bool upgrades;         ///< the request asks for another protocol
+  std::optional<MessageParser<false>> answer;
+  int interim = 0;
   bool connected = false, reading = false, writing = false, ended = false, failed = false;
   bool body_done = false;  ///< the request is complete
   bool tunnel = false;     ///< after an upgrade: bytes both ways
@@ -70,30 +86,43 @@ std::string asChunk(std::string_view bytes) {
   return std::string(size, static_cast<std::size_t>(length)).append(bytes).append("\r\n");
 }
 
-bool isHopByHop(std::string_view name) {
-  return name == "connection" || name == "keep-alive" || name == "transfer-encoding" || name == "content-length" ||
-         name == "trailer" || name == "upgrade" || name == "proxy-authenticate";
+/// Headers of the upstream that are not passed on: they concern its connection, or headText() adds our own.
+bool isReplaced(std::string_view name) {
+  return name == "date" || name == "connection" || name == "keep-alive" || name == "transfer-encoding" ||
+         name == "content-length" || name == "trailer" || name == "upgrade" || name == "proxy-authenticate";
+}
+
+/// Drops an interim response and expects the next. False if there were too many, or if it switches to a protocol that
+/// was not asked for.
+bool skipInterim(Upstream& up) {
+  if (up.answer->status == 101 || ++up.interim > kMaxInterim) return false;
+  up.expectAnswer();
+  return true;
 }
 
 /// Parses what the upstream sent. False if it is malformed.
 bool parseAnswer(Upstream& up) {
   BoostError code;
-  if (!up.inbox.empty() && !up.answer.is_done()) {
-    const std::size_t used = up.answer.put(asio::buffer(up.inbox), code);
+  while (!code && !up.inbox.empty() && !up.answer->is_done()) {
+    const std::size_t used = up.answer->put(asio::buffer(up.inbox), code);
     up.inbox.erase(0, used);
-    if (code == beast::http::error::need_more) code = {};
+    const bool incomplete = code == beast::http::error::need_more;
+    if (incomplete) code = {};
+    if (incomplete || used == 0) break;
+    const bool interim = up.answer->is_header_done() && up.answer->status < 200;
+    if (interim && !(up.answer->status == 101 && up.upgrades) && !skipInterim(up)) return false;
   }
-  const bool cut = up.ended && up.inbox.empty() && up.answer.got_some() && !up.answer.is_done();
-  if (!code && cut) up.answer.put_eof(code);
+  const bool cut = up.ended && up.inbox.empty() && up.answer->got_some() && !up.answer->is_done();
+  if (!code && cut) up.answer->put_eof(code);
   return !code;
 }
 
 /// The response's head for the client.
 Response makeAnswer(const Upstream& up, const ProxyBody& body) {
-  Response response{.status = up.answer.status};
+  Response response{.status = up.answer->status};
   const auto& dropped = body.dropped_response;
-  for (const auto& [name, value] : up.answer.headers) {
-    const bool kept = up.tunnel ? name != "content-length" : !isHopByHop(name);
+  for (const auto& [name, value] : up.answer->headers) {
+    const bool kept = up.tunnel ? name != "content-length" && name != "date" : !isReplaced(name);
     if (kept && std::find(dropped.begin(), dropped.end(), name) == dropped.end())
       response.headers.emplace_back(name, value);
   }
@@ -116,7 +145,7 @@ asio::awaitable<bool> Connection::proxy(const RequestHead& head, ProxyBody& body
     co_await refuseWatch();
     co_return false;
   }
-  auto up = std::make_shared<Upstream>(loop_.io, loop_.limits.headers);
+  auto up = std::make_shared<Upstream>(loop_.io, head, loop_.limits.headers);
   const std::function<void()> wake_up = [self = shared_from_this()] { self->wake(); };
   sockaddr_in where{.sin_family = AF_INET, .sin_port = htons(body.port)};
   where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -133,7 +162,6 @@ asio::awaitable<bool> Connection::proxy(const RequestHead& head, ProxyBody& body
   if (up->connected) {
     up->outgoing = requestText(head, body);
     up->body_done = !head.has_body;
-    if (head.method == "HEAD") up->answer.skip(true);
     const std::lock_guard lock(body_mutex_);  // bytes of the body that arrived while the handler ran
     parser.body.insert(0, body_ready_.substr(body_taken_));
     body_ready_.clear();
@@ -160,10 +188,10 @@ asio::awaitable<void> Connection::runProxy(Proxied& proxied, const std::function
     writeUpstream(up, wake_up);
     readUpstream(up, wake_up);
     if (!up->tunnel && !parseAnswer(*up)) co_return;
-    const bool complete = up->answer.is_done();
+    const bool complete = up->answer->is_done();
     std::string bytes;
-    if (up->answer.is_header_done() && !up->answered) bytes = answerHead(proxied);
-    std::string& piece = up->tunnel ? up->inbox : up->answer.body;
+    if (up->answer->is_header_done() && !up->answered) bytes = answerHead(proxied);
+    std::string& piece = up->tunnel ? up->inbox : up->answer->body;
     if (!piece.empty()) bytes += up->chunked ? asChunk(piece) : piece;
     piece.clear();
     if (complete && !up->tunnel && up->chunked) bytes += "0\r\n\r\n";
@@ -200,10 +228,10 @@ bool Connection::forwardBody(Proxied& proxied) {
 std::string Connection::answerHead(Proxied& proxied) {
   Upstream& up = *proxied.up;
   up.answered = true;
-  const int status = up.answer.status;
-  up.tunnel = status == 101 && proxied.head.upgrades;
+  const int status = up.answer->status;
+  up.tunnel = status == 101;
   std::optional<std::uint64_t> length;
-  if (up.answer.content_length()) length = *up.answer.content_length();
+  if (up.answer->content_length()) length = *up.answer->content_length();
   const bool bodiless = status == 204 || status == 304 || status < 200;
   up.chunked = !bodiless && !length && !http_1_0_ && proxied.head.method != "HEAD";
   std::string text = headText(makeAnswer(up, proxied.body), bodiless ? std::nullopt : length, up.chunked);

@@ -60,28 +60,29 @@ void writeWire(Wire& wire) {
 struct Messages {
   std::string partial;
   bool text = false;
-  bool closed = false, failed = false;
+  bool closed = false;
+  std::optional<CloseCode> failure;
   bool fragmented = false;          ///< a message has begun and is not complete
   std::string replies;              ///< pongs
   std::optional<std::string> held;  ///< a text message that waits for the bytes before it to be written
 };
 
-/// Adds a frame of a text or binary message. False if it has no place in the sequence of frames, or the message is too
-/// large.
-bool addToMessage(const Frame& frame, Messages& messages, Wire& wire) {
-  if (messages.fragmented != (frame.type == FrameType::continuation)) return false;
+/// Adds a frame of a text or binary message. It fails if it has no place in the sequence of frames, or the message is
+/// too large.
+std::optional<CloseCode> addToMessage(const Frame& frame, Messages& messages, Wire& wire) {
+  if (messages.fragmented != (frame.type == FrameType::continuation)) return CloseCode::protocol_error;
   if (!messages.fragmented) messages.text = frame.type == FrameType::text;
   messages.fragmented = !frame.final;
   messages.partial += frame.payload;
-  if (messages.partial.size() > kMaxFrame) return false;
-  if (!frame.final) return true;
+  if (messages.partial.size() > kMaxFrame) return CloseCode::too_big;
+  if (!frame.final) return std::nullopt;
   if (messages.text) {
     messages.held = std::move(messages.partial);
   } else {
     wire.pending += messages.partial;
   }
   messages.partial.clear();
-  return true;
+  return std::nullopt;
 }
 
 /// Takes complete frames from `inbox`, as long as the descriptor takes their content. A text message acts on the
@@ -98,13 +99,13 @@ bool takeMessages(std::string& inbox, Messages& messages, Wire& wire, const Sock
       if (body.on_text) body.on_text(*messages.held);
       messages.held.reset();
     }
-    const auto frame = takeFrame(inbox, taken, messages.failed);
+    const auto frame = takeFrame(inbox, taken, messages.failure);
     if (!frame) break;
     if (frame->type == FrameType::ping) messages.replies += makeFrame(FrameType::pong, frame->payload);
     if (frame->type == FrameType::close) messages.closed = true;
     if (frame->type >= FrameType::close) continue;
-    messages.failed = !addToMessage(*frame, messages, wire);
-    if (messages.failed) break;
+    messages.failure = addToMessage(*frame, messages, wire);
+    if (messages.failure) break;
   }
   inbox.erase(0, taken);  // once: moving the rest after each small frame would occupy the loop
   return frames == kFramesPerTurn;
@@ -160,7 +161,7 @@ asio::awaitable<bool> Connection::relaySocket(const RequestHead& head, SocketBod
       const std::string replies = std::exchange(messages.replies, "");
       open = co_await write(replies);
     }
-    if (messages.failed || messages.closed || !open) break;
+    if (messages.failure || messages.closed || !open) break;
     writeWire(*wire);
     if (wire->readable) {
       wire->readable = false;
@@ -185,7 +186,7 @@ asio::awaitable<bool> Connection::relaySocket(const RequestHead& head, SocketBod
   }
   BoostError ignored;
   wire->stream.close(ignored);
-  co_await endRelay(body);
+  co_await endRelay(body, messages.failure.value_or(loop_.stopping ? CloseCode::going_away : CloseCode::normal));
   co_return false;
 }
 
@@ -205,14 +206,14 @@ asio::awaitable<std::string> Connection::finishRelay(SocketBody& body) {
   co_return accepted ? std::move(result->second) : std::string();
 }
 
-asio::awaitable<void> Connection::endRelay(SocketBody& body) {
+asio::awaitable<void> Connection::endRelay(SocketBody& body, CloseCode code) {
   const std::string result = co_await finishRelay(body);
   if (!ended_ && !result.empty()) {
     const std::string last = makeFrame(FrameType::text, result);
     co_await write(last);
   }
   if (ended_) co_return;
-  const std::string bye = makeFrame(FrameType::close, std::string_view("\x03\xe8", 2));
+  const std::string bye = makeCloseFrame(code);
   co_await write(bye);
 }
 

@@ -6,8 +6,8 @@
 
 namespace caisson::http {
 
-std::optional<Frame> takeFrame(std::string_view whole, std::size_t& position, bool& failed) {
-  failed = false;
+std::optional<Frame> takeFrame(std::string_view whole, std::size_t& position, std::optional<CloseCode>& failure) {
+  failure.reset();
   const std::string_view input = whole.substr(position);
   if (input.size() < 2) return std::nullopt;
   const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(input[at]); };
@@ -17,7 +17,7 @@ std::optional<Frame> takeFrame(std::string_view whole, std::size_t& position, bo
   const bool final = (byte(0) & 0x80U) != 0;
   std::uint64_t length = byte(1) & 0x7FU;
   if (!known || (byte(0) & 0x70U) != 0 || (byte(1) & 0x80U) == 0 || (control && (!final || length > 125))) {
-    failed = true;
+    failure = CloseCode::protocol_error;
     return std::nullopt;
   }
   std::size_t at = 2;
@@ -26,7 +26,7 @@ std::optional<Frame> takeFrame(std::string_view whole, std::size_t& position, bo
   if (more > 0) length = 0;
   for (std::size_t i = 0; i < more; ++i) length = length << 8U | byte(at++);
   if (length > kMaxFrame) {
-    failed = true;
+    failure = CloseCode::too_big;
     return std::nullopt;
   }
   if (input.size() < at + 4 + length) return std::nullopt;
@@ -46,6 +46,12 @@ std::string makeFrame(FrameType type, std::string_view payload) {
   for (int shift = bytes * 8 - 8; shift >= 0; shift -= 8)
     frame += static_cast<char>(size >> static_cast<unsigned>(shift) & 0xFFU);
   return frame.append(payload);
+}
+
+std::string makeCloseFrame(CloseCode code) {
+  const auto number = static_cast<unsigned>(code);
+  const char bytes[] = {static_cast<char>(number >> 8U), static_cast<char>(number & 0xFFU)};
+  return makeFrame(FrameType::close, std::string_view(bytes, sizeof bytes));
 }
 
 std::string acceptKey(std::string_view client_key) {

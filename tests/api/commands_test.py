@@ -161,6 +161,19 @@ class Commands(ApiTest):
         sock.close()
         self.assertEqual(shown.split(), b" ".join(b"%d 120" % rows for rows in range(10, 60)).split())
 
+    def test_malformed_frames_close_the_terminal_with_the_code_of_the_standard(self):
+        too_big = bytes([0x82, 0xff]) + struct.pack(">Q", 1 << 40)
+        unmasked = bytes([0x82, 1]) + b"x"
+        continuation = self.frame_of(b"x", kind=0)
+        for sent, code in ((unmasked, 1002), (continuation, 1002), (too_big, 1009)):
+            sock, frame = self.terminal("cat")
+            sock.sendall(sent)
+            kind, data = frame()
+            while kind != 8:
+                kind, data = frame()
+            sock.close()
+            self.assertEqual(struct.unpack(">H", data), (code,), sent)
+
 
 if __name__ == "__main__":
     api.main()

@@ -99,6 +99,30 @@ class Ports(ApiTest):
         self.assertStatus(self.alice.call("DELETE", f"/v1/sandboxes/{box}/ports/8000"), 204)
         self.assertStatus(anyone.call("GET", "/", headers=host), 404)
 
+    def test_preview_skips_interim_responses(self):
+        box = self.alice.create()
+        # Answers the path /N with N interim responses before the response, and /switch with a switch of protocols.
+        script = ("import re, socket\ns = socket.create_server(('127.0.0.1', 8000))\nwhile True:\n"
+                  " c, _ = s.accept()\n path = c.recv(65536).split()[1].decode()[1:]\n"
+                  " hints = b'HTTP/1.1 103 Early Hints\\r\\nLink: </a.css>\\r\\nSet-Cookie: a=b\\r\\n\\r\\n'\n"
+                  " if path == 'switch': c.sendall(b'HTTP/1.1 101 Switching\\r\\nUpgrade: x\\r\\nConnection: Upgrade\\r\\n\\r\\n')\n"
+                  " else: c.sendall(hints * int(path or 0) + b'HTTP/1.1 200 OK\\r\\nDate: then\\r\\nContent-Length: 2\\r\\n\\r\\nok')\n"
+                  " c.close()\n")
+        self.alice.put(box, "server.py", script.encode())
+        self.alice.run(box, ["python3", "server.py"], mode="background")
+        self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/ports", {"port": 8000}), 201)
+        anyone = api.Client(self.server, token="", unix=False)
+        host = {"Host": f"8000-{box}.localhost:{self.server.port}"}
+        deadline = time.monotonic() + 20
+        while anyone.call("GET", "/0", headers=host).status == 502 and time.monotonic() < deadline:
+            time.sleep(0.1)
+        for count in (0, 1, 32):
+            reply = anyone.call("GET", f"/{count}", headers=host)
+            self.assertEqual((reply.status, reply.body), (200, b"ok"), count)
+            self.assertEqual(len(reply.headers.get_all("Date")), 1)
+        self.assertStatus(anyone.call("GET", "/33", headers=host), 502)
+        self.assertStatus(anyone.call("GET", "/switch", headers=host), 502)
+
 
 if __name__ == "__main__":
     api.main()

@@ -72,9 +72,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   // A refusal may come earlier in pieces (a head that grows too large); what was accepted is the same.
   for (std::size_t at = 0; at < std::min(whole.size(), pieces.size()); ++at)
     if (whole[at] != pieces[at]) std::abort();
-  bool failed = false;
+  std::optional<CloseCode> failure;
   std::size_t at = 0;
-  for (std::size_t before = 0; const auto frame = takeFrame(bytes, at, failed); before = at)
+  for (std::size_t before = 0; const auto frame = takeFrame(bytes, at, failure); before = at)
     if (frame->payload.size() > kMaxFrame || at <= before || at > bytes.size()) std::abort();
   return 0;
 }
