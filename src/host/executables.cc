@@ -10,7 +10,7 @@
 #include <memory>
 #include <set>
 
-#include "host/path_names.h"
+#include "base/path_parts.h"
 #include "plan/executables.h"
 #include "plan/toolchains.h"
 #include "sys/elf.h"

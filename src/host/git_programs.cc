@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/path_parts.h"
 #include "base/text.h"
 #include "policy/rules/git_config.h"
 #include "policy/rules/protected_files.h"
@@ -13,11 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxConfig = 1 << 20;
 constexpr std::size_t kMaxConfigs = 32;  // of one git directory, with includes
-
-std::string directoryOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
 
 /// A path that a configuration names, relative to the workspace. nullopt: it is outside.
 std::optional<std::string> pathInside(const std::string& workspace, const std::string& base, std::string_view value) {

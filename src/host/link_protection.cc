@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "host/path_names.h"
+#include "base/path_parts.h"
 #include "isolation/child.h"
 #include "policy/rules/protected_links.h"
 #include "sys/fd.h"

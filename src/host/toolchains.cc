@@ -8,8 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "base/path_parts.h"
 #include "base/text.h"
-#include "host/path_names.h"
 #include "sys/descriptor_path.h"
 #include "sys/fd.h"
 

@@ -11,10 +11,10 @@
 #include <deque>
 #include <set>
 
+#include "base/path_parts.h"
 #include "host/git_programs.h"
 #include "host/link_protection.h"
 #include "host/owner_access.h"
-#include "host/path_names.h"
 #include "isolation/child.h"
 #include "plan/secrets.h"
 #include "sys/fd.h"

@@ -6,17 +6,13 @@
 #include <algorithm>
 #include <set>
 
+#include "base/path_parts.h"
 #include "base/text.h"
 
 namespace caisson::image {
 namespace {
 
 constexpr int kMaxLinks = 40;
-
-std::string parentOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
 
 bool isWhiteout(const sys::FileInfo& info) { return info.type == sys::FileType::character_device; }
 
@@ -43,7 +39,7 @@ std::vector<std::size_t> MergedView::contributors(const std::string& directory) 
   for (std::size_t at = layers_.size(); at-- > 0;) all.push_back(at);
   if (directory.empty()) return all;
   std::vector<std::size_t> result;
-  for (const std::size_t layer : contributors(parentOf(directory))) {
+  for (const std::size_t layer : contributors(directoryOf(directory))) {
     const auto info = layers_[layer].stat(directory);
     if (!info) continue;
     if (info->type != sys::FileType::directory) break;
@@ -55,7 +51,7 @@ std::vector<std::size_t> MergedView::contributors(const std::string& directory) 
 
 std::optional<MergedView::Entry> MergedView::find(const std::string& path) const {
   if (path.empty()) return Entry{.info = {.type = sys::FileType::directory, .mode = 0755}};
-  for (const std::size_t layer : contributors(parentOf(path))) {
+  for (const std::size_t layer : contributors(directoryOf(path))) {
     const auto info = layers_[layer].stat(path);
     if (!info) continue;
     if (isWhiteout(*info)) return std::nullopt;
@@ -94,7 +90,7 @@ std::optional<std::string> MergedView::resolve(const std::string& path) const {
     todo.pop_back();
     if (part == ".") continue;
     if (part == "..") {
-      here = parentOf(here);
+      here = directoryOf(here);
       continue;
     }
     const std::string next = here.empty() ? part : here + "/" + part;

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/path_parts.h"
 #include "session/layers/steps.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"

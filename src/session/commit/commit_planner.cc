@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/path_parts.h"
 #include "base/path_text.h"
 #include "session/changes/sparse_read.h"
 #include "session/commit/apply.h"

@@ -1,6 +1,7 @@
 // The last step of planning: reads what is committed, once, and adds it to the transaction.
 #include <cerrno>
 
+#include "base/path_parts.h"
 #include "base/sha256.h"
 #include "session/commit/apply.h"
 #include "session/commit/commit_planner.h"

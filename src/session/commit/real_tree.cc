@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "base/path_parts.h"
 #include "sys/root_dir_resolve.h"
 
 namespace caisson::session {
@@ -23,11 +24,6 @@ Error failed(std::string_view call, const std::string& path, int error) {
 std::int64_t nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000 + time.tv_nsec; }
 
 }  // namespace
-
-std::string directoryOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
 
 FileInfo fileInfoOf(const struct stat& status) {
   return {.type = sys::fileTypeOf(status.st_mode),

@@ -14,9 +14,6 @@
 
 namespace caisson::session {
 
-/// The directory part of a path relative to the workspace; "" is the workspace itself.
-std::string directoryOf(const std::string& path);
-
 sys::FileInfo fileInfoOf(const struct stat& status);
 
 class RealTree {

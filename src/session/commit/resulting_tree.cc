@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "base/path_parts.h"
 #include "base/text.h"
 #include "policy/rules/name_pattern.h"
 #include "policy/rules/protected_files.h"

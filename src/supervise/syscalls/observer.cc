@@ -10,10 +10,10 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/path_parts.h"
 #include "base/syscall_names.h"
 #include "egress/dns_message.h"
 #include "egress/host_name.h"
-#include "host/path_names.h"
 #include "host/path_probe.h"
 #include "plan/proc_files.h"
 #include "plan/syscalls.h"
@@ -152,12 +152,12 @@ FileState Observer::stateOf(const std::string& path, FileOperation operation) co
   const bool there = seen.error == 0;
   std::string place = path;
   while (seen.error != 0 && place != "/") {
-    place = host::parentOf(place);
+    place = parentOf(place);
     seen = sys::glance(root_.get(), place);
   }
   if (seen.read_only) return FileState::read_only;
-  return there || (operation == FileOperation::create && place == host::parentOf(path)) ? FileState::present
-                                                                                        : FileState::absent;
+  return there || (operation == FileOperation::create && place == parentOf(path)) ? FileState::present
+                                                                                  : FileState::absent;
 }
 
 void Observer::noteNetwork(const Attempt& attempt, const Listener& listener, std::string_view call) {

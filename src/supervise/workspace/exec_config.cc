@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/path_parts.h"
 #include "base/text.h"
 #include "host/owner_access.h"
 #include "host/workspace_scan.h"
@@ -19,17 +20,12 @@ namespace {
 
 constexpr const char* kInWorkspace = ".caisson-quarantine";
 
-std::string parentOf(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == std::string::npos ? "" : path.substr(0, slash);
-}
-
 /// Moves `path` of one tree to the same path of another on the same file system. Replaces nothing.
 Result<void> move(const sys::RootDir& from, const sys::RootDir& to, const std::string& path) {
-  if (auto made = to.makeDirs(parentOf(path), 0700); !made) return made;
-  const auto source = from.enter(parentOf(path));
+  if (auto made = to.makeDirs(directoryOf(path), 0700); !made) return made;
+  const auto source = from.enter(directoryOf(path));
   if (!source) return fail(source.error());
-  const auto target = to.enter(parentOf(path));
+  const auto target = to.enter(directoryOf(path));
   if (!target) return fail(target.error());
   const std::string name = path.substr(path.rfind('/') + 1);
   const auto rename = [&] {
@@ -39,7 +35,7 @@ Result<void> move(const sys::RootDir& from, const sys::RootDir& to, const std::s
   int error = errno;
   // A directory that moves to another one must be writable, and so must the one above it; the payload chose the modes.
   if (error == EACCES) {
-    const bool changed = host::giveOwnerAccess(from, parentOf(path));
+    const bool changed = host::giveOwnerAccess(from, directoryOf(path));
     if ((host::giveOwnerAccess(from, path) || changed) && rename()) return {};
     error = errno;
   }
