@@ -77,7 +77,7 @@ void addStandardVariables(const HostFacts& host, const Plan& plan, bool interact
   values["SHELL"] = "/bin/sh";
   values["LANG"] = "C.UTF-8";
   values["TMPDIR"] = "/tmp";
-  if (plan.tier == policy::Tier::landlock) {
+  if (plan.tier == policy::Tier::landlock || plan.host_view) {
     // Where these exist they may hold credentials and cannot be read, at which git and pip would fail.
     values["GIT_CONFIG_NOSYSTEM"] = "1";
     values["PIP_CONFIG_FILE"] = "/dev/null";

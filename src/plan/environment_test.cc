@@ -122,6 +122,14 @@ TEST(Environment, HasAHomeThatIsWritableAtLevelProcess) {
   EXPECT_NE(got.at("HOME"), "/home/someone");
 }
 
+/// Landlock denies /etc/gitconfig and /etc/pip.conf there, and git ends if it cannot read a file that exists.
+TEST(Environment, MakesGitAndPipIgnoreTheHostsFilesAtLevelProcess) {
+  Policy policy;
+  policy.isolation.level = policy::Level::process;
+  EXPECT_EQ(variables(policy, hostWithVariables()).at("GIT_CONFIG_NOSYSTEM"), "1");
+  EXPECT_EQ(variables(policy, hostWithVariables()).at("PIP_CONFIG_FILE"), "/dev/null");
+}
+
 TEST(LoaderVariables, AreThoseThatRunCodeBeforeTheProgram) {
   for (const char* name : {"LD_PRELOAD",        "LD_LIBRARY_PATH",
                            "LD_AUDIT",          "DYLD_INSERT_LIBRARIES",
