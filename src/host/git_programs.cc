@@ -13,9 +13,9 @@ namespace caisson::host {
 namespace {
 
 constexpr std::size_t kMaxConfig = 1 << 20;
-constexpr std::size_t kMaxConfigs = 32;  // of one git directory, with includes
 
-/// A path that a configuration names, relative to the workspace. nullopt: it is outside.
+}  // namespace
+
 std::optional<std::string> pathInside(const std::string& workspace, const std::string& base, std::string_view value) {
   std::vector<std::string> at;
   if (value.starts_with('/')) {
@@ -40,15 +40,13 @@ std::optional<std::string> pathInside(const std::string& workspace, const std::s
   return joined(at, "/");
 }
 
-}  // namespace
-
 void findGitPrograms(const sys::RootDir& root, const std::string& workspace, const std::string& path,
                      std::vector<policy::NamedProgram>& to) {
   const std::string prefix = path.empty() ? "" : path + "/";
   const bool named = policy::foldName(path.substr(path.rfind('/') + 1)) == ".git";
   std::string work_tree = named ? directoryOf(path) : path;
   std::vector<std::string> configs{prefix + "config", prefix + "config.worktree"};
-  for (std::size_t i = 0; i < configs.size() && i < kMaxConfigs; ++i) {
+  for (std::size_t i = 0; i < configs.size() && i < kMaxGitConfigs; ++i) {
     const std::string config = configs[i];
     const auto text = root.readFile(config, kMaxConfig);
     if (!text) continue;

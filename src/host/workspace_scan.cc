@@ -17,6 +17,7 @@
 #include "host/owner_access.h"
 #include "isolation/child.h"
 #include "plan/secrets.h"
+#include "policy/rules/git_config.h"
 #include "sys/fd.h"
 #include "sys/root_dir.h"
 
@@ -180,6 +181,7 @@ class Scan {
     if (options_.protected_files != nullptr) {
       for (const std::string& name : directory.links) addLink(work, directory, name);
     }
+    if ((directory.repository || work.in_repository) && !work.only_links) redactConfigs(work.path, directory);
     if (directory.repository && !work.only_links) return lookAtRepository(work.path, directory);
     if (!work.in_repository && !work.only_links) {
       for (const std::string& name : directory.files) lookAtFile(work.path, name);
@@ -247,19 +249,30 @@ class Scan {
     return plan::mayHoldKey(name) && plan::hasPrivateKey(beginning(path, kKeyBytes));
   }
 
-  /// Looks at a git directory: only its configuration can hold credentials, and only some of its files name programs.
-  void lookAtRepository(const std::string& path, const Directory& directory) {
+  /// Looks for credentials in the configurations of a git directory, and in what they include.
+  void redactConfigs(const std::string& path, const Directory& directory) {
+    if (!options_.secrets) return;
+    std::vector<std::string> configs;
     for (const std::string& name : directory.files) {
-      if (!options_.secrets || (name != "config" && name != "config.worktree")) continue;
-      const std::string text = beginning(join(path, name), kConfigBytes + 1);
+      if (name == "config" || name == "config.worktree") configs.push_back(join(path, name));
+    }
+    for (std::size_t i = 0; i < configs.size() && i < kMaxGitConfigs; ++i) {
+      const std::string config = configs[i];
+      if (!configs_.insert(config).second) continue;
+      const std::string text = beginning(config, kConfigBytes + 1);
       if (text.size() > kConfigBytes) {  // credentials may be beyond what is searched
-        found_.secrets.push_back(join(path, name));
+        found_.secrets.push_back(config);
         continue;
       }
-      if (auto redacted = plan::redactGitConfig(text)) {
-        found_.redacted.push_back({join(path, name), std::move(*redacted)});
+      if (auto redacted = plan::redactGitConfig(text)) found_.redacted.push_back({config, std::move(*redacted)});
+      for (const std::string& value : policy::pathsInGitConfig(text).included) {
+        if (auto inside = pathInside(workspace_, directoryOf(config), value)) configs.push_back(*std::move(inside));
       }
     }
+  }
+
+  /// Looks at a git directory: only some of its files name programs.
+  void lookAtRepository(const std::string& path, const Directory& directory) {
     if (options_.protected_files != nullptr) {
       entries_ += 2 * kReadCost;
       findGitPrograms(root_, workspace_, path, found_.programs);
@@ -313,6 +326,7 @@ class Scan {
   std::size_t entries_ = 0;
   std::deque<Work> pending_, bulk_;
   std::set<std::string> seen_;
+  std::set<std::string> configs_;  ///< of git, which redactConfigs() has read
   plan::WorkspaceScan found_;
 };
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "support/temp_dir.h"
 
@@ -68,6 +69,21 @@ TEST_F(WorkspaceScanTest, SubmodulesHaveConfigurationsToo) {
   const auto found = scan();
   ASSERT_EQ(found.redacted.size(), 1U);
   EXPECT_EQ(found.redacted[0].path, ".git/modules/lib/config");
+}
+
+TEST_F(WorkspaceScanTest, ConfigurationsOfWorktreesAndIncludesLoseTheirCredentials) {
+  constexpr const char* kToken = "[remote \"o\"]\n\turl = https://token@example.org/x\n";
+  repository(".git", "[include]\n\tpath = ../git/extra\n\tpath = /elsewhere\n");
+  dir.write(".git/worktrees/w/config.worktree", kToken);
+  dir.write("git/extra", std::string(kToken) + "[includeIf \"gitdir:x\"]\n\tpath = ../git/./more\n\tpath = extra\n");
+  dir.write("git/more", kToken);
+  dir.write("git/other", kToken);
+  std::set<std::string> paths;
+  for (const auto& file : scan().redacted) {
+    EXPECT_EQ(file.content.find("token"), std::string::npos) << file.path;
+    paths.insert(file.path);
+  }
+  EXPECT_EQ(paths, (std::set<std::string>{".git/worktrees/w/config.worktree", "git/extra", "git/more"}));
 }
 
 TEST_F(WorkspaceScanTest, ProtectedFilesAreFoundByNameAndShape) {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/path_parts.h"
 #include "isolation/child.h"
 #include "plan/secrets.h"
 #include "sys/root_dir.h"
@@ -186,9 +187,11 @@ void SecretWatch::onEvents() {
         continue;
       }
       if (event->len == 0) continue;
-      if (!matters(event->name, (event->mask & IN_ISDIR) != 0) && !host::mayMatch(options_.scan.denied, event->name))
+      const std::string path = join(directory->second, event->name);
+      if (!matters(event->name, (event->mask & IN_ISDIR) != 0) && !masked_.contains(path) &&
+          !host::mayMatch(options_.scan.denied, event->name)) {
         continue;
-      const std::string path = directory->second.empty() ? event->name : directory->second + "/" + event->name;
+      }
       if ((event->mask & (IN_CREATE | IN_MOVED_TO)) != 0 && masked_.erase(path) > 0) replaced.push_back(path);
       wanted = true;
     }
