@@ -14,6 +14,8 @@ constexpr std::string_view kBlanks = " \t\r";
 constexpr std::string_view kCommands[] = {
     "alias.*",
     "browser.cmd",
+    "browser.path",
+    "core.alternaterefscommand",
     "core.askpass",
     "core.editor",
     "core.fsmonitor",
@@ -29,22 +31,35 @@ constexpr std::string_view kCommands[] = {
     "filter.clean",
     "filter.process",
     "filter.smudge",
-    "gpg.program",
+    "gc.recentobjectshook",
     "gpg.defaultkeycommand",
+    "gpg.program",
+    "guitool.cmd",
+    "hook.command",
     "imap.tunnel",
+    "init.templatedir",
+    "instaweb.browser",
+    "instaweb.httpd",
     "interactive.difffilter",
+    "lfs.clean",
+    "lfs.path",
+    "lfs.smudge",
     "man.cmd",
+    "man.path",
     "merge.driver",
     "mergetool.cmd",
     "mergetool.path",
     "pager.*",
     "remote.receivepack",
     "remote.uploadpack",
+    "sendemail.cccmd",
+    "sendemail.headercmd",
+    "sendemail.sendmailcmd",
     "sendemail.smtpserver",
     "sendemail.tocmd",
-    "sendemail.cccmd",
     "sequence.editor",
     "submodule.update",
+    "tar.command",
     "trailer.cmd",
     "trailer.command",
     "uploadpack.packobjectshook",
@@ -54,58 +69,87 @@ struct Setting {
   std::string section, key, value;
 };
 
-/// One setting a line, with continued lines joined.
+/// Reads settings as git does, but reports no error: what git would refuse is skipped.
 class Reader {
  public:
-  explicit Reader(std::string_view text) : text_(text) {}
+  explicit Reader(std::string_view text) : text_(text) {
+    constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+    if (text_.starts_with(kByteOrderMark)) text_.remove_prefix(kByteOrderMark.size());
+  }
 
   bool next(Setting& setting) {
     while (!text_.empty()) {
-      std::string line = takeLine();
-      std::string_view rest = trimmed(line, kBlanks);
-      if (rest.starts_with('[')) {
-        const std::size_t end = std::min(rest.find(']'), rest.size());
-        section_ = lowered(rest.substr(1, std::min(rest.find_first_of(" \t.\"]"), end) - 1));
-        rest = trimmed(rest.substr(std::min(end + 1, rest.size())), kBlanks);
+      const char first = text_.front();
+      if (first == '#' || first == ';') {
+        takeUntil("\n");
+      } else if (first == '[') {
+        takeSection();
+      } else if (first == '\n' || kBlanks.find(first) != std::string_view::npos) {
+        text_.remove_prefix(1);
+      } else {
+        const std::string key = lowered(trimmed(takeUntil("=\n"), kBlanks));
+        if (!text_.starts_with('=')) continue;  // true, without a value
+        text_.remove_prefix(1);
+        setting = {section_, key, takeValue()};
+        return true;
       }
-      const std::size_t equals = rest.find('=');
-      if (rest.empty() || rest.front() == '#' || rest.front() == ';' || equals == std::string_view::npos) continue;
-      setting = {section_, lowered(trimmed(rest.substr(0, equals), kBlanks)), valueOf(rest.substr(equals + 1))};
-      return true;
     }
     return false;
   }
 
  private:
-  std::string takeLine() {
-    std::string line;
-    for (bool more = true; more && !text_.empty();) {
-      const std::size_t end = std::min(text_.find('\n'), text_.size());
-      std::string_view part = text_.substr(0, end);
-      text_.remove_prefix(std::min(end + 1, text_.size()));
-      if (part.ends_with('\r')) part.remove_suffix(1);
-      more = part.ends_with('\\');
-      line += more ? part.substr(0, part.size() - 1) : part;
-    }
-    return line;
+  std::string_view takeUntil(std::string_view ends) {
+    const std::size_t end = std::min(text_.find_first_of(ends), text_.size());
+    const std::string_view taken = text_.substr(0, end);
+    text_.remove_prefix(end);
+    return taken;
   }
 
-  /// Without quotes, escapes, a comment and blanks at both ends.
-  static std::string valueOf(std::string_view text) {
+  /// `[name]`, `[name.subsection]` or `[name "subsection"]`; the quoted one may contain `]`.
+  void takeSection() {
+    text_.remove_prefix(1);
+    section_ = lowered(trimmed(takeUntil(" \t.\"]\n"), kBlanks));
+    bool quoted = false;
+    while (!text_.empty() && text_.front() != '\n') {
+      const char c = text_.front();
+      text_.remove_prefix(1);
+      if (c == '\\' && !text_.empty() && text_.front() != '\n') text_.remove_prefix(1);
+      if (c == '"') quoted = !quoted;
+      if (c == ']' && !quoted) return;
+    }
+  }
+
+  /// The value up to the end of the line, with continued lines, without quotes, escapes, a comment and blanks at both
+  /// ends.
+  std::string takeValue() {
     std::string value;
     bool quoted = false;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-      if (text[i] == '\\' && i + 1 < text.size()) {
-        value += text[++i];
-      } else if (text[i] == '"') {
-        quoted = !quoted;
-      } else if (!quoted && (text[i] == '#' || text[i] == ';')) {
+    while (!text_.empty()) {
+      char c = text_.front();
+      if (c == '\n') break;
+      if (!quoted && (c == '#' || c == ';')) {
+        takeUntil("\n");
         break;
-      } else {
-        value += text[i];
       }
+      text_.remove_prefix(1);
+      if (c == '"') {
+        quoted = !quoted;
+        continue;
+      }
+      if (c == '\\' && takeEscape(c)) continue;
+      value += c;
     }
     return std::string(trimmed(value, kBlanks));
+  }
+
+  /// Takes the character after a backslash. True: the line is continued.
+  bool takeEscape(char& c) {
+    if (text_.starts_with("\r\n")) text_.remove_prefix(1);
+    if (text_.empty()) return true;
+    const char escaped = text_.front();
+    text_.remove_prefix(1);
+    c = escaped == 't' ? '\t' : escaped == 'n' ? '\n' : escaped == 'b' ? '\b' : escaped;
+    return escaped == '\n';
   }
 
   std::string_view text_;
@@ -119,15 +163,25 @@ bool isCommand(const Setting& setting) {
   });
 }
 
-/// The words of a command that look like paths: with a slash or a dot, and not an option.
+void addWord(std::string_view word, std::vector<std::string>& to) {
+  if (word.starts_with('-') || word.find_first_of("/.") == std::string_view::npos) return;
+  if (word.find_first_not_of("./") != std::string_view::npos) to.emplace_back(word);
+}
+
+/// The words of a command that look like paths: with a slash or a dot, and not an option. After a variable or a command
+/// that is replaced, `$PWD/x` and `$(git rev-parse --show-toplevel)/x`, the rest counts, too.
 void addWords(std::string_view command, std::vector<std::string>& to) {
   constexpr std::string_view kBetween = " \t\n\"'`!$(){}<>|&;=,";
-  while (!command.empty()) {
+  for (char before = ' '; !command.empty();) {
     const std::size_t end = std::min(command.find_first_of(kBetween), command.size());
     const std::string_view word = command.substr(0, end);
+    addWord(word, to);
+    const std::size_t slash = word.find('/');
+    const bool replaced =
+        before == '$' || (slash == 0 && std::string_view(")}`\"").find(before) != std::string_view::npos);
+    if (replaced && slash != std::string_view::npos) addWord(word.substr(slash + 1), to);
+    if (end < command.size()) before = command[end];
     command.remove_prefix(std::min(end + 1, command.size()));
-    if (word.starts_with('-') || word.find_first_of("/.") == std::string_view::npos) continue;
-    if (word.find_first_not_of("./") != std::string_view::npos) to.emplace_back(word);
   }
 }
 

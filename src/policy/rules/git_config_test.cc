@@ -2,6 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdio>
+#include <iterator>
+#include <random>
+
+#include "base/text.h"
+#include "support/temp_dir.h"
+
 namespace caisson::policy {
 namespace {
 
@@ -25,6 +33,61 @@ TEST(GitConfig, AcceptsAnyText) {
     EXPECT_TRUE(pathsInGitConfig(text).executed.empty()) << text;
   }
   EXPECT_EQ(pathsInGitConfig("[core]\r\nhooksPath=\"a b\"\r\n").executed, Words{"a b"});
+}
+
+TEST(GitConfig, NamesTheRestAfterAVariable) {
+  const auto found = pathsInGitConfig(
+      "[alias]\n\ta = \"!$(git rev-parse --show-toplevel)/t/a.sh\"\n\tb = !$PWD/t/b.sh\n\tc = !\\\"${X}\\\"/t/c.sh\n");
+  for (const char* path : {"t/a.sh", "t/b.sh", "t/c.sh"}) {
+    EXPECT_NE(std::ranges::find(found.executed, path), found.executed.end()) << path;
+  }
+}
+
+/// Compares the reader with git itself, for texts made of the pieces that matter.
+TEST(GitConfig, IsReadAsGitReadsIt) {
+  constexpr const char* kPieces[] = {"[core]",     "hooksPath",
+                                     " = ",        "a/b",
+                                     "\n",         "\"",
+                                     "\\",         "#",
+                                     " ",          ";",
+                                     "\t",         "\\\n",
+                                     "c",          "\r\n",
+                                     "\\t",        "[core \"x]\"]",
+                                     "[other]",    "\xef\xbb\xbf",
+                                     "hookspath=", "# x\\\n",
+                                     "d"};
+  const test::TempDir dir;
+  std::mt19937 random(7);
+  int accepted = 0;
+  for (int round = 0; round < 400; ++round) {
+    std::string text = round % 4 == 0 ? "\xef\xbb\xbf[core]" : "[core]\n";
+    for (auto count = 2 + random() % 12; count > 0; --count) {
+      const std::string_view piece = kPieces[random() % std::size(kPieces)];
+      text += piece == "hooksPath" ? "\n\thooksPath = " : piece;
+    }
+    dir.write("config", text);
+    const std::string command = "git config -z -f '" + dir / "config" + "' --get-all core.hookspath 2>/dev/null";
+    FILE* const git = ::popen(command.c_str(), "r");
+    ASSERT_NE(git, nullptr);
+    std::string listed;
+    for (int c = std::fgetc(git); c != EOF; c = std::fgetc(git)) listed += static_cast<char>(c);
+    if (::pclose(git) != 0) continue;  // git refuses the text, or there is no such key
+    ++accepted;
+    const auto found = pathsInGitConfig(text).executed;
+    // Versions of git differ in tabs between words.
+    const auto folded = [](std::string_view value) {
+      std::string plain(trimmed(value, " \t\r"));
+      std::ranges::replace(plain, '\t', ' ');
+      return plain;
+    };
+    for (const std::string_view value : split(listed, '\0')) {
+      if (trimmed(value, " \t\n\r").empty()) continue;
+      const bool seen =
+          std::ranges::any_of(found, [&](const std::string& one) { return folded(one) == folded(value); });
+      EXPECT_TRUE(seen) << "git reads \"" << value << "\" in\n" << text;
+    }
+  }
+  EXPECT_GT(accepted, 30);
 }
 
 }  // namespace
