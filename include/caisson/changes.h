@@ -92,6 +92,9 @@ struct CommitReport {
   std::vector<std::string> kept;        ///< conflicts resolved by `ours`: the real file stays
   std::string digest;                   ///< of the manifest and the workspace's path, for CommitRequest::expect
   std::uint64_t bytes = 0;              ///< of all files together
+  /// All links and git configurations of the workspace were found. If not, it is too large, and files that the host
+  /// executes because a link or a configuration leads to them may be among `applied`.
+  bool searched = true;
   bool consistent = true;  ///< no process could change the files while they were read; always true in a dry run
   [[nodiscard]] bool complete() const { return conflicts.empty() && held.empty() && skipped.empty(); }
 };

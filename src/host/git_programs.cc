@@ -1,69 +1,191 @@
 #include "host/git_programs.h"
 
-#include <optional>
-#include <string_view>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
 #include <utility>
 
 #include "base/path_parts.h"
 #include "base/text.h"
 #include "policy/rules/git_config.h"
 #include "policy/rules/protected_files.h"
+#include "sys/fd.h"
+#include "sys/home_directory.h"
 
 namespace caisson::host {
 namespace {
 
 constexpr std::size_t kMaxConfig = 1 << 20;
 
-}  // namespace
-
-std::optional<std::string> pathInside(const std::string& workspace, const std::string& base, std::string_view value) {
-  std::vector<std::string> at;
-  if (value.starts_with('/')) {
-    if (workspace.empty() || !value.starts_with(workspace + "/")) return std::nullopt;
-    value.remove_prefix(workspace.size());
-  } else if (value.starts_with('~')) {
-    return std::nullopt;
-  } else {
-    for (const std::string_view part : split(base, '/')) at.emplace_back(part);
+/// The content of a regular file of the host.
+std::optional<std::string> readHostFile(const std::string& path, bool& too_large) {
+  const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  std::string text(kMaxConfig + 1, '\0');
+  std::size_t size = 0;
+  while (size < text.size()) {
+    const ssize_t got = ::read(fd.get(), text.data() + size, text.size() - size);
+    if (got < 0) return std::nullopt;
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
   }
-  for (const std::string_view part : split(value, '/')) {
-    if (part == ".") continue;
-    if (part != "..") {
-      at.emplace_back(part);
-    } else if (at.empty()) {
-      return std::nullopt;
-    } else {
-      at.pop_back();
-    }
-  }
-  if (at.empty()) return std::nullopt;  // the workspace itself
-  return joined(at, "/");
+  too_large = size > kMaxConfig;
+  if (too_large) return std::nullopt;
+  text.resize(size);
+  return text;
 }
 
-void findGitPrograms(const sys::RootDir& root, const std::string& workspace, const std::string& path,
-                     std::vector<policy::NamedProgram>& to) {
-  const std::string prefix = path.empty() ? "" : path + "/";
-  const bool named = policy::foldName(path.substr(path.rfind('/') + 1)) == ".git";
-  std::string work_tree = named ? directoryOf(path) : path;
-  std::vector<std::string> configs{prefix + "config", prefix + "config.worktree"};
-  for (std::size_t i = 0; i < configs.size() && i < kMaxGitConfigs; ++i) {
-    const std::string config = configs[i];
-    const auto text = root.readFile(config, kMaxConfig);
-    if (!text) continue;
-    const policy::GitConfigPaths found = policy::pathsInGitConfig(*text);
-    if (!found.work_tree.empty()) {
-      if (auto inside = pathInside(workspace, path, found.work_tree)) work_tree = *std::move(inside);
-    }
-    for (const std::string& value : found.executed) {
-      if (auto inside = pathInside(workspace, work_tree, value)) to.push_back({*std::move(inside), config});
-    }
-    for (const std::string& value : found.included) {
-      auto inside = pathInside(workspace, directoryOf(config), value);
-      if (!inside) continue;
-      configs.push_back(*inside);
-      to.push_back({*std::move(inside), config});
+bool exists(const std::string& path, mode_t& type) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  type = status.st_mode & S_IFMT;
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::string> absolutePath(const std::string& base, std::string_view value) {
+  std::string whole;
+  if (value.starts_with("~/")) {
+    const auto homes = sys::homeDirectories();
+    if (homes.empty()) return std::nullopt;
+    whole = homes.front() + std::string(value.substr(1));
+  } else if (value.starts_with('~') || value.starts_with("%(")) {
+    return std::nullopt;
+  } else {
+    whole = value.starts_with('/') ? std::string(value) : base + "/" + std::string(value);
+  }
+  std::vector<std::string> parts;
+  for (const std::string_view part : split(whole, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      parts.emplace_back(part);
+    } else if (!parts.empty()) {
+      parts.pop_back();
     }
   }
+  return "/" + joined(parts, "/");
+}
+
+std::optional<std::string> pathBelow(const std::string& directory, const std::string& path) {
+  if (path == directory) return "";
+  const std::string prefix = directory == "/" ? "/" : directory + "/";
+  if (!path.starts_with(prefix)) return std::nullopt;
+  return path.substr(prefix.size());
+}
+
+GitPrograms::GitPrograms(const sys::RootDir& root, const std::string& workspace) : root_(root), workspace_(workspace) {
+  user_configs_.emplace_back("/etc/gitconfig");
+  const auto homes = sys::homeDirectories();
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  if (config != nullptr && config[0] == '/') {
+    user_configs_.push_back(std::string(config) + "/git/config");
+  } else if (!homes.empty()) {
+    user_configs_.push_back(homes.front() + "/.config/git/config");
+  }
+  if (!homes.empty()) user_configs_.push_back(homes.front() + "/.gitconfig");
+}
+
+std::optional<std::string> GitPrograms::read(const std::string& path, bool& too_large) const {
+  const auto inside = pathBelow(workspace_, path);
+  if (!inside) return readHostFile(path, too_large);
+  auto text = root_.readFile(*inside, kMaxConfig);
+  if (text) return *std::move(text);
+  const auto info = root_.stat(*inside);
+  too_large = info && info->size > kMaxConfig;
+  return std::nullopt;
+}
+
+std::string GitPrograms::line(const std::string& path) const {
+  bool too_large = false;
+  const std::string text = read(path, too_large).value_or("");
+  return std::string(trimmed(text.substr(0, text.find('\n')), " \t\r"));
+}
+
+void GitPrograms::name(const std::string& base, std::string_view value, const std::string& configuration) {
+  const auto path = absolutePath(base, value);
+  auto inside = path ? pathBelow(workspace_, *path) : std::nullopt;
+  if (!inside || inside->empty() || !named_.insert(*inside).second) return;
+  const auto shown = pathBelow(workspace_, configuration);
+  found_.push_back({*std::move(inside), shown ? *shown : configuration});
+}
+
+const GitPrograms::Configuration& GitPrograms::configuration(const std::string& path) {
+  const auto [known, added] = known_.try_emplace(path);
+  if (added) {
+    const auto text = read(path, known->second.too_large);
+    if (text) known->second.paths = policy::pathsInGitConfig(*text);
+  }
+  return known->second;
+}
+
+bool GitPrograms::add(Repository repository) {
+  const std::string common = line(repository.directory + "/commondir");
+  const std::string shared =
+      common.empty() ? repository.directory : absolutePath(repository.directory, common).value_or(repository.directory);
+  std::vector<std::string> configs = user_configs_;
+  configs.push_back(shared + "/config");
+  configs.push_back(repository.directory + "/config.worktree");
+  std::vector<std::pair<std::string, std::string>> executed;  // value and configuration
+  bool complete = true;
+  for (std::size_t i = 0; i < configs.size(); ++i) {
+    if (i >= kMaxGitConfigs) return false;
+    const std::string config = configs[i];
+    const auto& [paths, too_large] = configuration(config);
+    complete = complete && !too_large;
+    if (!paths.work_tree.empty()) {
+      repository.work_tree = absolutePath(repository.directory, paths.work_tree).value_or(repository.work_tree);
+    }
+    for (const std::string& value : paths.executed) executed.emplace_back(value, config);
+    for (const std::string& value : paths.included) {
+      name(parentOf(config), value, config);
+      if (auto path = absolutePath(parentOf(config), value)) configs.push_back(*std::move(path));
+    }
+  }
+  for (const auto& [value, config] : executed) name(repository.work_tree, value, config);
+  return complete;
+}
+
+std::optional<GitPrograms::Repository> GitPrograms::repositoryOf(const std::string& git_file) const {
+  constexpr std::string_view kPrefix = "gitdir:";
+  const std::string text = line(git_file);
+  if (!text.starts_with(kPrefix)) return std::nullopt;
+  const auto directory = absolutePath(parentOf(git_file), trimmed(std::string_view(text).substr(kPrefix.size())));
+  if (!directory) return std::nullopt;
+  return Repository{*directory, parentOf(git_file)};
+}
+
+bool GitPrograms::addDirectory(const std::string& path) {
+  const std::string directory = path.empty() ? workspace_ : workspace_ + "/" + path;
+  const bool named = policy::foldName(nameOf(directory)) == ".git";
+  Repository repository{directory, named ? parentOf(directory) : directory};
+  // That of a worktree names the worktree's `.git` file.
+  if (const std::string file = line(directory + "/gitdir"); !file.empty()) {
+    if (const auto absolute = absolutePath(directory, file)) repository.work_tree = parentOf(*absolute);
+  }
+  return add(std::move(repository));
+}
+
+bool GitPrograms::addFile(const std::string& path) {
+  auto repository = repositoryOf((path.empty() ? workspace_ : workspace_ + "/" + path) + "/.git");
+  return !repository || add(*std::move(repository));
+}
+
+bool GitPrograms::addAbove() {
+  mode_t type = 0;
+  if (exists(workspace_ + "/.git", type)) return true;  // git looks no further
+  for (std::string at = workspace_; at != "/";) {
+    at = parentOf(at);
+    const std::string git = (at == "/" ? "" : at) + "/.git";
+    if (!exists(git, type)) continue;
+    if (S_ISDIR(type)) return add({git, at});
+    auto repository = repositoryOf(git);
+    return !repository || add(*std::move(repository));
+  }
+  return true;
 }
 
 }  // namespace caisson::host

@@ -1,12 +1,16 @@
-// Files of a workspace that git's configuration makes git execute: core.hooksPath, included configurations, scripts of
+// Files of a workspace that git's configurations make git execute: core.hooksPath, included configurations, scripts of
 // filters and aliases.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "policy/rules/git_config.h"
 #include "policy/rules/protected_links.h"
 #include "sys/root_dir.h"
 
@@ -15,13 +19,58 @@ namespace caisson::host {
 /// Configurations of one git directory that are read, with what they include.
 inline constexpr std::size_t kMaxGitConfigs = 32;
 
-/// A path that a configuration names, relative to the workspace, without `.` and `..`. A relative one begins in `base`.
-/// nullopt: it is outside. `workspace` is its absolute path.
-std::optional<std::string> pathInside(const std::string& workspace, const std::string& base, std::string_view value);
+/// A path that a configuration names, without `.` and `..`. A relative one begins in `base`, which is absolute; `~/` is
+/// the user's home. nullopt: it depends on more than that.
+std::optional<std::string> absolutePath(const std::string& base, std::string_view value);
+/// The path relative to `directory`; "" is the directory itself. nullopt: it is not below it. Both are absolute.
+std::optional<std::string> pathBelow(const std::string& directory, const std::string& path);
 
-/// Adds what the configuration of the git directory at `path`, relative to `root`, names inside the workspace.
-/// `workspace` is the absolute path of `root`. Follows includes inside the workspace.
-void findGitPrograms(const sys::RootDir& root, const std::string& workspace, const std::string& path,
-                     std::vector<policy::NamedProgram>& to);
+/// Collects what configurations name inside the workspace. Reads configurations outside as well: the user's, those of a
+/// repository around the workspace or of which the workspace is a worktree. Git directories and `.git` files may come
+/// from a payload, so all reads are bounded.
+class GitPrograms {
+ public:
+  /// `workspace` is the absolute path of `root`. Both must outlive this.
+  GitPrograms(const sys::RootDir& root, const std::string& workspace);
+
+  // False: a configuration is too large, or there are too many, so something may be missing. Paths are relative to the
+  // workspace.
+
+  /// The git directory at `path`.
+  bool addDirectory(const std::string& path);
+  /// The file `.git` in the directory at `path`: a worktree, a submodule, or a git directory kept elsewhere.
+  bool addFile(const std::string& path);
+  /// The repository that holds the workspace, if there is one.
+  bool addAbove();
+
+  [[nodiscard]] const std::vector<policy::NamedProgram>& found() const { return found_; }
+
+ private:
+  /// What a configuration says.
+  struct Configuration {
+    policy::GitConfigPaths paths;
+    bool too_large = false;
+  };
+  struct Repository {
+    std::string directory;  ///< the git directory; absolute, as all
+    std::string work_tree;
+  };
+  bool add(Repository repository);
+  std::optional<Repository> repositoryOf(const std::string& git_file) const;
+  /// The text of a file, or nothing. Sets `too_large`.
+  std::optional<std::string> read(const std::string& path, bool& too_large) const;
+  /// The first line of a small file.
+  std::string line(const std::string& path) const;
+  void name(const std::string& base, std::string_view value, const std::string& configuration);
+
+  const sys::RootDir& root_;
+  const std::string& workspace_;
+  std::vector<std::string> user_configs_;  ///< read for every repository: relative paths mean its work tree
+  const Configuration& configuration(const std::string& path);
+
+  std::map<std::string, Configuration> known_;  ///< that were read, by path
+  std::set<std::string> named_;
+  std::vector<policy::NamedProgram> found_;
+};
 
 }  // namespace caisson::host

@@ -32,10 +32,7 @@ class LinkProtection {
 
   void protect(const Place& place) {
     // The link may have a protected name only through another link: with `.config -> cfg`, cfg/fish has.
-    const auto link = targets_.find(place.source);
-    if (link != targets_.end() && !place.executed() && files_.match(place.name) && known_.insert(link->first).second) {
-      scan_.protected_paths.push_back({.path = link->first, .target = link->second});
-    }
+    if (!place.executed() && files_.match(place.name)) protectLink(place.source);
     const long opened = isolation::openBeneath(root_.descriptor(), place.path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (opened < 0) return;  // it does not exist
     const sys::Fd fd(static_cast<int>(opened));
@@ -49,15 +46,23 @@ class LinkProtection {
     }
   }
 
- private:
-  void add(const std::string& path, bool directory, const std::string& source) {
-    if (known_.insert(path).second) scan_.protected_paths.push_back({path, directory, "", source});
+  /// Protects a link, if there is one.
+  void protectLink(const std::string& path) {
+    const auto link = targets_.find(path);
+    if (link != targets_.end() && known_.insert(path).second) {
+      scan_.protected_paths.push_back({.path = path, .target = link->second});
+    }
   }
 
   /// Counts a directory that was searched in part only, and names the first one.
   void leaveOut(const std::string& path) {
     if (scan_.unscanned.empty()) scan_.unscanned.push_back(path.empty() ? "." : path);
     ++scan_.unscanned_count;
+  }
+
+ private:
+  void add(const std::string& path, bool directory, const std::string& source) {
+    if (known_.insert(path).second) scan_.protected_paths.push_back({path, directory, "", source});
   }
 
   /// Searches a directory for names that are protected if it is called `name`.
@@ -107,6 +112,8 @@ void protectThroughLinks(const sys::RootDir& root, const std::string& workspace,
   const policy::ProtectedLinks links(files, workspace, scan.links, scan.programs);
   LinkProtection protection(root, files, scan);
   for (const Place& place : links.places()) protection.protect(place);
+  for (const auto& [path, way] : links.ways()) protection.protectLink(path);
+  if (links.isIncomplete()) protection.leaveOut("");
 }
 
 }  // namespace caisson::host

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <climits>
 #include <deque>
+#include <iterator>
+#include <optional>
 #include <set>
 
 #include "base/path_parts.h"
@@ -68,6 +70,7 @@ class Scan {
   }
 
   plan::WorkspaceScan run() {
+    if (options_.protected_files != nullptr && !git_.emplace(root_, workspace_).addAbove()) leaveOut("");
     pending_.push_back({});
     while (!pending_.empty() || !bulk_.empty()) {
       std::deque<Work>& queue = pending_.empty() ? bulk_ : pending_;
@@ -79,6 +82,7 @@ class Scan {
       }
       visit(work);
     }
+    if (git_) std::ranges::copy(git_->found(), std::back_inserter(found_.programs));
     if (options_.protected_files != nullptr && !options_.only_links) {
       protectThroughLinks(root_, workspace_, *options_.protected_files, found_);
     }
@@ -156,6 +160,7 @@ class Scan {
           type = S_ISDIR(status.st_mode) ? DT_DIR : S_ISREG(status.st_mode) ? DT_REG : DT_LNK;
         }
       }
+      found.git_file = found.git_file || (type == DT_REG && name == ".git");
       if (type == DT_DIR) {
         found.directories.emplace_back(name);
       } else if (type == DT_LNK && (options_.protected_files != nullptr || matters(path, name))) {
@@ -180,6 +185,7 @@ class Scan {
   void look(const Work& work, const Directory& directory) {
     if (options_.protected_files != nullptr) {
       for (const std::string& name : directory.links) addLink(work, directory, name);
+      if (directory.git_file && !git_->addFile(work.path)) leaveOut(work.path);
     }
     if ((directory.repository || work.in_repository) && !work.only_links) redactConfigs(work.path, directory);
     if (directory.repository && !work.only_links) return lookAtRepository(work.path, directory);
@@ -266,7 +272,8 @@ class Scan {
       }
       if (auto redacted = plan::redactGitConfig(text)) found_.redacted.push_back({config, std::move(*redacted)});
       for (const std::string& value : policy::pathsInGitConfig(text).included) {
-        if (auto inside = pathInside(workspace_, directoryOf(config), value)) configs.push_back(*std::move(inside));
+        const auto named = absolutePath(workspace_ + "/" + directoryOf(config), value);
+        if (auto inside = named ? pathBelow(workspace_, *named) : std::nullopt) configs.push_back(*std::move(inside));
       }
     }
   }
@@ -274,8 +281,8 @@ class Scan {
   /// Looks at a git directory: only some of its files name programs.
   void lookAtRepository(const std::string& path, const Directory& directory) {
     if (options_.protected_files != nullptr) {
-      entries_ += 2 * kReadCost;
-      findGitPrograms(root_, workspace_, path, found_.programs);
+      entries_ += 5 * kReadCost;
+      if (!git_->addDirectory(path)) leaveOut(path);
       if (!options_.only_links) protectRepository(path);
     }
     for (const std::string& name : directory.directories) {
@@ -327,6 +334,7 @@ class Scan {
   std::deque<Work> pending_, bulk_;
   std::set<std::string> seen_;
   std::set<std::string> configs_;  ///< of git, which redactConfigs() has read
+  std::optional<GitPrograms> git_;
   plan::WorkspaceScan found_;
 };
 

@@ -39,6 +39,7 @@ class ScanCache {
     std::vector<std::string> links;        ///< with ScanOptions::protected_files all, else names that matter
     std::vector<std::string> directories;  ///< names of subdirectories
     bool repository = false;               ///< it has the shape of a git directory
+    bool git_file = false;                 ///< it has a file `.git`, which names a git directory
   };
   std::map<std::string, Directory> directories;
 };

@@ -155,7 +155,8 @@ Json describeCommit(const CommitReport& report) {
              {"conflicts", describeList(report.conflicts)},
              {"held", describeList(report.held)},
              {"skipped", describeList(report.skipped)},
-             {"consistent", report.consistent}};
+             {"consistent", report.consistent},
+             {"searched", report.searched}};
   setBytes(value, "kept", report.kept);
   return value;
 }

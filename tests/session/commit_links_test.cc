@@ -86,6 +86,66 @@ TEST_F(CommitLinks, FileWithAProtectedNameThroughALinkOfTheHostIsHeld) {
   EXPECT_EQ(applied(commit(session, {.paths = {"dot/bashrc"}})), "dot/bashrc\n") << "a person may name it";
 }
 
+/// CLAUDE.md leads through CURRENT.md: whatever takes its place is read as CLAUDE.md.
+TEST_F(CommitLinks, WhatReplacesALinkOnTheWayToAProtectedFileIsHeld) {
+  for (const char* file : {"docs/v1.md", "envs/dev", "configs/dev/vscode/x", "cfg/a"}) workspace.write(file, "old\n");
+  for (const auto& [target, link] : {std::pair("CURRENT.md", "CLAUDE.md"),
+                                     {"docs/v1.md", "CURRENT.md"},
+                                     {"env.current", ".envrc"},
+                                     {"envs/dev", "env.current"},
+                                     {"config/vscode", ".vscode"},
+                                     {"configs/dev", "config"},
+                                     {"now/idea", ".idea"},
+                                     {"cfg", "now"}}) {
+    ASSERT_EQ(::symlink(target, (workspace / link).c_str()), 0) << link;
+  }
+  Session session = create();
+  output(session,
+         "echo evil > docs/v2.md; ln -sfn docs/v2.md CURRENT.md; rm env.current; echo evil > env.current; rm config; "
+         "mkdir -p config/vscode; echo evil > config/vscode/tasks.json; rm now; echo evil > docs/v1.md");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "docs/v2.md\n");
+  for (const char* held : {"CURRENT.md", "env.current", "config", "now", "docs/v1.md"}) {
+    EXPECT_TRUE(isHeld(report, held)) << held << " of " << paths(report.held);
+  }
+  EXPECT_EQ(readFile(workspace / "CLAUDE.md"), "old\n");
+  EXPECT_EQ(readFile(workspace / ".envrc"), "old\n");
+  // Named by a person, the link changes, and what it leads to then is protected as well.
+  output(session, "echo evil > docs/v2.md; echo more >> docs/v2.md");
+  const CommitReport named = commit(session, {.paths = {"CURRENT.md", "docs"}});
+  EXPECT_EQ(applied(named), "CURRENT.md\n") << paths(named.held);
+}
+
+/// core.hooksPath is relative to the work tree, which is not always the directory above the git directory.
+TEST_F(CommitLinks, ProgramsOfGitAreHeldInEveryWorkTree) {
+  const TempDir outside;
+  const auto host = [&](const std::string& script) {
+    const RunOutput done = runProgram({"sh", "-c",
+                                       "set -e; cd '" + workspace.path() + "'; export GIT_CONFIG_NOSYSTEM=1; main='" +
+                                           outside / "main" + "'; " + script});
+    ASSERT_EQ(done.exit_status, 0) << done.describe();
+  };
+  host(
+      "c() { git -c user.name=a -c user.email=a@b.c commit -q --allow-empty -m x; }; "
+      "git init -q $main; (cd $main; git config core.hooksPath tools/hooks; c; git worktree add -q "
+      "\"$OLDPWD/linked\"); "
+      "git init -q own; (cd own; git config core.hooksPath tools/hooks; c; git worktree add -q tree); "
+      "git init -q --separate-git-dir=store apart; git -C apart config core.hooksPath tools/hooks; "
+      "git init -q set; mv set/.git set/data; git --git-dir=set/data config core.worktree ..; "
+      "git --git-dir=set/data config core.hooksPath tools/hooks; "
+      "mkdir -p linked/tools/hooks own/tools/hooks own/tree/tools/hooks apart/tools/hooks set/tools/hooks");
+  Session session = create();
+  output(
+      session,
+      "for tree in linked own own/tree apart set; do echo x > $tree/tools/hooks/pre-commit; echo x > $tree/fine; done");
+  const CommitReport report = commit(session);
+  for (const char* tree : {"linked", "own", "own/tree", "apart", "set"}) {
+    const std::string path = std::string(tree) + "/tools/hooks/pre-commit";
+    EXPECT_TRUE(isHeld(report, path)) << path << " of " << paths(report.held);
+    EXPECT_TRUE(exists(workspace / (std::string(tree) + "/fine"))) << tree;
+  }
+}
+
 /// Git writes the message of a commit through the link.
 TEST_F(CommitLinks, LinkInAGitDirectoryIsHeld) {
   for (const char* repository : {".git", "mirror"}) {

@@ -71,8 +71,11 @@ def is_protected(path):
     return parts[-1] in PROTECTED_FILES or any(part in PROTECTED_DIRECTORIES for part in parts)
 
 
-def end_of_link(tree, path, target):
-    """Returns the path that a link leads to, which need not exist, or None if it leads out or in a circle."""
+def end_of_link(tree, path, target, passed=None):
+    """Returns the path that a link leads to, which need not exist, or None if it leads out or in a circle.
+
+    Adds the links on the way to `passed`.
+    """
     at, rest = path.split("/")[:-1], target.split("/")
     hops = 1
     if target.startswith("/"):
@@ -91,6 +94,8 @@ def end_of_link(tree, path, target):
             at.append(part)
             continue
         hops += 1
+        if passed is not None:
+            passed.append("/".join(at + [part]))
         if hops > 40 or there[1].startswith("/"):
             return None
         rest = there[1].split("/") + rest
@@ -98,12 +103,17 @@ def end_of_link(tree, path, target):
 
 
 def other_names(tree):
-    """Returns pairs of a place and a name that links with protected names give it."""
+    """Returns pairs of a place and a name that links with protected names give it.
+
+    The name is None for a link on the way, which is protected itself, and nothing below it.
+    """
     links = {path: entry[1] for path, entry in tree.items() if entry[0] == "l"}
     found, work = [], [(path, path, 1) for path in links if is_protected(path)]
     while work:
         path, name, depth = work.pop()
-        place = end_of_link(tree, path, links[path])
+        passed = []
+        place = end_of_link(tree, path, links[path], passed)
+        found += [(way, None) for way in passed if (way, None) not in found]
         if place is None or (place, name) in found:
             continue
         found.append((place, name))
@@ -123,7 +133,9 @@ def renamed(path, place, name):
 
 
 def is_protected_in(names, path):
-    return is_protected(path) or any(inside(path, place) and is_protected(renamed(path, place, name)) for place, name in names)
+    def by(place, name):
+        return path == place if name is None else inside(path, place) and is_protected(renamed(path, place, name))
+    return is_protected(path) or any(by(place, name) for place, name in names)
 
 
 def is_held_link(tree, names, path, target):

@@ -106,6 +106,7 @@ export interface Commit {
   held?: Array<Record<string, unknown>> | undefined;
   kept?: string[] | undefined;
   kept_encoding?: string | undefined;
+  searched?: boolean | undefined;
   skipped?: Array<Record<string, unknown>> | undefined;
 }
 

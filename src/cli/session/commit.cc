@@ -42,7 +42,12 @@ void writeList(JsonWriter& json, std::string_view key, const std::vector<NotComm
 std::string asJson(const CommitReport& report) {
   JsonWriter json;
   json.beginObject().key("digest").string(report.digest).key("bytes").number(report.bytes);
-  json.key("consistent").boolean(report.consistent).key("applied").beginArray();
+  json.key("consistent")
+      .boolean(report.consistent)
+      .key("searched")
+      .boolean(report.searched)
+      .key("applied")
+      .beginArray();
   for (const ManifestEntry& entry : report.applied) {
     json.beginObject().bytes("path", entry.path).key("change").string(name(entry.kind));
     json.key("type").string(entry.type).key("mode").number(std::uint64_t{entry.mode}).key("size").number(entry.size);
@@ -87,6 +92,12 @@ void printCommitLists(const CommitReport& report, bool dry_run) {
   if (!report.consistent) {
     printNotice(
         "processes of the session ran meanwhile: each file is whole, but they may not fit together (--stop ends them)");
+  }
+  if (!report.searched) {
+    printNotice(
+        "the workspace is too large to be searched for links and git configurations: files that the host executes "
+        "because "
+        "of them are not held back");
   }
   if (dry_run) printNotice("digest: " + report.digest);
 }

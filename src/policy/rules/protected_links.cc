@@ -15,6 +15,10 @@ constexpr int kMaxLinks = 40;  // on the way to one target, as in the kernel
 /// How many links a name may pass. Each adds a part, and a pattern has three at most.
 constexpr int kMaxDepth = 4;
 constexpr std::size_t kMaxPlaces = 4096;
+constexpr std::size_t kMaxTrails = 64;  ///< ways that one link may lead
+/// Parts of paths that are looked at, in all: for the places, and later for ends(). It takes seconds at most.
+constexpr std::size_t kMaxSteps = 2'000'000, kMaxLaterSteps = 20'000'000;
+constexpr std::size_t kStepsOfAName = 10;  ///< comparing a name with all patterns takes this much longer
 
 bool isBelow(std::string_view path, std::string_view directory) {
   return directory.empty() ||
@@ -31,19 +35,25 @@ std::string renamed(std::string_view path, std::string_view place, std::string_v
 
 }  // namespace
 
-ProtectedLinks::ProtectedLinks(const ProtectedFiles& files, std::string workspace,
+/// One way that a link leads, as far as it was followed.
+struct ProtectedLinks::Trail {
+  Paths at;                      ///< the parts of an absolute path, if the workspace's is known
+  std::deque<std::string> rest;  ///< parts to be followed
+  int links = 0;
+};
+
+ProtectedLinks::ProtectedLinks(const ProtectedFiles& files, const std::string& workspace,
                                const std::vector<WorkspaceLink>& links, const std::vector<NamedProgram>& programs)
-    : files_(files), workspace_(std::move(workspace)) {
-  for (const WorkspaceLink& link : links) links_.insert_or_assign(link.path, link);
+    : files_(files) {
+  for (const std::string_view part : splitParts(workspace, '/')) root_.emplace_back(part);
+  for (const WorkspaceLink& link : links) links_[link.path].push_back(link);
   for (const NamedProgram& program : programs) {
-    if (auto path = resolve({.path = "x", .target = program.path})) {
-      addPlace({.path = *std::move(path), .source = program.configuration}, 1);
-    }
+    addTarget({.path = "x", .target = program.path}, "", program.configuration, 1);
   }
-  for (const auto& [path, link] : links_) {
-    if (!link.executed && !mayMatter(path)) continue;
-    if (auto target = resolve(link)) {
-      addPlace({.path = *std::move(target), .name = link.executed ? "" : path, .source = path}, 1);
+  for (const auto& [path, all] : links_) {
+    const bool matters = mayMatter(path);
+    for (const WorkspaceLink& link : all) {
+      if (link.executed || matters) addTarget(link, link.executed ? "" : path, path, 1);
     }
   }
 }
@@ -54,80 +64,131 @@ bool ProtectedLinks::mayMatter(std::string_view name) const {
   return std::ranges::any_of(parts, [](std::string_view part) { return foldName(part) == ".git"; });
 }
 
-std::optional<std::string> ProtectedLinks::resolve(const WorkspaceLink& link) const {
-  std::vector<std::string> at;
-  std::deque<std::string> rest;
-  const auto follow = [&](const WorkspaceLink& one) {  // `at` is the directory that holds it
-    std::string_view target = one.target;
-    if (target.starts_with('/')) {
-      if (workspace_.empty() || !isBelow(target, workspace_)) return false;
-      target.remove_prefix(workspace_.size());
-      at.clear();
-    }
-    const auto parts = splitParts(target, '/');
-    rest.insert(rest.begin(), parts.begin(), parts.end());
-    return true;
-  };
-  const auto own = splitParts(link.path, '/');
-  if (own.empty()) return std::nullopt;
-  at.assign(own.begin(), own.end() - 1);
-  if (!follow(link)) return std::nullopt;
-  for (int links = 1; !rest.empty();) {
-    const std::string part = std::move(rest.front());
-    rest.pop_front();
-    if (part == ".") continue;
-    if (part == "..") {
-      if (at.empty()) return std::nullopt;
-      at.pop_back();
-      continue;
-    }
-    at.push_back(part);
-    const auto next = links_.find(caisson::joined(at, "/"));
-    if (next == links_.end()) continue;
-    at.pop_back();
-    if (++links > kMaxLinks || !follow(next->second)) return std::nullopt;
+std::optional<std::string> ProtectedLinks::inside(const Paths& at) const {
+  if (at.size() < root_.size() || !std::equal(root_.begin(), root_.end(), at.begin())) return std::nullopt;
+  return caisson::joined({at.begin() + static_cast<std::ptrdiff_t>(root_.size()), at.end()}, "/");
+}
+
+/// The trail is in the directory that holds the link. False if that cannot be followed.
+bool ProtectedLinks::enter(Trail& trail, const WorkspaceLink& link) const {
+  if (++trail.links > kMaxLinks) return false;
+  if (link.target.starts_with('/')) {
+    if (root_.empty()) return false;
+    trail.at.clear();
   }
-  return caisson::joined(at, "/");
+  const auto parts = splitParts(link.target, '/');
+  trail.rest.insert(trail.rest.begin(), parts.begin(), parts.end());
+  return true;
+}
+
+bool ProtectedLinks::branch(Trail& trail, std::vector<Trail>& trails) const {
+  const auto path = inside(trail.at);
+  const auto found = path ? links_.find(*path) : links_.end();
+  if (found == links_.end()) return false;
+  trail.at.pop_back();
+  for (const WorkspaceLink& link : found->second) {
+    Trail next = trail;
+    if (enter(next, link)) trails.push_back(std::move(next));
+  }
+  return true;
+}
+
+bool ProtectedLinks::follow(const WorkspaceLink& link, Paths& ends, Paths& passed) const {
+  const auto own = splitParts(link.path, '/');
+  if (own.empty()) return true;
+  Trail first{.at = root_, .rest = {}};
+  first.at.insert(first.at.end(), own.begin(), own.end() - 1);
+  if (!enter(first, link)) return true;
+  std::vector<Trail> trails{std::move(first)};
+  while (!trails.empty()) {
+    Trail trail = std::move(trails.back());
+    trails.pop_back();
+    if (trails.size() + ends.size() > kMaxTrails) return false;
+    bool whole = true;
+    while (whole && !trail.rest.empty()) {
+      steps_ += 1 + trail.at.size() / 8;  // long paths take longer
+      if (steps_ > kMaxLaterSteps) return false;
+      const std::string part = std::move(trail.rest.front());
+      trail.rest.pop_front();
+      if (part == ".") continue;
+      if (part == "..") {
+        if (trail.at.empty() && root_.empty()) whole = false;
+        if (!trail.at.empty()) trail.at.pop_back();
+        continue;
+      }
+      trail.at.push_back(part);
+      const auto here = inside(trail.at);
+      whole = !branch(trail, trails);
+      if (!whole) passed.push_back(*here);
+    }
+    const auto end = whole ? inside(trail.at) : std::nullopt;
+    if (end) ends.push_back(*end);
+  }
+  return true;
+}
+
+std::optional<std::vector<std::string>> ProtectedLinks::ends(const WorkspaceLink& link) const {
+  Paths found, passed;
+  if (!follow(link, found, passed)) return std::nullopt;
+  return found;
+}
+
+void ProtectedLinks::addTarget(const WorkspaceLink& link, std::string_view name, std::string_view source, int depth) {
+  Paths found, passed;
+  incomplete_ = incomplete_ || steps_ > kMaxSteps || !follow(link, found, passed);
+  if (incomplete_) return;
+  for (std::string& path : passed) {
+    Place way{.path = path, .name = std::string(name), .source = std::string(source), .way = true};
+    ways_.try_emplace(std::move(path), std::move(way));
+  }
+  for (std::string& path : found) {
+    addPlace({.path = std::move(path), .name = std::string(name), .source = std::string(source)}, depth);
+  }
 }
 
 /// Links below a place have other names, too: with `.config -> cfg`, the link cfg/fish is also called .config/fish.
 void ProtectedLinks::addPlace(Place place, int depth) {
   const auto same = [&](const Place& one) { return one.path == place.path && one.name == place.name; };
   if (std::ranges::any_of(places_, same)) return;
-  crowded_ = crowded_ || places_.size() >= kMaxPlaces;
-  if (crowded_) return;
+  incomplete_ = incomplete_ || places_.size() >= kMaxPlaces;
+  if (incomplete_) return;
   places_.push_back(place);
   if (depth >= kMaxDepth) return;
-  for (auto below = links_.lower_bound(place.path); below != links_.end(); ++below) {
+  for (auto below = links_.lower_bound(place.path); below != links_.end() && !incomplete_; ++below) {
     if (!place.path.empty() && !below->first.starts_with(place.path)) break;
+    steps_ += kStepsOfAName;
+    incomplete_ = steps_ > kMaxSteps;
     if (!isBelow(below->first, place.path)) continue;
     const std::string name = place.executed() ? "" : renamed(below->first, place.path, place.name);
     if (!place.executed() && !mayMatter(name)) continue;
-    if (auto target = resolve(below->second)) {
-      addPlace({.path = *std::move(target), .name = name, .source = below->first}, depth + 1);
-    }
+    for (const WorkspaceLink& link : below->second) addTarget(link, name, below->first, depth + 1);
   }
 }
 
 std::string ProtectedLinks::Found::reason(std::string_view path) const {
+  if (place == nullptr) return "the workspace has too many links to tell whether the host would execute it";
+  if (place->way) return "a link on the way to a protected file, to which " + displayedPath(place->source) + " leads";
   if (place->executed()) return "the host executes it: " + displayedPath(place->source) + " leads to it";
   return std::string(policy::reason(category)) + ", as " + displayedPath(renamed(path, place->path, place->name)) +
          " through the link " + displayedPath(place->source);
 }
 
 std::optional<ProtectedLinks::Found> ProtectedLinks::match(std::string_view path) const {
+  if (incomplete_) return Found{};
+  if (const auto way = ways_.find(path); way != ways_.end()) return Found{.place = &way->second};
   for (const Place& place : places_) {
     if (!isBelow(path, place.path)) continue;
     if (place.executed()) return Found{.place = &place};
     const auto found = files_.match(renamed(path, place.path, place.name));
     if (found) return Found{found->category, &place};
   }
-  if (crowded_) return Found{.place = &places_.back()};
   return std::nullopt;
 }
 
 bool ProtectedLinks::isOnTheWay(std::string_view path) const {
-  return std::ranges::any_of(places_, [&](const Place& place) { return isBelow(place.path, path); });
+  const auto leads = [&](const Place& place) { return isBelow(place.path, path); };
+  return std::ranges::any_of(places_, leads) ||
+         std::ranges::any_of(ways_, [&](const auto& one) { return leads(one.second); });
 }
 
 }  // namespace caisson::policy

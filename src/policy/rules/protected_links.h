@@ -28,8 +28,9 @@ struct NamedProgram {
 
 class ProtectedLinks {
  public:
-  /// `workspace` is the absolute path on the host, for targets that are absolute. `files` must outlive this.
-  ProtectedLinks(const ProtectedFiles& files, std::string workspace, const std::vector<WorkspaceLink>& links,
+  /// `workspace` is the absolute path on the host, for targets that are absolute or lead out and back. Of several links
+  /// with one path each counts: which one is there after a commit is not known. `files` must outlive this.
+  ProtectedLinks(const ProtectedFiles& files, const std::string& workspace, const std::vector<WorkspaceLink>& links,
                  const std::vector<NamedProgram>& programs = {});
 
   /// A file or directory that is protected for another reason than its own name.
@@ -37,35 +38,54 @@ class ProtectedLinks {
     std::string path;    ///< where it is; it need not exist. "": the workspace itself
     std::string name;    ///< its other name, through links; empty: it is executed whatever its name is
     std::string source;  ///< the link or the configuration that leads there
+    bool way = false;    ///< it is a link on the way to such a place; what is below it is not meant
     [[nodiscard]] bool executed() const { return name.empty(); }
   };
-  /// All places that are protected, or may hold something protected.
+  /// All places that are protected, or may hold something protected. No ways.
   [[nodiscard]] const std::vector<Place>& places() const { return places_; }
+  /// The links on the way to places, by path.
+  [[nodiscard]] const std::map<std::string, Place, std::less<>>& ways() const { return ways_; }
+  /// Whether there are more places or links than are followed, so that some places are missing.
+  [[nodiscard]] bool isIncomplete() const { return incomplete_; }
 
   struct Found {
     ProtectedCategory category = ProtectedCategory::version_control;
-    const Place* place = nullptr;
+    const Place* place = nullptr;  ///< null: some places are missing, and this may be one
     /// "editors run tasks from it, as .vscode/tasks.json through the link .vscode"
     [[nodiscard]] std::string reason(std::string_view path) const;
   };
-  /// Why a path is protected through a link, if it is. Every path is if there are more such links than are kept.
+  /// Why a path is protected through a link, if it is. Every path is if isIncomplete().
   [[nodiscard]] std::optional<Found> match(std::string_view path) const;
   /// Whether a link at this path would change where a place is: `path` is on the way to one.
   [[nodiscard]] bool isOnTheWay(std::string_view path) const;
-  /// The path inside the workspace that a link leads to, with all links on the way resolved. Parts that do not exist
-  /// stay as they are. nullopt: it leads out, or in a circle.
-  [[nodiscard]] std::optional<std::string> resolve(const WorkspaceLink& link) const;
+  /// The paths inside the workspace that a link may lead to, with all links on the way resolved. Parts that do not
+  /// exist stay as they are. None if it leads out, or in a circle. nullopt: there are too many ways to follow.
+  [[nodiscard]] std::optional<std::vector<std::string>> ends(const WorkspaceLink& link) const;
 
  private:
+  struct Trail;
+  using Paths = std::vector<std::string>;
+  /// As ends(), and collects the links on the way. False if there are too many ways to follow.
+  bool follow(const WorkspaceLink& link, Paths& ends, Paths& passed) const;
+  /// Continues with each link at the trail's end, if there are any. False if there is none.
+  bool branch(Trail& trail, std::vector<Trail>& trails) const;
+  [[nodiscard]] bool enter(Trail& trail, const WorkspaceLink& link) const;
+  /// The path relative to the workspace; nullopt: outside.
+  [[nodiscard]] std::optional<std::string> inside(const Paths& at) const;
+
+  /// Adds what `link` leads to, as a place with this name.
+  void addTarget(const WorkspaceLink& link, std::string_view name, std::string_view source, int depth);
   void addPlace(Place place, int depth);
   /// Whether a name, or one below it, may be protected.
   [[nodiscard]] bool mayMatter(std::string_view name) const;
 
   const ProtectedFiles& files_;
-  std::string workspace_;
-  std::map<std::string, WorkspaceLink, std::less<>> links_;  ///< by path
+  Paths root_;                                                            ///< the parts of the workspace's path
+  std::map<std::string, std::vector<WorkspaceLink>, std::less<>> links_;  ///< by path
   std::vector<Place> places_;
-  bool crowded_ = false;  ///< some places are missing
+  std::map<std::string, Place, std::less<>> ways_;
+  mutable std::size_t steps_ = 0;  ///< how much was followed so far
+  bool incomplete_ = false;
 };
 
 }  // namespace caisson::policy

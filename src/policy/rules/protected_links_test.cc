@@ -51,6 +51,49 @@ TEST(ProtectedLinks, ThatLeadOutOrInACircleGiveNoNames) {
   EXPECT_TRUE(links.places().empty());
 }
 
+TEST(ProtectedLinks, OnTheWayAreProtected) {
+  const ProtectedFiles files;
+  const ProtectedLinks links(files, "/w",
+                             Links{{"CLAUDE.md", "CURRENT.md"}, {"CURRENT.md", "docs/v1.md"}, {"current", "rel/v1"}},
+                             {{"current/hooks", ".git/config"}});
+  EXPECT_EQ(reasonFor(links, "CURRENT.md"), "a link on the way to a protected file, to which CLAUDE.md leads");
+  EXPECT_EQ(reasonFor(links, "current"), "a link on the way to a protected file, to which .git/config leads");
+  EXPECT_FALSE(links.match("current/x")) << "not its path";
+  EXPECT_TRUE(links.isOnTheWay("rel"));
+}
+
+TEST(ProtectedLinks, WithOnePathCountEach) {
+  const ProtectedFiles files;
+  const ProtectedLinks links(files, "/w", Links{{".vscode", "old"}, {".vscode", "a/b"}, {"a", "c"}, {"a", "d"}});
+  for (const char* path : {"old/tasks.json", "c/b/tasks.json", "d/b/tasks.json"})
+    EXPECT_TRUE(links.match(path)) << path;
+  EXPECT_EQ(links.ends({.path = "new", .target = "a/x"})->size(), 2U);
+}
+
+TEST(ProtectedLinks, ThatLeadOutAndBackGiveNames) {
+  const ProtectedFiles files;
+  const ProtectedLinks links(files, "/home/u/w", Links{{".vscode", "../w/tools"}, {"a/.idea", "../../../u/w/b"}});
+  EXPECT_TRUE(links.match("tools/tasks.json"));
+  EXPECT_TRUE(links.match("b/workspace.xml"));
+}
+
+TEST(ProtectedLinks, ThatTakeTooLongToFollowProtectEverything) {
+  const ProtectedFiles files;
+  Links many;
+  for (int i = 0; i < 2000; ++i) many.push_back({"d" + std::to_string(i) + "/.config", "../l"});
+  for (int i = 0; i < 5000; ++i) many.push_back({"l/fish" + std::to_string(i), "x"});
+  const ProtectedLinks places(files, "/w", many);
+  EXPECT_TRUE(places.isIncomplete());
+  EXPECT_TRUE(places.match("any/file"));
+  many = {{".vscode", "l0"}};
+  for (int i = 0; i < 30; ++i) {
+    for (const char* target : {"/.", "/./."}) {
+      many.push_back({"l" + std::to_string(i), "l" + std::to_string(i + 1) + target});
+    }
+  }
+  EXPECT_TRUE(ProtectedLinks(files, "/w", many).isIncomplete()) << "2^30 ways";
+}
+
 TEST(ProtectedLinks, ToADirectoryAboveEnd) {
   const ProtectedFiles files;
   const ProtectedLinks links(files, "", Links{{".config", "."}, {"a/.config", ".."}});

@@ -194,6 +194,7 @@ void CommitPlanner::findLinks(const std::vector<StackChange>& changes) {
     if (auto target = now_.readLink(change.path, change.now)) added.push_back({change.path, *std::move(target)});
   }
   held_.findLinks(added);
+  report_.searched = held_.searchedAll();
 }
 
 bool CommitPlanner::removesDirectory(const Candidate& candidate) {

@@ -17,6 +17,7 @@ HeldPaths::HeldPaths(RealTree& real, const policy::Workspace& workspace, std::st
 
 void HeldPaths::findLinks(const std::vector<policy::WorkspaceLink>& added) {
   auto root = real_.root().enter("");
+  searched_ = root.has_value();
   if (!root) return;
   auto scan = host::scanWorkspace(*std::move(root), workspace_,
                                   {.secrets = false,
@@ -26,6 +27,7 @@ void HeldPaths::findLinks(const std::vector<policy::WorkspaceLink>& added) {
                                    .max_time = host::kMaxGuardedTime});
   scan.links.insert(scan.links.end(), added.begin(), added.end());
   links_.emplace(protected_, workspace_, scan.links, scan.programs);
+  searched_ = scan.unscanned_count == 0 && !links_->isIncomplete();
 }
 
 std::string HeldPaths::why(const std::string& path, bool directory) {
@@ -33,6 +35,7 @@ std::string HeldPaths::why(const std::string& path, bool directory) {
   if (const auto found = links_ ? links_->match(path) : std::nullopt) return found->reason(path);
   if (shapes_.isHeld(path)) return "it makes or configures a git directory, in which git runs programs";
   if (!ordinary_only_) return "";
+  if (!searched_) return "the workspace is too large to be searched for links and git configurations that lead to it";
   if (!isReadable(path)) return "its name has control, bidirectional or invisible characters";
   if (!ordinary_.match(path, directory)) return "not a kind of file that a model may commit";
   return "";
@@ -41,9 +44,11 @@ std::string HeldPaths::why(const std::string& path, bool directory) {
 std::string HeldPaths::whyLink(const std::string& path, const std::string& target) {
   if (protected_.mayHold(path)) return "a link that gives protected names to other files";
   if (links_ && links_->isOnTheWay(path)) return "a link on the way to a protected file";
-  const auto end = links_ ? links_->resolve({.path = path, .target = target}) : std::nullopt;
-  if (end && (protected_.match(*end) || links_->match(*end)))
-    return "a link to " + displayedPath(*end) + ", which is protected";
+  const auto ends = links_ ? links_->ends({.path = path, .target = target}) : std::nullopt;
+  if (links_ && !ends) return "a link with too many ways to follow";
+  for (const std::string& end : ends.value_or(std::vector<std::string>{})) {
+    if (protected_.match(end) || links_->match(end)) return "a link to " + displayedPath(end) + ", which is protected";
+  }
   // Git writes through links, and only names tell its data from its configuration.
   return shapes_.isInside(path) ? "a link in a git directory" : "";
 }

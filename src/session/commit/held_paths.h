@@ -30,6 +30,9 @@ class HeldPaths {
   /// Finds the links and git configurations of the real workspace. `added`: links that the commit makes.
   void findLinks(const std::vector<policy::WorkspaceLink>& added);
 
+  /// Whether findLinks() could search the whole workspace. If not, more files may be executed than why() knows.
+  [[nodiscard]] bool searchedAll() const { return searched_; }
+
   /// Why the path is held back. Empty: it is not.
   [[nodiscard]] std::string why(const std::string& path, bool directory);
   /// The same for a link, beside why() and ResultingTree::whyHeld(): it would give protected names to other files, or
@@ -44,6 +47,7 @@ class HeldPaths {
   std::optional<policy::ProtectedLinks> links_;
   RepositoryShapes shapes_;
   bool ordinary_only_ = false;
+  bool searched_ = true;
 };
 
 }  // namespace caisson::session

@@ -238,6 +238,7 @@ class Commit:
     skipped: list[Json] = _items()
     kept: list[str] = _items()
     consistent: bool = True
+    searched: bool = True
 
 
 @dataclass(frozen=True)
