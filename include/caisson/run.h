@@ -58,6 +58,9 @@ struct Denial {
   bool probe = false;       ///< programs commonly try this and do without: not worth reporting after a success
 };
 
+/// The operation of a Denial that came too late: the payload made the file, and it could not be moved away.
+inline constexpr std::string_view kNotMoved = "not moved";
+
 /// A system call that the filter blocked and reported, with the arguments the kernel saw.
 struct Violation : Denial {
   std::string syscall;       ///< its name; "i386 call 20" under a foreign architecture

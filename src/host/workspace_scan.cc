@@ -40,6 +40,7 @@ constexpr std::int64_t kFreshNs = 2'000'000'000;
 constexpr std::string_view kBulk[] = {"node_modules", ".venv",         "venv",   "target",     "vendor",
                                       "__pycache__",  "site-packages", ".cache", ".gradle",    ".m2",
                                       "dist",         "build",         ".tox",   ".terraform", "bower_components"};
+constexpr std::string_view kGit = ".git";
 /// The parts of a git directory that hold other git directories.
 constexpr std::string_view kRepositoryParts[] = {"modules", "worktrees"};
 /// Its directories whose files git executes or reads as configuration.
@@ -70,7 +71,10 @@ class Scan {
   }
 
   plan::WorkspaceScan run() {
-    if (options_.protected_files != nullptr && !git_.emplace(root_, workspace_).addAbove()) leaveOut("");
+    if (options_.protected_files != nullptr) {
+      if (!git_.emplace(root_, workspace_).addAbove()) leaveOut("");
+      pending_.push_back({.path = std::string(kGit)});  // first: a payload could add entries until the budget ends
+    }
     pending_.push_back({});
     while (!pending_.empty() || !bulk_.empty()) {
       std::deque<Work>& queue = pending_.empty() ? bulk_ : pending_;
@@ -171,7 +175,7 @@ class Scan {
     }
     ::closedir(stream);
     // Also an incomplete one: its configuration may hold credentials.
-    found.repository = policy::foldName(path.substr(path.rfind('/') + 1)) == ".git" ||
+    found.repository = policy::foldName(path.substr(path.rfind('/') + 1)) == kGit ||
                        policy::hasRepositoryShape([&](std::string_view name) { return contains(folded, name); });
     return found;
   }
@@ -208,7 +212,14 @@ class Scan {
         pending_.push_back({.path = path, .only_links = true});
         continue;
       }
-      (contains(kBulk, name) ? bulk_ : pending_).push_back({.path = path, .in_repository = work.in_repository});
+      if (options_.protected_files != nullptr && path == kGit) continue;  // run() has added it
+      std::deque<Work>& queue = contains(kBulk, name) ? bulk_ : pending_;
+      Work next{.path = path, .in_repository = work.in_repository};
+      if (work.in_repository || policy::foldName(name) == kGit) {
+        pending_.push_front(std::move(next));
+      } else {
+        queue.push_back(std::move(next));
+      }
     }
   }
 
@@ -288,7 +299,7 @@ class Scan {
     for (const std::string& name : directory.directories) {
       const std::string inside = join(path, name);
       if (contains(kRepositoryParts, name)) {
-        pending_.push_back({.path = inside, .in_repository = true});
+        pending_.push_front({.path = inside, .in_repository = true});
       } else if (options_.protected_files != nullptr) {
         const bool executed = contains(kRepositoryPrograms, name);
         pending_.push_back(

@@ -129,6 +129,22 @@ TEST_F(WorkspaceScanTest, DependenciesAreScannedLast) {
   EXPECT_GT(found.unscanned_count, 0U);
 }
 
+TEST_F(WorkspaceScanTest, GitDirectoriesAreScannedFirst) {
+  for (int i = 0; i < 60; ++i) dir.write("a" + std::to_string(i), "x");
+  repository(".git", "[core]\n");
+  repository(".git/modules/lib", "[core]\n");
+  const policy::ProtectedFiles files;
+  auto found = scan({.protected_files = &files, .max_entries = 60});
+  EXPECT_TRUE(isProtected(found, ".git/config"));
+  EXPECT_TRUE(isProtected(found, ".git/modules/lib/config"));
+  EXPECT_GT(found.unscanned_count, 0U);
+  for (int i = 0; i < 40; ++i) dir.write("app/" + std::to_string(i) + "/file", "x");
+  repository("app/.git", "[core]\n");
+  found = scan({.protected_files = &files, .max_entries = 200});
+  EXPECT_TRUE(isProtected(found, "app/.git/config"));
+  EXPECT_GT(found.unscanned_count, 0U);
+}
+
 TEST_F(WorkspaceScanTest, CacheSeesNewFilesAndContent) {
   ScanCache cache;
   dir.write("a/server_key", "not yet");

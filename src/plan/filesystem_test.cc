@@ -340,7 +340,7 @@ TEST(ProtectedFiles, NewFilesAreNotMovedAfterAnIncompleteSearch) {
   const Plan plan = planned(withWorkspace(WorkspaceMode::rw), host);
   EXPECT_FALSE(plan.guarded);
   EXPECT_NE(stepAt<Bind>(plan, "/workspace/.envrc"), nullptr) << "what was found is protected";
-  EXPECT_TRUE(anyContains(plan.warnings, "in part only; not searched: vendor"));
+  EXPECT_TRUE(anyContains(plan.notices, "in part only; not searched: vendor"));
 }
 
 TEST(ProtectedFiles, AreLeftAloneWhenAllowedAndElsewhere) {

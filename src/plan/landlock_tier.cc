@@ -38,8 +38,8 @@ void guardWorkspace(const policy::Policy& policy, const HostFacts& host, Plan& p
   }
   if (host.scan.unscanned_count > 0) {
     // A file that was not seen before the run cannot be told from a new one, and must not be moved.
-    plan.warnings.push_back("new files that the host would execute stay in the workspace; not searched: " +
-                            host.scan.unscanned.front());
+    plan.notices.push_back("new files that the host would execute stay in the workspace; not searched: " +
+                           host.scan.unscanned.front());
     return;
   }
   plan.guarded = {.path = host.workspace.path, .patterns = workspace.protected_files, .before = {}};

@@ -189,8 +189,8 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
     if (host.scan.unscanned_count > 0) {
       // A file that was not seen before the run cannot be told from a new one, and must not be moved.
       plan.guarded.reset();
-      plan.warnings.push_back("files that the host would execute are protected in part only; not searched: " +
-                              listed(host.scan.unscanned, host.scan.unscanned_count));
+      plan.notices.push_back("files that the host would execute are protected in part only; not searched: " +
+                             listed(host.scan.unscanned, host.scan.unscanned_count));
     }
   }
   for (const std::string& name : hidden) plan.steps.push_back(MaskPath{target + "/" + name});

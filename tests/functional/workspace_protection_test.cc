@@ -1,6 +1,7 @@
 // What a program in the sandbox can read of secrets in a workspace, and how it can change files that the host would
 // execute.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -220,6 +221,31 @@ TEST_F(WritableWorkspace, NewLinkWithAProtectedNameThroughAnotherLinkIsMovedOut)
   const RunOutput output = attempt("ln -s ../src cfg/fish; echo fine > src/other");
   EXPECT_FALSE(has("cfg/fish")) << output.describe();
   EXPECT_TRUE(has("src/file")) << "the link is moved, not what it leads to";
+}
+
+TEST_F(WritableWorkspace, IncompleteSearchIsAlwaysReported) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root can read every directory";
+  ASSERT_EQ(onHost("mkdir -m 0 closed").exit_status, 0);
+  const RunOutput output = attempt("true");
+  EXPECT_NE(output.err.find("protected in part only; not searched: closed"), std::string::npos) << output.describe();
+}
+
+/// CAISSON_HOME is unusable here, as if it were on another file system.
+TEST_F(WritableWorkspace, QuarantineInTheWorkspaceCannotBeBlocked) {
+  CONFORMS("R-FILES-23");
+  const TempDir home;
+  home.openToAll().write("state/quarantined-files", "in the way");
+  const RunOptions how{.env = {{"CAISSON_HOME", home / "state"}}};
+  for (const char* block :
+       {"true", ": > .caisson-quarantine", "ln -s /nowhere .caisson-quarantine", "mkdir q; ln -s q .caisson-quarantine",
+        "mkdir -m 0 .caisson-quarantine", "mkdir .caisson-quarantine; chmod 555 ."}) {
+    ASSERT_EQ(onHost("chmod -R u+rwX . && rm -rf .caisson-* .envrc q").exit_status, 0);
+    const RunOutput output = script(std::string("echo evil > .envrc; ") + block, {"--workspace", ".:rw"}, how);
+    EXPECT_FALSE(has(".envrc")) << block << output.describe();
+    EXPECT_NE(output.err.find("denied: create: .envrc"), std::string::npos) << output.err;
+    EXPECT_NE(output.err.find("moved to " + workspace / ".caisson-"), std::string::npos) << output.err;
+    EXPECT_EQ(onHost("find q -type f 2>/dev/null").out, "") << "moved through a link of the payload's";
+  }
 }
 
 TEST_F(WritableWorkspace, AllowExecConfigLiftsTheProtection) {

@@ -83,7 +83,8 @@ void addDenials(std::vector<std::string>& lines, const RunResult& result) {
 }  // namespace
 
 std::string describeDenial(const Denial& denial) {
-  std::string line = "denied: " + denial.operation + ": " + denial.object;
+  std::string line = denial.operation + ": " + denial.object;
+  if (denial.operation != kNotMoved) line = "denied: " + line;
   if (denial.count > 1) line += ", " + std::to_string(denial.count) + " times";
   if (!denial.rule.empty()) line += " (" + denial.rule + ")";
   if (!denial.remedy.empty()) line += "; " + denial.remedy;

@@ -48,6 +48,12 @@ TEST(Notices, ShowAFewDenialsAndCountTheRest) {
   EXPECT_EQ(noticesFor(result, false).size(), 6U) << "a refusal is told also when the program went on";
 }
 
+TEST(Notices, DoNotCallAFileDeniedThatIsStillThere) {
+  RunResult result = exited(0);
+  result.denials = {{.rule = "r", .object = ".envrc", .operation = std::string(kNotMoved), .remedy = "m"}};
+  EXPECT_EQ(noticesFor(result, false), std::vector<std::string>{"not moved: .envrc (r); m"});
+}
+
 TEST(Notices, OmitProbesOfASuccessfulProgram) {
   RunResult result = exited(0);
   result.denials = {

@@ -1,0 +1,79 @@
+#include "supervise/workspace/exec_config.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <functional>
+#include <string>
+
+#include "support/temp_dir.h"
+
+namespace caisson::supervise {
+namespace {
+
+using test::TempDir;
+
+class NewExecutedFiles : public testing::Test {
+ protected:
+  NewExecutedFiles() { ::setenv("CAISSON_HOME", home_.path().c_str(), 1); }
+  ~NewExecutedFiles() override { ::unsetenv("CAISSON_HOME"); }
+
+  [[nodiscard]] RunResult quarantine() const {
+    plan::Plan plan;
+    plan.guarded = {.path = workspace_.path(), .patterns = {}, .before = {}};
+    RunResult result;
+    result.sandbox_id = "test";
+    quarantineNewFiles(plan, result);
+    return result;
+  }
+  [[nodiscard]] static bool says(const std::vector<std::string>& notices, const std::string& text) {
+    return std::ranges::any_of(notices, [&](const auto& one) { return one.find(text) != std::string::npos; });
+  }
+
+  TempDir home_, workspace_;
+};
+
+void writeMap(const char* file, const std::string& text) {
+  const int fd = ::open(file, O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || ::write(fd, text.data(), text.size()) < 0) ::_exit(2);
+  ::close(fd);
+}
+
+/// Mounts a file system over the workspace that has no room for a directory, and lets a file be found there.
+bool leavesFileAndReportsIt(const std::string& workspace, const std::function<RunResult()>& quarantine) {
+  if (::mount("none", workspace.c_str(), "tmpfs", 0, "nr_inodes=2") != 0) ::_exit(2);
+  const std::string file = workspace + "/.envrc";
+  if (::close(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)) != 0) ::_exit(2);
+  const RunResult result = quarantine();
+  return ::access(file.c_str(), F_OK) == 0 && result.denials.size() == 1 && result.denials[0].object == ".envrc" &&
+         result.denials[0].operation == kNotMoved && result.notices.size() == 1 &&
+         result.notices[0].find("still in the workspace") == 0 && result.warnings.empty();
+}
+
+TEST_F(NewExecutedFiles, FileThatCannotBeMovedIsReportedAsStillThere) {
+  const uid_t uid = ::geteuid();
+  const gid_t gid = ::getegid();
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) ::_exit(2);
+    writeMap("/proc/self/setgroups", "deny");
+    writeMap("/proc/self/uid_map", "0 " + std::to_string(uid) + " 1");
+    writeMap("/proc/self/gid_map", "0 " + std::to_string(gid) + " 1");
+    ::_exit(leavesFileAndReportsIt(workspace_.path(), [this] { return quarantine(); }) ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no mount in a user namespace";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+}  // namespace
+}  // namespace caisson::supervise

@@ -1,0 +1,38 @@
+// The directory to which files that the host would execute are moved after a run: below CAISSON_HOME, or in the
+// workspace if that is on another file system or cannot be written.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "sys/root_dir.h"
+
+namespace caisson::supervise {
+
+class FileQuarantine {
+ public:
+  /// `path` is the workspace's on the host, `id` the sandbox's. `workspace` must outlive this.
+  FileQuarantine(const sys::RootDir& workspace, std::string path, std::string id);
+
+  /// Moves a file, a link or a directory, given relative to the workspace. Replaces nothing.
+  Result<void> move(const std::string& path);
+  /// The directories that files were moved to, absolute.
+  [[nodiscard]] const std::vector<std::string>& directories() const { return directories_; }
+
+ private:
+  Result<void> openBelowHome();
+  /// A payload can have made anything in the workspace, so the directory is always a new one.
+  Result<void> openInWorkspace();
+  Result<void> moveHere(const std::string& path);
+
+  const sys::RootDir& workspace_;
+  std::string path_, id_;
+  std::optional<sys::RootDir> target_;
+  std::string target_path_;  ///< absolute
+  bool in_workspace_ = false;
+  std::vector<std::string> directories_;
+};
+
+}  // namespace caisson::supervise
