@@ -199,6 +199,7 @@ class Scan {
     }
     for (const std::string& name : directory.directories) {
       const std::string path = join(work.path, name);
+      if (path == options_.skipped) continue;
       if (work.only_links) {
         if (work.objects && holdsObjects(name)) continue;
         pending_.push_back({.path = path, .only_links = true, .in_git = work.in_git, .executed = work.executed});

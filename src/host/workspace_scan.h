@@ -21,6 +21,7 @@ struct ScanOptions {
   bool open_closed = false;         ///< give ourselves access to directories of ours that are closed to us
   bool only_links = false;          ///< with `protected_files`: only WorkspaceScan::links and ::programs
   std::vector<std::string> denied;  ///< patterns; what they match counts as secret
+  std::string skipped;              ///< a directory, relative to the workspace, that is not entered; "": none
   std::size_t max_entries = 50'000;
   std::chrono::milliseconds max_time{100};
 };

@@ -129,6 +129,16 @@ TEST_F(WorkspaceScanTest, DependenciesAreScannedLast) {
   EXPECT_GT(found.unscanned_count, 0U);
 }
 
+TEST_F(WorkspaceScanTest, MoreLinksThanAreFollowedAreAnIncompleteSearch) {
+  dir.makeDir("a");
+  for (int i = 0; i < 4200; ++i) {
+    const std::string name = std::to_string(i) + ".code-workspace";
+    ASSERT_EQ(::symlink(("../none/" + name).c_str(), (dir / ("a/" + name)).c_str()), 0);
+  }
+  const policy::ProtectedFiles files;
+  EXPECT_GT(scan({.protected_files = &files, .max_time = std::chrono::seconds(60)}).unscanned_count, 0U);
+}
+
 TEST_F(WorkspaceScanTest, GitDirectoriesAreScannedFirst) {
   for (int i = 0; i < 60; ++i) dir.write("a" + std::to_string(i), "x");
   repository(".git", "[core]\n");

@@ -230,6 +230,20 @@ TEST_F(WritableWorkspace, IncompleteSearchIsAlwaysReported) {
   EXPECT_NE(output.err.find("protected in part only; not searched: closed"), std::string::npos) << output.describe();
 }
 
+TEST_F(WritableWorkspace, DecoyLinksHideNoNewFile) {
+  CONFORMS("R-FILES-23");
+  for (const char* decoy :
+       {"ln -s local/tasks .idea", "mkdir .a; ln -s $(seq -f ../none/n%g.code-workspace 1 4200) .a/"}) {
+    ASSERT_EQ(onHost("rm -rf .zed local .a; ln -s local/tasks .zed").exit_status, 0);
+    const RunOutput output = attempt(std::string("mkdir -p local/tasks; echo evil > local/tasks/tasks.json; ") + decoy);
+    EXPECT_EQ(output.exit_status, 0) << output.describe();
+    EXPECT_FALSE(has("local/tasks/tasks.json")) << decoy << ": " << output.describe();
+    EXPECT_TRUE(has(".zed")) << "it existed before";
+    EXPECT_FALSE(has(".idea"));
+    EXPECT_FALSE(has(".a/n1.code-workspace"));
+  }
+}
+
 /// CAISSON_HOME is unusable here, as if it were on another file system.
 TEST_F(WritableWorkspace, QuarantineInTheWorkspaceCannotBeBlocked) {
   CONFORMS("R-FILES-23");

@@ -2,6 +2,9 @@
 // moved to a quarantine directory. The kernel cannot forbid names that do not exist yet.
 #pragma once
 
+#include <cstddef>
+#include <functional>
+
 #include "caisson/run.h"
 #include "plan/plan.h"
 
@@ -9,6 +12,13 @@ namespace caisson::supervise {
 
 /// Moves such files out of the workspace of a plan with `guarded` set; else does nothing. Nothing of the run may be
 /// alive any more. What was moved, or could not be, is in the result.
+///
+/// The workspace is searched again after files were moved: a file can be protected for several reasons, and a new link
+/// that is moved away can hide an old one that leads to the same file.
 void quarantineNewFiles(const plan::Plan& plan, RunResult& result);
+
+inline constexpr int kMaxSearches = 8;
+/// Calls `round` until it returns 0, at most kMaxSearches times; false: it never did.
+bool repeatUntilZero(const std::function<std::size_t()>& round);
 
 }  // namespace caisson::supervise

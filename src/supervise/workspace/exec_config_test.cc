@@ -25,9 +25,9 @@ class NewExecutedFiles : public testing::Test {
   NewExecutedFiles() { ::setenv("CAISSON_HOME", home_.path().c_str(), 1); }
   ~NewExecutedFiles() override { ::unsetenv("CAISSON_HOME"); }
 
-  [[nodiscard]] RunResult quarantine() const {
+  [[nodiscard]] RunResult quarantine(std::vector<plan::WorkspaceScan::Protected> before = {}) const {
     plan::Plan plan;
-    plan.guarded = {.path = workspace_.path(), .patterns = {}, .before = {}};
+    plan.guarded = {.path = workspace_.path(), .patterns = {}, .before = std::move(before)};
     RunResult result;
     result.sandbox_id = "test";
     quarantineNewFiles(plan, result);
@@ -73,6 +73,37 @@ TEST_F(NewExecutedFiles, FileThatCannotBeMovedIsReportedAsStillThere) {
   ASSERT_TRUE(WIFEXITED(status));
   if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "no mount in a user namespace";
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(NewExecutedFiles, OfADirectoryAndItsContentOnlyTheDirectoryIsMoved) {
+  workspace_.write("tools/.envrc", "x");
+  workspace_.write("tools-other/.envrc", "x");
+  workspace_.write("tools-other/file", "x");
+  ASSERT_EQ(::symlink("tools", (workspace_ / ".zed").c_str()), 0);
+  const RunResult result = quarantine({{.path = ".zed", .target = "tools"}});
+  ASSERT_EQ(result.denials.size(), 2U);
+  EXPECT_EQ(result.denials[0].object, "tools");
+  EXPECT_EQ(result.denials[1].object, "tools-other/.envrc");
+  EXPECT_TRUE(test::exists(workspace_ / "tools-other/file"));
+  EXPECT_EQ(test::readFile(home_ / "quarantined-files/test/tools/.envrc"), "x");
+}
+
+/// tools/.envrc is moved first, and `tools` only when the new link that leads to it is gone.
+TEST_F(NewExecutedFiles, DirectoryIsMovedAfterAFileInIt) {
+  workspace_.write("tools/.envrc", "x");
+  workspace_.write("tools/tasks.json", "x");
+  ASSERT_EQ(::symlink("tools", (workspace_ / ".zed").c_str()), 0);
+  ASSERT_EQ(::symlink("tools", (workspace_ / ".idea").c_str()), 0);
+  const RunResult result = quarantine({{.path = ".zed", .target = "tools"}});
+  EXPECT_FALSE(test::exists(workspace_ / "tools"));
+  EXPECT_TRUE(std::ranges::none_of(result.denials, [](const auto& one) { return one.operation == kNotMoved; }));
+}
+
+TEST(RepeatUntilZero, EndsAfterTheLastRound) {
+  int rounds = 0;
+  EXPECT_FALSE(repeatUntilZero([&] { return ++rounds > 0 ? 1U : 0U; }));
+  EXPECT_EQ(rounds, kMaxSearches);
+  EXPECT_TRUE(repeatUntilZero([] { return 0U; }));
 }
 
 }  // namespace

@@ -74,6 +74,7 @@ Result<void> FileQuarantine::openInWorkspace() {
   if (!made) return fail(made.error());
   target_ = *std::move(made);
   target_path_ = path_ + "/" + name;
+  name_in_workspace_ = name;
   return {};
 }
 
@@ -93,10 +94,20 @@ Result<void> FileQuarantine::move(const std::string& path) {
 }
 
 Result<void> FileQuarantine::moveHere(const std::string& path) {
-  if (auto made = target_->makeDirs(directoryOf(path), 0700); !made) return made;
+  auto done = moveTo(*target_, path);
+  if (done || done.error().sys_errno != EEXIST) return done;
+  // A later search found the directory of a file that was moved.
+  const auto random = sys::unpredictableName();
+  if (!random) return done;
+  const auto fresh = makeNew(*target_, *random);
+  return fresh ? moveTo(*fresh, path) : fail(fresh.error());
+}
+
+Result<void> FileQuarantine::moveTo(const sys::RootDir& to, const std::string& path) {
+  if (auto made = to.makeDirs(directoryOf(path), 0700); !made) return made;
   const auto source = workspace_.enter(directoryOf(path));
   if (!source) return fail(source.error());
-  const auto target = target_->enter(directoryOf(path));
+  const auto target = to.enter(directoryOf(path));
   if (!target) return fail(target.error());
   const std::string name = nameOf(path);
   const auto rename = [&] {

@@ -20,11 +20,15 @@ class FileQuarantine {
   Result<void> move(const std::string& path);
   /// The directories that files were moved to, absolute.
   [[nodiscard]] const std::vector<std::string>& directories() const { return directories_; }
+  /// The directory in the workspace that files are moved to, relative to it; "": none.
+  [[nodiscard]] const std::string& inWorkspace() const { return name_in_workspace_; }
 
  private:
   Result<void> openBelowHome();
   /// A payload can have made anything in the workspace, so the directory is always a new one.
   Result<void> openInWorkspace();
+  Result<void> moveTo(const sys::RootDir& to, const std::string& path);
+  /// The same in `target_`, or in a new directory there if that has a file of this path.
   Result<void> moveHere(const std::string& path);
 
   const sys::RootDir& workspace_;
@@ -32,6 +36,7 @@ class FileQuarantine {
   std::optional<sys::RootDir> target_;
   std::string target_path_;  ///< absolute
   bool in_workspace_ = false;
+  std::string name_in_workspace_;
   std::vector<std::string> directories_;
 };
 
