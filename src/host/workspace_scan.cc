@@ -139,7 +139,8 @@ class Scan {
       known = list(std::move(fd), work.path);
       known.device = status.st_dev;
       known.inode = status.st_ino;
-      known.modified_ns = nanoseconds(now) - std::max(modified, changed) > kFreshNs ? modified : 0;
+      const bool settled = nanoseconds(now) - std::max(modified, changed) > kFreshNs;
+      known.modified_ns = settled && known.complete ? modified : 0;
       known.changed_ns = changed;
     }
     look(work, known);
@@ -155,6 +156,11 @@ class Scan {
     while (const dirent* entry = ::readdir(stream)) {
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
+      if (entries_ >= options_.max_entries) {
+        found.complete = false;
+        leaveOut(path);
+        break;
+      }
       ++entries_;
       folded.push_back(policy::foldName(name));
       unsigned char type = entry->d_type;

@@ -41,6 +41,7 @@ class ScanCache {
     std::vector<std::string> directories;  ///< names of subdirectories
     bool repository = false;               ///< it has the shape of a git directory
     bool git_file = false;                 ///< it has a file `.git`, which names a git directory
+    bool complete = true;                  ///< the budget covered all of it
   };
   std::map<std::string, Directory> directories;
 };

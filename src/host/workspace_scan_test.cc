@@ -139,6 +139,16 @@ TEST_F(WorkspaceScanTest, MoreLinksThanAreFollowedAreAnIncompleteSearch) {
   EXPECT_GT(scan({.protected_files = &files, .max_time = std::chrono::seconds(60)}).unscanned_count, 0U);
 }
 
+TEST_F(WorkspaceScanTest, BudgetEndsWithinALargeDirectory) {
+  for (int i = 0; i < 1000; ++i) dir.write("big/" + std::to_string(i) + ".service", "x");
+  const policy::ProtectedFiles files;
+  ScanCache cache;
+  const auto found = scan({.protected_files = &files, .max_entries = 100}, &cache);
+  EXPECT_LT(found.protected_paths.size(), 100U);
+  EXPECT_EQ(found.unscanned, (std::vector<std::string>{"big"}));
+  EXPECT_EQ(scan({.protected_files = &files}, &cache).protected_paths.size(), 1000U) << "the cache has a part only";
+}
+
 TEST_F(WorkspaceScanTest, GitDirectoriesAreScannedFirst) {
   for (int i = 0; i < 60; ++i) dir.write("a" + std::to_string(i), "x");
   repository(".git", "[core]\n");

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <ctime>
 #include <functional>
 #include <string>
 
@@ -97,6 +98,52 @@ TEST_F(NewExecutedFiles, DirectoryIsMovedAfterAFileInIt) {
   const RunResult result = quarantine({{.path = ".zed", .target = "tools"}});
   EXPECT_FALSE(test::exists(workspace_ / "tools"));
   EXPECT_TRUE(std::ranges::none_of(result.denials, [](const auto& one) { return one.operation == kNotMoved; }));
+}
+
+/// Makes directories below each other, as deep as the search goes. Returns the path of the innermost.
+std::string makeDeep(const TempDir& in, int depth) {
+  std::string path;
+  int at = ::open(in.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  for (int i = 0; i < depth; ++i) {
+    EXPECT_EQ(::mkdirat(at, "d", 0700), 0);
+    const int next = ::openat(at, "d", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    ::close(at);
+    at = next;
+    path += i == 0 ? "d" : "/d";
+  }
+  ::close(at);
+  return path;
+}
+
+double processorSeconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+TEST_F(NewExecutedFiles, ManyInADeepDirectoryTakeLittleTime) {
+  const std::string deep = makeDeep(workspace_, 1800);
+  for (int i = 0; i < 50; ++i) {
+    workspace_.write(deep + "/" + std::to_string(i) + ".service", "x");
+    workspace_.write(deep + "/" + std::to_string(i) + "/x.service", "x");
+  }
+  const double begin = processorSeconds();
+  const RunResult result = quarantine();
+  EXPECT_LT(processorSeconds() - begin, 4);
+  EXPECT_EQ(result.denials.size(), 100U);
+  EXPECT_TRUE(test::exists(home_ / ("quarantined-files/test/" + deep + "/7.service")));
+  EXPECT_TRUE(test::exists(home_ / ("quarantined-files/test/" + deep + "/7/x.service")));
+}
+
+TEST_F(NewExecutedFiles, ManyThroughANewLinkTakeLittleTime) {
+  workspace_.makeDir("l");
+  for (int i = 0; i < 60'000; ++i) workspace_.write("l/" + std::to_string(i) + ".pth", "");
+  ASSERT_EQ(::symlink("l", (workspace_ / "site-packages").c_str()), 0);
+  const double begin = processorSeconds();
+  const RunResult result = quarantine();
+  EXPECT_LT(processorSeconds() - begin, 4);
+  ASSERT_EQ(result.denials.size(), 1U);
+  EXPECT_EQ(result.denials[0].object, "site-packages");
 }
 
 TEST(RepeatUntilZero, EndsAfterTheLastRound) {

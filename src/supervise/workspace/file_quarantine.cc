@@ -12,6 +12,7 @@
 
 #include "base/path_parts.h"
 #include "host/owner_access.h"
+#include "policy/rules/name_pattern.h"
 #include "sys/remove_tree.h"
 #include "sys/state_home.h"
 
@@ -42,6 +43,14 @@ Result<sys::RootDir> makeUsual(const sys::RootDir& workspace, const std::string&
   const auto directory = sys::RootDir::adopt(*std::move(fd), {});
   if (!directory) return fail(directory.error());
   return makeNew(*directory, id);
+}
+
+/// The innermost directory that is, or is above, both directories; "": the root.
+std::string commonDirectory(const std::string& one, const std::string& other) {
+  const auto differ = std::ranges::mismatch(one, other).in1;
+  const auto length = static_cast<std::size_t>(differ - one.begin());
+  const auto ends = [length](const std::string& path) { return length == path.size() || path[length] == '/'; };
+  return ends(one) && ends(other) ? one.substr(0, length) : directoryOf(one.substr(0, length));
 }
 
 }  // namespace
@@ -84,6 +93,7 @@ Result<void> FileQuarantine::move(const std::string& path) {
   if (!done && !in_workspace_) {
     in_workspace_ = true;
     target_.reset();
+    parents_.reset();
   }
   if (in_workspace_ && !target_) {
     done = openInWorkspace();
@@ -93,25 +103,44 @@ Result<void> FileQuarantine::move(const std::string& path) {
   return done;
 }
 
+Result<FileQuarantine::Parents> FileQuarantine::openParents(const sys::RootDir& to, const std::string& path,
+                                                            const std::string& made) const {
+  auto source = workspace_.enter(path);
+  if (!source) return fail(source.error());
+  const std::string common = commonDirectory(path, made);
+  auto target = to.enter(common);
+  for (const std::string_view part : policy::splitParts(std::string_view(path).substr(common.size()), '/')) {
+    if (!target) break;
+    if (auto created = target->makeDirs(part, 0700); !created) return fail(created.error());
+    target = target->enter(part);
+  }
+  if (!target) return fail(target.error());
+  return Parents{path, *std::move(source), *std::move(target)};
+}
+
 Result<void> FileQuarantine::moveHere(const std::string& path) {
-  auto done = moveTo(*target_, path);
+  const std::string directory = directoryOf(path);
+  if (!parents_ || parents_->path != directory) {
+    auto parents = openParents(*target_, directory, parents_ ? parents_->path : "");
+    if (!parents) return fail(parents.error());
+    parents_ = *std::move(parents);
+  }
+  auto done = moveBetween(*parents_, path);
   if (done || done.error().sys_errno != EEXIST) return done;
   // A later search found the directory of a file that was moved.
   const auto random = sys::unpredictableName();
   if (!random) return done;
   const auto fresh = makeNew(*target_, *random);
-  return fresh ? moveTo(*fresh, path) : fail(fresh.error());
+  if (!fresh) return fail(fresh.error());
+  const auto parents = openParents(*fresh, directory, "");
+  return parents ? moveBetween(*parents, path) : fail(parents.error());
 }
 
-Result<void> FileQuarantine::moveTo(const sys::RootDir& to, const std::string& path) {
-  if (auto made = to.makeDirs(directoryOf(path), 0700); !made) return made;
-  const auto source = workspace_.enter(directoryOf(path));
-  if (!source) return fail(source.error());
-  const auto target = to.enter(directoryOf(path));
-  if (!target) return fail(target.error());
+Result<void> FileQuarantine::moveBetween(const Parents& parents, const std::string& path) {
   const std::string name = nameOf(path);
   const auto rename = [&] {
-    return ::renameat2(source->descriptor(), name.c_str(), target->descriptor(), name.c_str(), RENAME_NOREPLACE) == 0;
+    return ::renameat2(parents.from.descriptor(), name.c_str(), parents.to.descriptor(), name.c_str(),
+                       RENAME_NOREPLACE) == 0;
   };
   if (rename()) return {};
   int error = errno;

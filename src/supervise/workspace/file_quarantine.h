@@ -27,14 +27,22 @@ class FileQuarantine {
   Result<void> openBelowHome();
   /// A payload can have made anything in the workspace, so the directory is always a new one.
   Result<void> openInWorkspace();
-  Result<void> moveTo(const sys::RootDir& to, const std::string& path);
+  /// The directory of a moved file, open in both trees.
+  struct Parents {
+    std::string path;
+    sys::RootDir from, to;
+  };
+  /// Opens the directory `path` in both trees, and creates it in `to`. `made` exists there.
+  Result<Parents> openParents(const sys::RootDir& to, const std::string& path, const std::string& made) const;
+  Result<void> moveBetween(const Parents& parents, const std::string& path);
   /// The same in `target_`, or in a new directory there if that has a file of this path.
   Result<void> moveHere(const std::string& path);
 
   const sys::RootDir& workspace_;
   std::string path_, id_;
   std::optional<sys::RootDir> target_;
-  std::string target_path_;  ///< absolute
+  std::string target_path_;         ///< absolute
+  std::optional<Parents> parents_;  ///< of the last file, in `target_`: files come grouped by directory
   bool in_workspace_ = false;
   std::string name_in_workspace_;
   std::vector<std::string> directories_;
