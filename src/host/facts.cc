@@ -21,6 +21,7 @@
 #include "host/root_ids.h"
 #include "host/root_image.h"
 #include "host/runtimes.h"
+#include "host/shared_files.h"
 #include "host/state_disk.h"
 #include "host/subordinate_ids.h"
 #include "host/toolchains.h"
@@ -40,6 +41,7 @@
 #include "sys/kernel_file.h"
 #include "sys/machine.h"
 #include "sys/raw_syscall.h"
+#include "sys/root_dir.h"
 #include "sys/state_home.h"
 #include "sys/user_scope.h"
 
@@ -97,7 +99,11 @@ plan::WorkspaceScan scan(const policy::Workspace& workspace, const std::string& 
     options.max_entries = kMaxGuardedEntries;
     options.max_time = kMaxGuardedTime;
   }
-  return scanWorkspace(path, options);
+  plan::WorkspaceScan found = scanWorkspace(path, options);
+  if (protect) {
+    if (const auto root = sys::RootDir::open(path)) findSharedFiles(*root, found);
+  }
+  return found;
 }
 
 std::string linkTarget(const std::string& path) {

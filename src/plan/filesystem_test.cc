@@ -343,6 +343,15 @@ TEST(ProtectedFiles, NewFilesAreNotMovedAfterAnIncompleteSearch) {
   EXPECT_TRUE(anyContains(plan.notices, "in part only; not searched: vendor"));
 }
 
+TEST(ProtectedFiles, HardLinksAreNamedInAWritableWorkspace) {
+  HostFacts host = someHost();
+  host.scan.protected_paths = {{".git/hooks", true}};
+  EXPECT_FALSE(anyContains(planned(withWorkspace(WorkspaceMode::rw), host).notices, "hard links"));
+  host.scan.shared_files = {".git/hooks/pre-commit"};
+  EXPECT_TRUE(
+      anyContains(planned(withWorkspace(WorkspaceMode::rw), host).notices, "change them: .git/hooks/pre-commit"));
+}
+
 TEST(ProtectedFiles, AreLeftAloneWhenAllowedAndElsewhere) {
   HostFacts host = someHost();
   host.scan.protected_paths = {{".envrc", false}};

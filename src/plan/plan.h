@@ -92,6 +92,7 @@ struct WorkspaceScan {
   std::vector<Protected> protected_paths;      ///< existing files that the host would execute; only for `rw`
   std::vector<policy::WorkspaceLink> links;    ///< all; only if the scan looks for protected files
   std::vector<policy::NamedProgram> programs;  ///< of git's configurations; as `links`
+  std::vector<std::string> shared_files;       ///< regular files in `protected_paths` and below that have other names
   std::vector<std::string> unscanned;          ///< the first directories that the budget did not cover
   std::size_t unscanned_count = 0;             ///< all of them
 };

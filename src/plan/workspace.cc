@@ -83,6 +83,13 @@ void protectFiles(const policy::Policy& policy, const HostFacts& host, const std
     if (one.target.empty() && pinned.insert(one.path).second) pin(one.path, false);
     plan.guarded->before.push_back(one);
   }
+  const std::vector<std::string>& shared = host.scan.shared_files;
+  if (!shared.empty()) {
+    plan.notices.push_back(
+        "files that the host would execute have other names (hard links), through which the program may "
+        "change them: " +
+        listed(shared, shared.size()) + "; replace them by copies");
+  }
 }
 
 /// Whether the overlay's changes are in memory. Before Linux 6.6 no tmpfs can hold them; then `prefer_disk` means disk,

@@ -230,6 +230,24 @@ TEST_F(WritableWorkspace, IncompleteSearchIsAlwaysReported) {
   EXPECT_NE(output.err.find("protected in part only; not searched: closed"), std::string::npos) << output.describe();
 }
 
+TEST_F(WritableWorkspace, ProtectedFilesWithOtherNamesAreReported) {
+  CONFORMS("R-FILES-23");
+  EXPECT_EQ(attempt("true").err.find("hard links"), std::string::npos);
+  const RunOutput made = onHost(
+      "set -e; mkdir -p scripts/.idea/deep; echo x > scripts/pre-commit; ln scripts/pre-commit .git/hooks/pre-commit; "
+      "ln sub/.envrc sub/same; echo x > AGENT-TEXT; ln AGENT-TEXT text; ln -s AGENT-TEXT CLAUDE.md; "
+      "echo x > scripts/.idea/deep/a; ln scripts/.idea/deep/a a; chmod -R a+rwX .");
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  const RunOutput output = attempt("true");
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  const std::size_t at = output.err.find("have other names (hard links)");
+  ASSERT_NE(at, std::string::npos) << output.err;
+  for (const char* path : {".git/hooks/pre-commit", "sub/.envrc", "AGENT-TEXT", "scripts/.idea/deep/a"}) {
+    EXPECT_NE(output.err.find(path, at), std::string::npos) << path << ": " << output.err;
+  }
+  EXPECT_EQ(attempt("true", {"--allow-exec-config"}).err.find("hard links"), std::string::npos);
+}
+
 TEST_F(WritableWorkspace, DecoyLinksHideNoNewFile) {
   CONFORMS("R-FILES-23");
   for (const char* decoy :
