@@ -28,13 +28,13 @@ run_suite() {
   "$@" || status=$?
   [ "$status" = 0 ] || [ "$status" = 77 ] || exit "$status"
 }
-for suite in ${*:-sandboxes commands files server_routes images tenants workspaces bad_input crash listeners disk_full state_files clock properties browser systemd load}; do
+for suite in ${*:-sandboxes commands files server_routes images tenants workspaces bounds bad_input crash listeners disk_full state_files clock properties browser systemd load}; do
   run_suite "$suite" python3 "$root/tests/api/${suite}_test.py"
 done
 [ $# = 0 ] || exit 0
 # Tests that run as root can hide errors, so repeat them as an ordinary user if that user can access the clone.
 if [ "$(id -u)" = 0 ] && id tester >/dev/null 2>&1 && runuser -u tester -- test -x "$CAISSON_BIN"; then
-  for suite in sandboxes commands files server_routes tenants workspaces crash disk_full state_files clock; do
+  for suite in sandboxes commands files server_routes tenants workspaces bounds crash disk_full state_files clock; do
     run_suite "$suite, as an ordinary user" runuser -u tester -- env CAISSON_BIN="$CAISSON_BIN" CAISSON_ROUNDS=4 \
       python3 "$root/tests/api/${suite}_test.py"
   done

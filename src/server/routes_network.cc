@@ -1,6 +1,8 @@
 // Ports, hosts and credentials of a sandbox.
+#include <algorithm>
 #include <charconv>
 
+#include "policy/decode/syntax.h"
 #include "server/app.h"
 #include "server/describe.h"
 
@@ -87,9 +89,23 @@ http::Response getNetwork(Call& call) {
   });
 }
 
+/// Events repeat the host, so it must be one, and short.
+bool isHost(const std::string& text) {
+  constexpr std::size_t kMaxHost = 512;
+  return text.size() <= kMaxHost && !policy::findFlaw(policy::Syntax::host_pattern, text);
+}
+
 http::Response changeNetwork(Call& call) {
   return onNetwork(call, [&](service::Sandbox& sandbox) {
     const std::string action = call.text("action"), host = call.text("host");
+    if (!isHost(host))
+      return problem(400, "invalid", "field \"host\": expected a name or address, with or without :PORT",
+                     "write names beyond ASCII as xn--...");
+    if (action == "remove") {
+      const auto info = call.app.sandboxes().with(sandbox, [](Session& session) { return session.info(); });
+      if (!info) return problemOf(info.error());
+      if (std::ranges::find(info->allowed_hosts, host) == info->allowed_hosts.end()) return getNetwork(call);
+    }
     if (action == "allow") {
       std::vector<service::PendingApproval> missing;
       const auto approved = call.app.inbox().require(call.caller, sandbox.id(), {"host:" + host}, missing);

@@ -129,7 +129,7 @@ class EventSource final : public http::Source {
   }
   Next next(std::string& piece) override {
     const auto events =
-        app_.events().next(position_, 64, [this](const std::string& owner) { return caller_.sees(owner); });
+        app_.events().next(position_, kPiece, [this](const std::string& owner) { return caller_.sees(owner); });
     for (const service::LifecycleEvent& event : events)
       piece += sseEvent(event.type, std::to_string(event.id), describeEvent(event));
     if (!events.empty()) return {State::data};

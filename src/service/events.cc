@@ -23,11 +23,17 @@ Json describeEvent(const LifecycleEvent& event) {
 }
 
 void Events::publish(std::string type, const std::string& sandbox, const std::string& owner, Json data) {
+  constexpr std::size_t kFrame = 256;  ///< of the other members
+  std::size_t bytes = writeJson(data).size();
+  if (bytes > kMaxData) {
+    data = Json{{"omitted_bytes", bytes}};
+    bytes = 0;
+  }
   std::vector<Notify> notify;
   LifecycleEvent event;
   {
     const std::lock_guard lock(mutex_);
-    event = {++last_, std::move(type), timeText(), sandbox, owner, std::move(data)};
+    event = {++last_, std::move(type), timeText(), sandbox, owner, std::move(data), bytes + kFrame};
     Ring& ring = rings_[owner];
     ring.events.push_back(event);
     ++kept_;
@@ -49,7 +55,7 @@ void Events::drop(Ring& ring) {
   if (ring.lost.size() > kKept) ring.lost.pop_front();
 }
 
-std::vector<LifecycleEvent> Events::next(Position& position, std::size_t most,
+std::vector<LifecycleEvent> Events::next(Position& position, std::size_t max_bytes,
                                          const std::function<bool(const std::string& owner)>& sees) const {
   const std::lock_guard lock(mutex_);
   std::uint64_t lost = 0;
@@ -64,12 +70,18 @@ std::vector<LifecycleEvent> Events::next(Position& position, std::size_t most,
     }
     auto event = std::upper_bound(ring.events.begin(), ring.events.end(), position.event,
                                   [](std::uint64_t id, const LifecycleEvent& one) { return id < one.id; });
-    for (std::size_t taken = 0; event != ring.events.end() && taken < most; ++event, ++taken) found.push_back(&*event);
+    for (std::size_t taken = 0; event != ring.events.end() && taken < kMaxAtOnce; ++event, ++taken)
+      found.push_back(&*event);
   }
   std::sort(found.begin(), found.end(), [](const auto* a, const auto* b) { return a->id < b->id; });
-  if (found.size() > most) found.resize(most);
+  std::size_t count = 0;
+  for (std::size_t bytes = 0; count < std::min(found.size(), kMaxAtOnce); ++count) {
+    bytes += found[count]->bytes;
+    if (count > 0 && bytes > max_bytes) break;
+  }
+  found.resize(count);
   std::vector<LifecycleEvent> events;
-  if (lost > 0) events.push_back({position.event, "events.lost", timeText(), "", "", {{"count", lost}}});
+  if (lost > 0) events.push_back({position.event, "events.lost", timeText(), "", "", {{"count", lost}}, 0});
   for (const LifecycleEvent* event : found) events.push_back(*event);
   if (!found.empty()) position.event = found.back()->id;
   return events;

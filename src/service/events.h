@@ -23,21 +23,25 @@ struct LifecycleEvent {
   std::string sandbox;
   std::string owner;  ///< whose sandbox it is: others do not see the event
   Json data;
+  std::size_t bytes = 0;  ///< about the size of its text
 };
 
 Json describeEvent(const LifecycleEvent& event);
 
 class Events {
  public:
+  static constexpr std::size_t kMaxData = std::size_t{8} << 10U;
+  /// Data above kMaxData is replaced by {"omitted_bytes": SIZE}: callers choose parts of it, and events stay in memory.
   void publish(std::string type, const std::string& sandbox, const std::string& owner, Json data);
   /// How far a reader is.
   struct Position {
     std::uint64_t event = 0;                    ///< the id of the last one
     std::map<std::string, std::uint64_t> lost;  ///< by owner: the last one that was reported as lost
   };
-  /// The next events of the owners that the reader sees, oldest first, at most `most`. If some are not kept any more,
-  /// the first is "events.lost" with their number; of more than kKept of one owner, these are counted.
-  [[nodiscard]] std::vector<LifecycleEvent> next(Position& position, std::size_t most,
+  /// The next events of the owners that the reader sees, oldest first, at most kMaxAtOnce and about `max_bytes`, but at
+  /// least one. If some are not kept any more, the first is "events.lost" with their number; of more than kKept of one
+  /// owner, these are counted.
+  [[nodiscard]] std::vector<LifecycleEvent> next(Position& position, std::size_t max_bytes,
                                                  const std::function<bool(const std::string& owner)>& sees) const;
   [[nodiscard]] std::uint64_t last() const;
   using Notify = std::function<void(const LifecycleEvent& event)>;
@@ -45,6 +49,7 @@ class Events {
   [[nodiscard]] std::shared_ptr<void> subscribe(Notify notify);
 
  private:
+  static constexpr std::size_t kMaxAtOnce = 64;
   static constexpr std::size_t kKept = 1024;        ///< of one owner
   static constexpr std::size_t kKeptInAll = 16384;  ///< more: the owner with most loses his oldest
   struct Ring {

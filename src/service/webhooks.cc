@@ -16,6 +16,7 @@ namespace {
 constexpr int kTries = 3;
 constexpr std::chrono::seconds kDeliveryTimeout{10};
 constexpr int kConfigDescriptor = 3;
+constexpr std::size_t kMaxBatch = std::size_t{64} << 10U;  ///< bytes of events that are delivered in a row
 
 /// A descriptor from which `text` can be read.
 sys::Fd readable(std::string_view text) {
@@ -93,7 +94,7 @@ void Webhooks::work() {
     signal_->changed.wait(lock, [this] { return signal_->ending || signal_->pending; });
     signal_->pending = false;
     lock.unlock();
-    const auto events = events_.next(position, 64, [](const std::string&) { return true; });
+    const auto events = events_.next(position, kMaxBatch, [](const std::string&) { return true; });
     for (const LifecycleEvent& event : events) {
       const std::string body = writeJson(describeEvent(event));
       for (const Webhook& hook : hooks_) {
