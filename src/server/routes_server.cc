@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <deque>
-#include <map>
 
 #include "audit/metrics.h"
 #include "audit/reader.h"
@@ -14,6 +13,7 @@
 #include "policy/describe/json.h"
 #include "policy/profiles/profiles.h"
 #include "server/app.h"
+#include "server/audit_access.h"
 #include "server/describe.h"
 #include "server/streams.h"
 
@@ -103,15 +103,6 @@ http::Response checkPolicy(Call& call) {
                             {"explanation", policy::explain(*decoded)}});
 }
 
-/// Whether a record of the log concerns a sandbox of the caller.
-bool maySee(Call& call, const std::string& sandbox, std::map<std::string, bool>& known) {
-  if (call.caller.owner || call.caller.may(service::Scope::admin)) return true;
-  if (sandbox.empty()) return false;
-  const auto [place, is_new] = known.try_emplace(sandbox, false);
-  if (is_new) place->second = call.app.sandboxes().find(call.caller, sandbox).has_value();
-  return place->second;
-}
-
 http::Response queryAudit(Call& call) {
   auto reader = audit::Reader::open(audit::logDirectory());
   if (!reader) return problemOf(reader.error());
@@ -120,12 +111,12 @@ http::Response queryAudit(Call& call) {
   constexpr std::size_t kMaxRecords = std::size_t{4} << 20U;
   std::deque<audit::Entry> found;
   std::size_t bytes = 0;
-  std::map<std::string, bool> known;
+  AuditAccess access(call.app.sandboxes(), call.caller);
   const auto read = reader->read([&](audit::Entry&& entry, std::string_view) {
     if (entry.seq <= after || (!sandbox.empty() && entry.sandbox != sandbox) ||
         (!event.empty() && entry.event != event))
       return;
-    if (!maySee(call, entry.sandbox, known)) return;
+    if (!access.mayRead(entry)) return;
     bytes += entry.data.size();
     found.push_back(std::move(entry));
     while (found.size() > limit || (bytes > kMaxRecords && found.size() > 1)) {
@@ -286,7 +277,8 @@ constexpr Route kServerRoutes[] = {
      .pattern = "/v1/audit",
      .operation = "queryAudit",
      .tag = "audit",
-     .summary = "Records of the audit log: about the caller's sandboxes, or all for admins",
+     .summary = "Records of the audit log about the caller's sandboxes; for admins about those of all tokens, and "
+                "their requests",
      .query = kAuditQuery,
      .result = "AuditList",
      .lane = http::Lane::transfer,

@@ -7,6 +7,7 @@
 
 #include "audit/reader.h"
 #include "base/utf8.h"
+#include "server/audit_access.h"
 #include "server/describe.h"
 
 namespace caisson::server {
@@ -161,9 +162,10 @@ class AuditSource final : public http::Source {
       if (!opened) return {State::end};
       reader_.emplace(*std::move(opened));
     }
+    AuditAccess access(app_.sandboxes(), caller_);
     // The first pass only finds the end: old records are in GET /v1/audit.
     const auto read = reader_->read([&](audit::Entry&& entry, std::string_view) {
-      if (!first && pending_.size() < (std::size_t{4} << 20U) && isVisible(entry)) {
+      if (!first && pending_.size() < (std::size_t{4} << 20U) && access.mayRead(entry)) {
         auto data = parseJson(entry.data);
         pending_ += sseEvent("audit", std::to_string(entry.seq),
                              {{"seq", entry.seq},
@@ -180,11 +182,6 @@ class AuditSource final : public http::Source {
   }
 
  private:
-  bool isVisible(const audit::Entry& entry) {
-    if (caller_.owner || caller_.may(service::Scope::admin)) return true;
-    return !entry.sandbox.empty() && app_.sandboxes().find(caller_, entry.sandbox).has_value();
-  }
-
   App& app_;
   service::Principal caller_;
   std::shared_ptr<void> slot_;

@@ -4,10 +4,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace caisson::service {
 
-/// read: look; exec: create and change one's own sandboxes; admin: everybody's sandboxes and the server's own figures.
+/// read: look; exec: create and change one's own sandboxes; admin: the sandboxes of all tokens
+/// and the server's own figures.
 enum class Scope : std::uint8_t { read = 1, exec = 2, admin = 4 };
 
 /// Limits of one token over all its sandboxes. Unset: none but the owner's ceilings.
@@ -17,16 +19,22 @@ struct Quotas {
   std::optional<double> rate;  ///< requests per second
 };
 
+/// Principal::id of the owner.
+inline constexpr std::string_view kOwnerId = "owner";
+
 struct Principal {
-  std::string id;    ///< of the token; "owner" for the owner
+  std::string id;    ///< of the token; kOwnerId for the owner
   std::string name;  ///< for the record
   bool owner = false;
   unsigned scopes = 0;
   Quotas quotas;
 
   [[nodiscard]] bool may(Scope scope) const { return owner || (scopes & static_cast<unsigned>(scope)) != 0; }
-  /// Whether sandboxes of `other` exist for this caller.
-  [[nodiscard]] bool sees(const std::string& other) const { return owner || may(Scope::admin) || other == id; }
+  /// Whether sandboxes of `other` exist for this caller. Those of the owner, sessions of the command line included, may
+  /// write to host files without an approval, so they are the owner's alone.
+  [[nodiscard]] bool sees(const std::string& other) const {
+    return owner || other == id || (may(Scope::admin) && other != kOwnerId);
+  }
 };
 
 }  // namespace caisson::service

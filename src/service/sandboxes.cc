@@ -14,7 +14,6 @@ namespace {
 constexpr std::size_t kIdleHandles = 16;  ///< per sandbox
 constexpr std::chrono::seconds kSweepEvery{15};
 constexpr std::string_view kKeyPrefix = "http-";
-constexpr std::string_view kOwner = "owner";
 
 Error overQuota(std::string_view what, std::string reason) {
   return Error{.stage = Stage::limits,
@@ -137,7 +136,7 @@ std::optional<SandboxRecord> Sandboxes::readRecord(const std::string& key) const
   // Without a record it understands, the server gives the sandbox to its owner alone.
   if (!value || integerAt(*value, "format_version").value_or(kRecordFormat) != kRecordFormat) return std::nullopt;
   SandboxRecord record{.key = key};
-  record.owner = textAt(*value, "owner").value_or(std::string(kOwner));
+  record.owner = textAt(*value, "owner").value_or(std::string(kOwnerId));
   record.owner_name = textAt(*value, "owner_name").value_or("");
   record.name = textAt(*value, "name").value_or("");
   record.profile = textAt(*value, "profile").value_or("");
@@ -156,7 +155,7 @@ std::optional<SandboxRecord> Sandboxes::readRecord(const std::string& key) const
 
 SandboxRecord Sandboxes::recordOf(const SessionInfo& info) const {
   if (auto record = readRecord(info.name)) return *std::move(record);
-  return {.key = info.name, .owner = std::string(kOwner), .name = info.name, .created = info.created};
+  return {.key = info.name, .owner = std::string(kOwnerId), .name = info.name, .created = info.created};
 }
 
 SandboxPointer Sandboxes::remember(const std::string& id, SandboxRecord record) {

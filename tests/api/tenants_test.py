@@ -4,6 +4,8 @@ import ctypes
 import http.client
 import json
 import os
+import shutil
+import tempfile
 import time
 
 import api
@@ -193,6 +195,38 @@ class Tenants(ApiTest):
         box = self.bob.create()
         self.assertStatus(admin.call("GET", f"/v1/sandboxes/{box}"), 200)
         self.assertStatus(admin.call("POST", "/v1/approvals/ap-x", {"decision": "allow"}), 403, "scope")
+
+    def test_sandboxes_of_the_owner_do_not_exist_for_admins(self):
+        """A session of the command line may write to host files, and no approval is needed for that."""
+        admin = self.server.client("chief", "--scopes", "read,exec,admin")
+        real = tempfile.mkdtemp(prefix="ca-own-", dir="/tmp")
+        self.addCleanup(shutil.rmtree, real, True)
+        made = self.server.caisson("session", "create", "--json", "--workspace", ":none", "--rw", real)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        session, mine = json.loads(made.stdout)["id"], self.owner.create()
+        theirs = self.bob.create()
+        for box in (session, mine):
+            self.assertStatus(admin.run(box, f"touch {real}/planted"), 404, "not_found")
+            self.assertStatus(admin.call("GET", f"/v1/sandboxes/{box}"), 404)
+            self.assertStatus(admin.call("POST", "/v1/sandboxes", {"checkpoint": box}), 404)
+            self.assertStatus(admin.call("DELETE", f"/v1/sandboxes/{box}"), 404)
+            self.assertStatus(self.owner.call("GET", f"/v1/sandboxes/{box}"), 200)
+        self.assertEqual(os.listdir(real), [])
+        listed = [one["id"] for one in admin.call("GET", "/v1/sandboxes").json["sandboxes"]]
+        self.assertTrue(theirs in listed and session not in listed and mine not in listed, listed)
+        records = lambda caller: caller.call("GET", "/v1/audit", query={"limit": 10_000}).json["records"]
+        self.assertIn(session, [one["sandbox_id"] for one in records(self.owner)])
+        seen = records(admin)
+        self.assertIn(theirs, [one["sandbox_id"] for one in seen])
+        self.assertNotIn("owner", [one["data"].get("caller_id") for one in seen])
+        for box in (session, mine):  # only what admins asked for
+            self.assertEqual({one["data"].get("caller") for one in seen if one["sandbox_id"] == box} - {"chief"}, set())
+        response = admin.open("GET", "/v1/events", query={"after": 0})
+        for _, _, event in api.events(response):
+            self.assertNotIn(event["sandbox_id"], (session, mine))
+            if event["sandbox_id"] == theirs:
+                break
+        response.connection.close()
 
     def test_request_above_quota_or_rate_is_429(self):
         # CONFORMS("R-HTTP-3")

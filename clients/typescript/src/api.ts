@@ -546,7 +546,7 @@ export interface Operations {
   getApproval: { result: Approval; path: { approval: string } };
   /** Allow or deny it; only the owner may */
   answerApproval: { result: Approval; path: { approval: string }; body: AnswerApprovalBody };
-  /** Records of the audit log: about the caller's sandboxes, or all for admins */
+  /** Records of the audit log about the caller's sandboxes; for admins about those of all tokens, and their requests */
   queryAudit: { result: AuditList; query: QueryAuditQuery };
   /** New records, as server-sent events */
   streamAudit: { result: undefined };
