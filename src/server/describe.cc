@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -55,6 +56,28 @@ Json describeCommand(const ExecInfo& info) {
   value["usage"] = {{"user_cpu_ms", info.usage.user_cpu_ms},
                     {"system_cpu_ms", info.usage.system_cpu_ms},
                     {"peak_memory_bytes", info.usage.peak_memory_bytes}};
+  return value;
+}
+
+Json describeListedCommand(ExecInfo info) {
+  constexpr std::size_t kMaxBytes = std::size_t{4} << 10U;
+  constexpr std::size_t kSeparators = 4;  ///< also of an empty argument
+  std::size_t left = kMaxBytes;
+  bool cut = false;
+  for (std::size_t i = 0; i < info.command.size() && !cut; ++i) {
+    std::string& argument = info.command[i];
+    cut = argument.size() + kSeparators > left;
+    if (cut) {
+      std::size_t end = std::min(argument.size(), left);
+      while (end > 0 && end < argument.size() && (static_cast<unsigned char>(argument[end]) & 0xC0U) == 0x80U) --end;
+      argument.resize(end);
+      info.command.resize(i + 1);
+    } else {
+      left -= argument.size() + kSeparators;
+    }
+  }
+  Json value = describeCommand(info);
+  if (cut) value["args_truncated"] = true;
   return value;
 }
 

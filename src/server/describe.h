@@ -13,6 +13,8 @@ namespace caisson::server {
 
 Json describeSandbox(const service::Sandbox& sandbox, const SessionInfo& info);
 Json describeCommand(const ExecInfo& info);
+/// The same for a list: with the first 4 KiB of the arguments, and `args_truncated` if there are more.
+Json describeListedCommand(ExecInfo info);
 Json describeFile(const FileEntry& entry);
 /// `with_changes`: also the list of a commit's changes, which is too long for an event.
 Json describeApproval(const service::PendingApproval& approval, bool with_changes = true);

@@ -223,11 +223,22 @@ http::Response runCommand(Call& call) {
 http::Response listCommands(Call& call) {
   auto sandbox = call.app.sandboxes().find(call.caller, call.id());
   if (!sandbox) return problemOf(sandbox.error());
-  const auto all = call.app.sandboxes().with(**sandbox, [](Session& session) { return session.processes(); });
-  if (!all) return problemOf(all.error());
-  Json list = Json::array();
-  for (const ExecInfo& info : *all) list.push_back(describeCommand(info));
-  return jsonResponse(200, {{"commands", std::move(list)}});
+  const auto numbers = call.app.sandboxes().commandNumbers(**sandbox);
+  if (!numbers) return problemOf(numbers.error());
+  JsonList list("commands");
+  bool truncated = false;
+  // One at a time: each may have 1 MiB of arguments.
+  const auto read = call.app.sandboxes().with(**sandbox, [&](Session& session) -> Result<void> {
+    for (const std::uint32_t number : *numbers) {
+      auto info = session.status(number);
+      if (!info) continue;  // removed meanwhile
+      truncated = !list.add(describeListedCommand(*std::move(info)));
+      if (truncated) break;
+    }
+    return {};
+  });
+  if (!read) return problemOf(read.error());
+  return list.finish(truncated ? R"("truncated":true)" : R"("truncated":false)");
 }
 
 http::Response noCommand() { return problem(404, "not_found", "no such command", "list them with GET .../commands"); }

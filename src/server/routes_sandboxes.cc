@@ -189,8 +189,10 @@ http::Response listSandboxes(Call& call) {
   if (!all) return problemOf(all.error());
   const std::string after = call.query("cursor");
   const std::uint64_t limit = call.queryNumber("limit", 100);
-  Json list = Json::array();
+  JsonList list("sandboxes");
+  std::uint64_t count = 0;
   Json next = nullptr;
+  bool full = false;
   std::sort(all->begin(), all->end(), [](const auto& a, const auto& b) {
     return std::pair(a.second.created, a.second.id) < std::pair(b.second.created, b.second.id);
   });
@@ -200,12 +202,13 @@ http::Response listSandboxes(Call& call) {
     const std::string cursor = place + info.id;
     if (!after.empty() && cursor <= after) continue;
     if (!matches(call, sandbox->record())) continue;
-    if (list.size() >= limit) break;
-    list.push_back(describeSandbox(*sandbox, info));
+    full = count >= limit || !list.add(describeSandbox(*sandbox, info));
+    if (full) break;
+    ++count;
     next = cursor;
   }
-  if (list.size() < limit) next = nullptr;
-  return jsonResponse(200, {{"sandboxes", std::move(list)}, {"next_cursor", std::move(next)}});
+  if (!full && count < limit) next = nullptr;
+  return list.finish("\"next_cursor\":" + writeJson(next));
 }
 
 http::Response getSandbox(Call& call) {

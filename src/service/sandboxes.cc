@@ -1,10 +1,13 @@
 #include "service/sandboxes.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
 
 #include "service/tokens.h"
+#include "session/store/background_files.h"
 #include "session/store/store.h"
 #include "sys/state_home.h"
 
@@ -338,6 +341,18 @@ Result<void> Sandboxes::destroy(const Principal& caller, const std::string& id) 
     return std::unexpected(
         notDestroyed(id, "the sandbox has ended, but its files could not be removed", destroyed.error()));
   return {};
+}
+
+Result<std::vector<std::uint32_t>> Sandboxes::commandNumbers(Sandbox& sandbox) {
+  using Numbers = Result<std::vector<std::uint32_t>>;
+  return with(sandbox, [](Session& handle) -> Numbers {
+    Numbers numbers;
+    const auto used = handle.useLogs([&](int directory) {
+      const auto logs = sys::RootDir::adopt(sys::Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 0)), {});
+      numbers = logs ? session::listCommands(*logs) : Numbers(std::unexpected(logs.error()));
+    });
+    return used ? numbers : Numbers(std::unexpected(used.error()));
+  });
 }
 
 std::size_t Sandboxes::count() const {

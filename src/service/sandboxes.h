@@ -93,6 +93,9 @@ class Sandboxes {
     return result;
   }
 
+  /// The numbers of its commands in the background, in order. Their records are large, so they are not read.
+  Result<std::vector<std::uint32_t>> commandNumbers(Sandbox& sandbox);
+
   [[nodiscard]] SessionStore& store() { return *store_; }
   static std::string newKey();
   /// How many sandboxes this server knows.

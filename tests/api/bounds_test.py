@@ -41,5 +41,33 @@ class EventBounds(ApiTest):
         self.assertEqual(found, ["allow", "remove"])
 
 
+class ListBounds(ApiTest):
+    def test_list_of_commands_has_the_beginning_of_long_arguments(self):
+        """Each command may have 1 MiB of arguments, and there are many of them."""
+        box = self.alice.create()
+        long = ["true", "ä" * 50_000] + ["b" * 110_000] * 7
+        started = [self.alice.run(box, long, mode="background").json["id"] for _ in range(12)]
+        self.alice.run(box, ["true", "short"], mode="background")
+        reply = self.assertStatus(self.alice.call("GET", f"/v1/sandboxes/{box}/commands"), 200)
+        self.assertLess(len(reply.body), 12 * 16_000)
+        self.assertIs(reply.json["truncated"], False)
+        listed = reply.json["commands"]
+        self.assertEqual([one["id"] for one in listed], [f"c{number}" for number in range(1, 14)])
+        for one in listed[:12]:
+            self.assertEqual((one["args_truncated"], one["args"][0], set(one["args"][1]), len(one["args"])), (True, "true", {"ä"}, 2))
+            self.assertGreater(len(one["args"][1].encode()), 4000)
+        self.assertEqual((listed[12]["args"], listed[12].get("args_truncated")), (["true", "short"], None))
+        whole = self.alice.call("GET", f"/v1/sandboxes/{box}/commands/{started[0]}").json
+        self.assertEqual((whole["args"], whole.get("args_truncated")), (long, None))
+
+    def test_list_of_sandboxes_has_pages(self):
+        dave = self.server.client("dave")
+        boxes = [dave.create(name=str(number), labels={"x": "y" * 200}) for number in range(3)]
+        first = dave.call("GET", "/v1/sandboxes", query={"limit": 2}).json
+        rest = dave.call("GET", "/v1/sandboxes", query={"limit": 2, "cursor": first["next_cursor"]}).json
+        self.assertEqual(sorted(one["id"] for one in first["sandboxes"] + rest["sandboxes"]), sorted(boxes))
+        self.assertIsNone(rest["next_cursor"])
+
+
 if __name__ == "__main__":
     api.main()

@@ -76,6 +76,8 @@ export interface CheckpointList {
 
 export interface Command {
   args: string[];
+  /** In a list: only the first 4 KiB of the arguments are included. */
+  args_truncated?: boolean | undefined;
   duration_ms?: number | undefined;
   exit_code?: number | null | undefined;
   id: string;
@@ -93,6 +95,7 @@ export interface Command {
 
 export interface CommandList {
   commands: Command[];
+  truncated?: boolean | undefined;
 }
 
 export type CommandResult = RunResult | Command;

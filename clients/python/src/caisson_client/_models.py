@@ -129,6 +129,7 @@ class CommandInfo:
     stderr_bytes: int = 0
     stdout_dropped_bytes: int = 0
     stderr_dropped_bytes: int = 0
+    args_truncated: bool = False  #: in a list: only the first 4 KiB of the arguments are included
     outcome: str | None = None  #: exited, signaled, limit, denied, setup_failed or cancelled; None while it runs
     exit_code: int | None = None
     signal: int | None = None
