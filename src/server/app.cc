@@ -332,8 +332,9 @@ http::Response App::handle(http::Request& request) {
 void App::countBody(Call& call, http::Response& response) {
   const auto* text = std::get_if<std::string>(&response.body);
   if (text == nullptr || text->size() <= kSmallBody || !call.bytes || call.counted) return;
-  // A change was made: its response must not be lost.
-  if (!call.bytes->add(text->size()) && !changesState(call.request.head.method)) response = tooManyBytes();
+  // If a change was made, its response must not be lost.
+  const bool replaceable = call.unchanged || !changesState(call.request.head.method);
+  if (!call.bytes->add(text->size()) && replaceable) response = tooManyBytes();
 }
 
 http::Response App::perform(Call& call) {

@@ -64,9 +64,10 @@ struct Call {
   Json body = Json::object();
   /// Memory that the request may use beyond small amounts (kSmallBody); null: no limit.
   std::shared_ptr<service::ByteBudget::Hold> bytes = {};
-  bool counted = false;  ///< `bytes` includes the response
-  std::string key = {};  ///< for create: the session's name, chosen before, so that a crash loses nothing
-  bool started = false;  ///< a command was started: whatever fails later, the key must not be free again
+  bool counted = false;    ///< `bytes` includes the response
+  bool unchanged = false;  ///< the request changed nothing, so its response may be replaced by a refusal
+  std::string key = {};    ///< for create: the session's name, chosen before, so that a crash loses nothing
+  bool started = false;    ///< a command was started: whatever fails later, the key must not be free again
 
   [[nodiscard]] const std::string& id() const { return path[0]; }
   [[nodiscard]] bool has(std::string_view name) const { return body.contains(name); }

@@ -135,30 +135,62 @@ http::Response getDiff(Call& call) {
   });
 }
 
-Json describeList(const std::vector<NotCommitted>& entries) {
-  Json list = Json::array();
-  for (const NotCommitted& one : entries) setBytes(list.emplace_back(Json{{"reason", one.reason}}), "path", one.path);
-  return list;
+/// Of each list of a commit but `applied`, which has the limit of JsonList.
+constexpr std::size_t kMaxCommitList = std::size_t{2} << 20U;
+
+/// Appends a list as JSON, and how many of its entries did not fit in: `"NAME":[...],"NAME_not_listed":COUNT,`.
+void addList(std::string& text, const std::string& member, const std::vector<NotCommitted>& entries) {
+  const std::size_t start = text.size();
+  std::size_t listed = 0;
+  text += "\"" + member + "\":[";
+  for (const NotCommitted& entry : entries) {
+    Json one{{"reason", entry.reason}};
+    setBytes(one, "path", entry.path);
+    const std::string piece = writeJson(one);
+    if (text.size() - start + piece.size() > kMaxCommitList) break;
+    if (listed++ > 0) text += ',';
+    text += piece;
+  }
+  text += "],\"" + member + "_not_listed\":" + std::to_string(entries.size() - listed) + ",";
 }
 
-Json describeCommit(const CommitReport& report) {
-  Json applied = Json::array();
+/// The first paths that fit into kMaxCommitList.
+std::vector<std::string> firstPaths(const std::vector<std::string>& paths) {
+  std::vector<std::string> first;
+  std::size_t bytes = 0;
+  for (const std::string& path : paths) {
+    bytes += 2 * path.size() + 4;  // base64 and escapes need more than the path itself
+    if (bytes > kMaxCommitList) break;
+    first.push_back(path);
+  }
+  return first;
+}
+
+/// Written piece by piece: a sandbox may have changed millions of files. The digest covers all of them.
+http::Response commitResponse(const CommitReport& report) {
+  JsonList applied("applied");
+  std::size_t listed = 0;
   for (const ManifestEntry& entry : report.applied) {
     Json one{{"kind", name(entry.kind)}, {"type", entry.type},     {"size", entry.size},
              {"sha256", entry.sha256},   {"merged", entry.merged}, {"replaces_directory", entry.replaces_directory}};
     setBytes(one, "path", entry.path);
-    applied.push_back(std::move(one));
+    if (!applied.add(one)) break;
+    ++listed;
   }
-  Json value{{"digest", report.digest},
-             {"applied", std::move(applied)},
-             {"bytes", report.bytes},
-             {"conflicts", describeList(report.conflicts)},
-             {"held", describeList(report.held)},
-             {"skipped", describeList(report.skipped)},
-             {"consistent", report.consistent},
-             {"searched", report.searched}};
-  setBytes(value, "kept", report.kept);
-  return value;
+  std::string others;
+  addList(others, "conflicts", report.conflicts);
+  addList(others, "held", report.held);
+  addList(others, "skipped", report.skipped);
+  const std::vector<std::string> kept = firstPaths(report.kept);
+  Json rest{{"digest", report.digest},
+            {"bytes", report.bytes},
+            {"consistent", report.consistent},
+            {"searched", report.searched},
+            {"applied_not_listed", report.applied.size() - listed},
+            {"kept_not_listed", report.kept.size() - kept.size()}};
+  setBytes(rest, "kept", kept);
+  const std::string members = writeJson(rest);
+  return applied.finish(others.append(members, 1, members.size() - 2));
 }
 
 /// The request in the body; nothing if one of its paths is invalid.
@@ -219,7 +251,8 @@ http::Response commitChanges(Call& call) {
     if (!report) return commitProblem(report.error());
     if (!dry)
       call.app.publish("commit.applied", sandbox, {{"digest", report->digest}, {"files", report->applied.size()}});
-    return jsonResponse(200, describeCommit(*report));
+    call.unchanged = dry;
+    return commitResponse(*report);
   });
 }
 

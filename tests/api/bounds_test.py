@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
 """Memory, streams and connections of one token are bounded: it cannot exhaust the server for others."""
+import os
+import shutil
+import tempfile
+
 import api
 from api import ApiTest
 
@@ -67,6 +71,33 @@ class ListBounds(ApiTest):
         rest = dave.call("GET", "/v1/sandboxes", query={"limit": 2, "cursor": first["next_cursor"]}).json
         self.assertEqual(sorted(one["id"] for one in first["sandboxes"] + rest["sandboxes"]), sorted(boxes))
         self.assertIsNone(rest["next_cursor"])
+
+
+class CommitBounds(ApiTest):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="ca-ws-", dir="/tmp")
+        os.chmod(cls.directory, 0o755)
+        cls.options = ["--allow-workspace", cls.directory]
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        super().setUpClass()
+
+    def test_lists_of_a_commit_are_cut_and_the_rest_is_counted(self):
+        box = self.alice.create(workspace=self.directory)
+        texts, others, tail = 24_000, 9_000, "-" * 220  # a token may not commit the others
+        made = self.alice.run(box, f"mkdir many && cd many && (seq -f '%06.0f{tail}.txt' {texts}; seq -f '%06.0f{tail}' {others}) | xargs touch")
+        self.assertEqual(made.json["exit_code"], 0, made)
+        reply = self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/commit", {"dry_run": True}, timeout=120), 200)
+        report = reply.json
+        listed = {name: len(report[name]) for name in ("applied", "held", "conflicts", "skipped", "kept")}
+        self.assertLess(len(reply.body), 11 << 20)
+        self.assertEqual({name: count + report[f"{name}_not_listed"] for name, count in listed.items()},
+                         {"applied": texts + 1, "held": others, "conflicts": 0, "skipped": 0, "kept": 0})
+        self.assertTrue(1000 < listed["applied"] < texts and 1000 < listed["held"] < others, listed)
+        small = {"dry_run": True, "paths": [f"many/000001{tail}.txt"]}
+        small = self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/commit", small), 200).json
+        self.assertEqual(small["applied_not_listed"], 0)
+        self.assertNotEqual(small["digest"], report["digest"])
 
 
 if __name__ == "__main__":

@@ -102,15 +102,21 @@ export type CommandResult = RunResult | Command;
 
 export interface Commit {
   applied: Array<Record<string, unknown>>;
+  /** How many did not fit into the list. The digest covers them. */
+  applied_not_listed?: number | undefined;
   bytes?: number | undefined;
   conflicts?: Array<Record<string, unknown>> | undefined;
+  conflicts_not_listed?: number | undefined;
   consistent?: boolean | undefined;
   digest: string;
   held?: Array<Record<string, unknown>> | undefined;
+  held_not_listed?: number | undefined;
   kept?: string[] | undefined;
   kept_encoding?: string | undefined;
+  kept_not_listed?: number | undefined;
   searched?: boolean | undefined;
   skipped?: Array<Record<string, unknown>> | undefined;
+  skipped_not_listed?: number | undefined;
 }
 
 export interface CredentialList {

@@ -240,6 +240,11 @@ class Commit:
     kept: list[str] = _items()
     consistent: bool = True
     searched: bool = True
+    applied_not_listed: int = 0  #: how many did not fit into the list; the digest covers them
+    conflicts_not_listed: int = 0
+    held_not_listed: int = 0
+    skipped_not_listed: int = 0
+    kept_not_listed: int = 0
 
 
 @dataclass(frozen=True)
