@@ -15,7 +15,6 @@
 namespace caisson::http {
 namespace {
 
-constexpr std::size_t kMaxInbox = std::size_t{256} << 10U;
 constexpr std::size_t kBodyWindow = std::size_t{256} << 10U;
 /// A body's deadline is extended by progress of this size, so that one of single bytes does not last for days.
 constexpr std::size_t kProgress = std::size_t{256} << 10U;
@@ -107,21 +106,22 @@ asio::awaitable<bool> Connection::pause(TimePoint deadline) {
   co_return was_woken;
 }
 
-void Connection::startRead() {
-  if (reading_ || ended_ || inbox_.size() >= kMaxInbox) return;
+void Connection::startRead(std::size_t most) {
+  if (reading_ || ended_ || inbox_.size() >= most) return;
   reading_ = true;
+  const std::size_t room = std::min(most - inbox_.size(), loop_.scratch.size());
   auto self = shared_from_this();
   if (tls_) {
-    tls_->async_read_some(asio::buffer(tls_buffer_.get(), loop_.scratch.size() / 4),
+    tls_->async_read_some(asio::buffer(tls_buffer_.get(), std::min(room, loop_.scratch.size() / 4)),
                           [self](BoostError code, std::size_t size) {
                             self->received(code, std::string_view(self->tls_buffer_.get(), size));
                           });
     return;
   }
   // Waiting needs no buffer, so an idle connection costs little memory.
-  socket_.async_wait(Socket::wait_read, [self](BoostError code) {
+  socket_.async_wait(Socket::wait_read, [self, room](BoostError code) {
     std::size_t size = 0;
-    if (!code) size = self->socket_.receive(asio::buffer(self->loop_.scratch), 0, code);
+    if (!code) size = self->socket_.receive(asio::buffer(self->loop_.scratch, room), 0, code);
     if (code == asio::error::would_block) code = {};
     self->received(code, std::string_view(self->loop_.scratch).substr(0, size));
   });
@@ -371,7 +371,7 @@ asio::awaitable<bool> Connection::dispatch(Job& job, const JobPointer& shared, P
       signalDescriptor(job.cancel);
       failBody("the peer closed the connection");
     }
-    if (inbox_.size() < (job.stream_body ? kMaxInbox : loop_.limits.head)) startRead();
+    startRead(job.stream_body ? kMaxInbox : loop_.limits.head);
     const TimePoint deadline =
         job.stream_body && body_is_next_ ? progress + loop_.limits.body_timeout : Clock::now() + kForever;
     const bool woken = co_await pause(deadline);

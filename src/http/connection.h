@@ -49,8 +49,9 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   /// Calls wake() from any thread, as long as the connection exists.
   std::function<void()> remoteWake();
 
-  /// Begins to receive, unless that is going on or `inbox_` is full. Received bytes are appended to `inbox_`.
-  void startRead();
+  static constexpr std::size_t kMaxInbox = std::size_t{256} << 10U;
+  /// Begins to receive, unless that is going on or `inbox_` has `most` bytes. Received bytes are appended to `inbox_`.
+  void startRead(std::size_t most = kMaxInbox);
   void received(BoostError code, std::string_view bytes);
   /// Sends everything; false if the peer is gone or too slow. `bytes` must stay valid until it returns.
   /// `end`: when everything must be sent.

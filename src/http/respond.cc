@@ -160,7 +160,7 @@ asio::awaitable<bool> Connection::sendSource(const std::shared_ptr<Source>& sour
       continue;
     }
     while (!step->done) {
-      startRead();
+      startRead(loop_.limits.head);  // streams last for long: a peer must not make the server keep what it sends
       co_await pause(Clock::now() + std::chrono::hours(24));
     }
     if (!step->piece.empty()) {
@@ -179,7 +179,7 @@ asio::awaitable<bool> Connection::sendSource(const std::shared_ptr<Source>& sour
     if (step->next.state == Source::State::abort) co_return false;
     if (step->next.state == Source::State::end) break;
     if (step->next.state == Source::State::wait && !notified->load()) {
-      startRead();
+      startRead(loop_.limits.head);
       co_await pause(Clock::now() + step->next.pause);
       if (ended_) co_return false;
     }

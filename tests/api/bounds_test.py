@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import time
 
 import api
 from api import ApiTest
@@ -98,6 +99,35 @@ class CommitBounds(ApiTest):
         small = self.assertStatus(self.alice.call("POST", f"/v1/sandboxes/{box}/commit", small), 200).json
         self.assertEqual(small["applied_not_listed"], 0)
         self.assertNotEqual(small["digest"], report["digest"])
+
+
+class ConnectionBounds(ApiTest):
+    def memory(self):
+        status = api.read_text(f"/proc/{self.server.process.pid}/status")
+        return int(status.split("VmRSS:")[1].split()[0]) << 10
+
+    def test_bytes_after_the_request_of_a_stream_are_not_kept(self):
+        box = self.alice.create()
+        command = self.alice.run(box, "sleep 300", mode="background").json["id"]
+        request = f"GET /v1/sandboxes/{box}/commands/{command}/output HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {self.alice.token}\r\n\r\n"
+        streams = []
+        for _ in range(200):
+            sock = self.server.raw()
+            self.addCleanup(sock.close)
+            sock.sendall(request.encode())
+            self.assertIn(b"200 OK", sock.recv(4096))
+            streams.append(sock)
+        before = self.memory()
+        for sock in streams:
+            sock.setblocking(False)
+            for _ in range(8):
+                try:
+                    sock.send(b"x" * (64 << 10))
+                except BlockingIOError:
+                    break
+        time.sleep(3)
+        self.assertLess(self.memory() - before, 24 << 20)
+        self.assertStatus(self.bob.call("GET", "/v1/sandboxes"), 200)
 
 
 if __name__ == "__main__":
