@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/redirect_error.hpp>
@@ -66,17 +67,45 @@ void Connection::unregister() {
   loop_.watches.refill();
   loop_.connections.erase(this);
   loop_.newcomers.erase(number_);
+  removeFromHolder();
   if (--loop_.per_peer[peer_.group] == 0) loop_.per_peer.erase(peer_.group);
   loop_.stats.open.store(loop_.connections.size());
 }
 
-void Connection::setKnown() {
+void Connection::setKnown(const std::string& caller) {
   known_ = true;
   loop_.newcomers.erase(number_);
+  if (caller == holder_) return;
+  removeFromHolder();
+  holder_ = caller;
+  addToHolder();
+}
+
+void Connection::addToHolder() {
+  if (!holder_.empty()) ++loop_.holders[holder_].connections;
+}
+
+void Connection::removeFromHolder() {
+  endIdle();
+  const auto place = loop_.holders.find(holder_);
+  if (place != loop_.holders.end() && --place->second.connections == 0) loop_.holders.erase(place);
+  holder_.clear();
+}
+
+void Connection::beginIdle() {
+  if (holder_.empty()) return;
+  idle_ = ++loop_.last_idle;
+  loop_.holders[holder_].idle.emplace(idle_, this);
+}
+
+void Connection::endIdle() {
+  if (idle_ != 0) loop_.holders[holder_].idle.erase(std::exchange(idle_, 0));
 }
 
 void Connection::abort() {
   BoostError ignored;
+  endIdle();
+  loop_.newcomers.erase(number_);
   socket_.close(ignored);
   ended_ = true;
   wake();
@@ -225,6 +254,7 @@ asio::awaitable<void> Connection::serve() {
 
 asio::awaitable<std::string> Connection::receiveHead() {
   const bool may_idle = inbox_.empty() && known_;
+  if (may_idle) beginIdle();
   TimePoint deadline = Clock::now() + (may_idle ? loop_.limits.idle_timeout : loop_.limits.head_timeout);
   std::size_t searched = 0;
   for (;;) {
@@ -243,6 +273,7 @@ asio::awaitable<std::string> Connection::receiveHead() {
     const bool was_empty = inbox_.empty();
     startRead();
     const bool woken = co_await pause(deadline);
+    if (!inbox_.empty()) endIdle();
     if (!woken) {
       if (!inbox_.empty()) co_await refuse(loop_.handler.failure(408, "the request head did not arrive in time"));
       co_return std::string();
@@ -293,7 +324,7 @@ asio::awaitable<bool> Connection::serveRequest() {
   Admission admission = loop_.handler.admit(head);
   body_is_next_ = head.has_body;
   caller_ = std::move(admission.caller);
-  if (admission.known && !known_) setKnown();
+  if (admission.known) setKnown(caller_);
   if (admission.response) {
     if (body_is_next_) {
       co_await refuse(*std::move(admission.response));

@@ -28,8 +28,10 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   /// Closes the connection at once.
   void abort();
   [[nodiscard]] const Peer& peer() const { return peer_; }
-  /// A request of a known caller came: the connection may be idle for longer, and is not closed to make room.
-  void setKnown();
+  /// A request of a known caller came: the connection may be idle for longer. While it is idle it is closed only to
+  /// make room, and only if no other caller has more connections. Without `caller` (the owner) it is never closed for
+  /// that.
+  void setKnown(const std::string& caller = {});
 
   /// BodyReader: called by the worker of a request with a streamed body.
   Result<std::size_t> read(std::span<char> into) override;
@@ -43,6 +45,12 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   /// Closes the socket and removes this from the loop's lists. On the loop, at the end: the last reference may be a
   /// worker's, so the destructor must not do it.
   void unregister();
+  /// Enters this into Loop::holders, or removes it.
+  void addToHolder();
+  void removeFromHolder();
+  /// The same for Holder::idle.
+  void beginIdle();
+  void endIdle();
   /// Waits for wake(). False if the deadline passed first.
   asio::awaitable<bool> pause(TimePoint deadline);
   void wake();
@@ -102,6 +110,8 @@ class Connection final : public BodyReader, public std::enable_shared_from_this<
   Peer peer_;
   std::uint64_t number_;  ///< in Loop::newcomers
   bool known_ = false;
+  std::string holder_;      ///< in Loop::holders; empty: none
+  std::uint64_t idle_ = 0;  ///< in Holder::idle; 0: not idle
   asio::steady_timer event_;
   bool woken_ = false;
   std::string inbox_;

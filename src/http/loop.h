@@ -52,6 +52,13 @@ struct Loop {
   std::map<std::string, std::size_t> per_peer;  ///< by Peer::group
   /// Connections without a request of a known caller yet, oldest first. They give way to new ones.
   std::map<std::uint64_t, Connection*> newcomers;
+  /// Connections of one caller (Admission::caller) that is known.
+  struct Holder {
+    std::size_t connections = 0;
+    std::map<std::uint64_t, Connection*> idle;  ///< that wait for a request, for the longest time first
+  };
+  std::map<std::string, Holder> holders;
+  std::uint64_t last_idle = 0;  ///< key in Holder::idle
   std::uint64_t last_number = 0;
   bool stopping = false;
   std::string scratch = std::string(std::size_t{64} << 10U, '\0');  ///< for reads that are copied at once

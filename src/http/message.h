@@ -124,7 +124,7 @@ struct Admission {
   bool stream_body = false;      ///< the handler reads the body with Request::readBody()
   Lane lane = Lane::quick;
   bool known = false;             ///< who calls is known, so the connection may stay open without requests
-  std::string caller;             ///< who shares threads with others (Workers); empty: without limits
+  std::string caller;             ///< who shares threads (Workers) and connections with others; empty: without limits
   std::shared_ptr<void> context;  ///< handed on to the handler
 };
 

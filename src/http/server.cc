@@ -88,10 +88,12 @@ struct Server::State {
   /// Accepts on one listener until it is closed.
   asio::awaitable<void> accept(std::size_t index);
   void open(int socket, const sockaddr_storage& address, std::size_t index);
-  /// Whether there is room for a connection of this peer. Closes the oldest one without a known caller if necessary.
+  /// The connection to close for a new one: the oldest without a known caller, else one of the caller with most, which
+  /// has been idle for the longest time. Null if there is none. `group`: only of this peer.
+  Connection* findDispensable(const std::string* group);
+  /// Whether there is room for a connection of this peer, after closing another one if necessary.
   bool makeRoom(const Peer& peer, bool own);
-  /// Whether a connection can be registered with epoll, after closing the oldest one without a known caller if
-  /// necessary.
+  /// Whether a connection can be registered with epoll, after closing another one if necessary.
   bool findWatch(bool own);
   /// Answers without a connection, and closes the socket.
   void refuse(sys::Fd socket, std::size_t index, std::string_view reason);
@@ -131,6 +133,21 @@ asio::awaitable<void> Server::State::accept(std::size_t index) {
   }
 }
 
+Connection* Server::State::findDispensable(const std::string* group) {
+  const auto matches = [&](const auto& place) { return group == nullptr || place.second->peer().group == *group; };
+  const auto newcomer = std::find_if(loop.newcomers.begin(), loop.newcomers.end(), matches);
+  if (newcomer != loop.newcomers.end()) return newcomer->second;
+  Connection* found = nullptr;
+  std::size_t most = 0;
+  for (const auto& [name, holder] : loop.holders) {
+    const auto idle = std::find_if(holder.idle.begin(), holder.idle.end(), matches);
+    if (holder.connections <= most || idle == holder.idle.end()) continue;
+    most = holder.connections;
+    found = idle->second;
+  }
+  return found;
+}
+
 bool Server::State::makeRoom(const Peer& peer, bool own) {
   const Limits& limits = loop.limits;
   const auto same = loop.per_peer.find(peer.group);
@@ -138,21 +155,16 @@ bool Server::State::makeRoom(const Peer& peer, bool own) {
   const bool peer_full = !own && from_peer >= limits.connections_per_peer;
   const bool full = loop.connections.size() >= limits.connections - (own ? 0 : limits.reserved);
   if (!peer_full && !full) return true;
-  const auto oldest = std::find_if(loop.newcomers.begin(), loop.newcomers.end(), [&](const auto& newcomer) {
-    return !peer_full || newcomer.second->peer().group == peer.group;
-  });
-  if (oldest == loop.newcomers.end()) return false;
-  Connection* const connection = oldest->second;
-  loop.newcomers.erase(oldest);
+  Connection* const connection = findDispensable(peer_full ? &peer.group : nullptr);
+  if (connection == nullptr) return false;
   connection->abort();
   return true;
 }
 
 bool Server::State::findWatch(bool own) {
   if (loop.watches.makeRoom(own)) return true;
-  if (loop.newcomers.empty()) return false;
-  Connection* const connection = loop.newcomers.begin()->second;
-  loop.newcomers.erase(loop.newcomers.begin());
+  Connection* const connection = findDispensable(nullptr);
+  if (connection == nullptr) return false;
   connection->abort();
   return loop.watches.makeRoom(own);
 }

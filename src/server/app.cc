@@ -274,13 +274,13 @@ http::Admission App::admit(const http::RequestHead& head) {
   if (route.body == BodyKind::json && head.has_body &&
       (type == nullptr || !lowered(*type).starts_with("application/json")))
     return refuse(head, caller, route.operation, problem(415, "not_json", "the body must be application/json"));
+  const std::string sharer = caller.owner ? "" : known ? caller.id : "anonymous";
   if (route.immediate && !head.has_body) {
     http::Request none;
     Call call{.app = *this, .request = none, .route = route, .caller = caller, .path = {}};
-    return {.response = route.perform(call), .known = known.has_value()};
+    return {.response = route.perform(call), .known = known.has_value(), .caller = sharer};
   }
   auto admitted = std::make_shared<Admitted>();
-  const std::string sharer = caller.owner ? "" : known ? caller.id : "anonymous";
   if (auto refusal = takeShare(head, route, sharer, *admitted))
     return refuse(head, caller, route.operation, *std::move(refusal));
   admitted->route = &route;

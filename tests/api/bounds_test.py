@@ -2,8 +2,10 @@
 """Memory, streams and connections of one token are bounded: it cannot exhaust the server for others."""
 import os
 import shutil
+import socket
 import tempfile
 import time
+import unittest
 
 import api
 from api import ApiTest
@@ -128,6 +130,46 @@ class ConnectionBounds(ApiTest):
         time.sleep(3)
         self.assertLess(self.memory() - before, 24 << 20)
         self.assertStatus(self.bob.call("GET", "/v1/sandboxes"), 200)
+
+
+class IdleConnections(unittest.TestCase):
+    def test_idle_connections_of_one_token_leave_room_for_others(self):
+        """All clients on loopback are one peer, with 258 connections here."""
+        with tempfile.TemporaryDirectory() as directory:
+            program = os.path.join(directory, "few")
+            with open(program, "w") as file:
+                file.write(f'#!/bin/sh\nulimit -n 1200\nexec {os.path.abspath(api.CAISSON)} "$@"\n')
+            os.chmod(program, 0o755)
+            server = api.Server(program=program)
+            self.addCleanup(server.close)
+        alice, bob = server.client("alice", "--scopes", "read"), server.client("bob")
+
+        def ask(sock, caller, path="/v1/whoami"):
+            sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {caller.token}\r\n\r\n".encode())
+            return sock.recv(4096)[:12]
+
+        def connect():
+            sock = server.raw()
+            self.addCleanup(sock.close)
+            return sock
+
+        early, stream = connect(), connect()
+        self.assertEqual((ask(early, bob), ask(stream, alice, "/v1/events")), (b"HTTP/1.1 200",) * 2)
+        idle = []
+        for _ in range(300):
+            idle.append(connect())
+            self.assertEqual(ask(idle[-1], alice), b"HTTP/1.1 200")
+        for _ in range(3):
+            self.assertEqual(bob.call("GET", "/v1/whoami").status, 200)
+        # Neither an idle connection of a caller with few, nor a request in progress was closed for that.
+        self.assertEqual(ask(early, bob), b"HTTP/1.1 200")
+        stream.settimeout(0.5)
+        try:
+            self.assertNotEqual(stream.recv(4096), b"")
+        except socket.timeout:
+            pass
+        self.assertEqual(ask(idle[-1], alice), b"HTTP/1.1 200")
+        self.assertEqual(idle[0].recv(1), b"")
 
 
 if __name__ == "__main__":
