@@ -144,7 +144,9 @@ class App final : public http::Handler {
   bool ready_ = false;
   std::chrono::steady_clock::time_point ready_at_;
   std::map<int, std::uint64_t> responses_;  ///< by status; guarded by rate_mutex_
-  http::Workers background_{64, 64};
+  /// Of archives; Lasting::costly limits how many a caller has. Without a queue: the body of a queued archive would not
+  /// start for as long as others read theirs.
+  http::Workers background_{http::WorkerLimits{.threads = 144, .reserved = 16}};
 };
 
 }  // namespace caisson::server

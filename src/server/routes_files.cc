@@ -303,7 +303,8 @@ http::Response readArchive(Call& call) {
     const std::string limit = call.query("command_timeout");
     const double seconds = limit.empty() ? kPackSeconds : std::atof(limit.c_str());
     const bool accepted = call.app.background().run(
-        [&app = call.app, sandbox, queue, path, slot, seconds] { packInto(app, sandbox, path, seconds, *queue); });
+        [&app = call.app, sandbox, queue, path, slot, seconds] { packInto(app, sandbox, path, seconds, *queue); },
+        call.caller.owner ? "" : call.caller.id);
     if (!accepted) return problem(503, "busy", "too many archives are being made", "try again later");
     if (failedAtOnce(*queue)) {
       if (queue->error) return problemOf(*queue->error);

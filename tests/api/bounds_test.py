@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import tempfile
+import threading
 import time
 import unittest
 
@@ -130,6 +131,27 @@ class ConnectionBounds(ApiTest):
         time.sleep(3)
         self.assertLess(self.memory() - before, 24 << 20)
         self.assertStatus(self.bob.call("GET", "/v1/sandboxes"), 200)
+
+    def test_slow_readers_of_archives_leave_threads_for_others(self):
+        slow = []
+
+        def read_slowly(number):
+            caller = self.server.client(f"slow{number}")
+            box = caller.create()
+            caller.run(box, "truncate -s 1G large")
+            for _ in range(8):
+                slow.append(caller.open("GET", f"/v1/sandboxes/{box}/files/archive", timeout=30))
+
+        boxes = [(caller, caller.create()) for caller in (self.owner, self.bob)]
+        readers = [threading.Thread(target=read_slowly, args=(number,)) for number in range(8)]
+        for one in readers:
+            one.start()
+        for one in readers:
+            one.join()
+        self.addCleanup(lambda: [one.connection.close() for one in slow])
+        self.assertEqual([one.status for one in slow], [200] * 64)
+        for caller, box in boxes:
+            self.assertStatus(caller.call("GET", f"/v1/sandboxes/{box}/files/archive", timeout=20), 200)
 
 
 class IdleConnections(unittest.TestCase):
