@@ -125,7 +125,7 @@ std::map<std::string, std::size_t> App::readyPools() {
 }
 
 std::shared_ptr<void> App::takeSlot(const Principal& caller, Lasting kind) {
-  constexpr std::size_t kMaxLasting[] = {8, 32, 1200};
+  constexpr std::size_t kMaxLasting[] = {8, 32, 1200, 16};
   const auto index = static_cast<std::size_t>(kind);
   return lasting_[index].take(caller.id, kMaxLasting[index]);
 }

@@ -59,7 +59,8 @@ class App final : public http::Handler {
   enum class Lasting : std::uint8_t {
     costly,    ///< watches, audit streams, archives: they keep working
     terminal,  ///< a process each
-    stream,    ///< output and events
+    stream,    ///< output
+    events,    ///< each wakes at every event, so they are few
   };
   /// Whether this token was neither revoked nor has expired.
   bool isValid(const std::string& token_id) { return tokens_->isValid(token_id, service::Instant::now()); }
@@ -121,7 +122,7 @@ class App final : public http::Handler {
   static constexpr std::uint64_t kBytesPerCaller = std::uint64_t{128} << 20U, kBytesOfAll = std::uint64_t{1} << 30U;
 
   service::ByteBudget bytes_{kBytesPerCaller, kBytesOfAll};
-  service::Slots transfers_, commands_, previews_, lasting_[3];
+  service::Slots transfers_, commands_, previews_, lasting_[4];
   service::Events events_;
   service::ChangeWatcher watcher_;
   service::Trail trail_;

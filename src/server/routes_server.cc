@@ -148,7 +148,7 @@ http::Response streamEvents(Call& call) {
   std::uint64_t after = call.app.events().last();
   if (const std::string* last = call.request.head.header("last-event-id"))
     after = std::strtoull(last->c_str(), nullptr, 10);
-  auto slot = call.app.takeSlot(call.caller, App::Lasting::stream);
+  auto slot = call.app.takeSlot(call.caller, App::Lasting::events);
   if (!slot) return tooMany();
   return streamResponse(eventSource(call.app, call.caller, call.queryNumber("after", after), std::move(slot)));
 }

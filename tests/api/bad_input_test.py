@@ -208,9 +208,10 @@ class BadInput(ApiTest):
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             sock.sendall(self.request("GET", f"/v1/sandboxes/{self.box}/files/content?path=big"))
             slow.append(sock)
-        for _ in range(30):
+        command = self.alice.run(self.box, "sleep 100", mode="background").json["id"]
+        for path in ["/v1/events"] * 16 + [f"/v1/sandboxes/{self.box}/commands/{command}/output"] * 30:
             sock = self.server.raw()
-            sock.sendall(self.request("GET", "/v1/events"))
+            sock.sendall(self.request("GET", path))
             slow.append(sock)
         self.assertStatus(self.alice.run(self.box, "true"), 200)
         for sock in slow:

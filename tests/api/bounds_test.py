@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Memory, streams and connections of one token are bounded: it cannot exhaust the server for others."""
+import json
 import os
 import shutil
 import socket
@@ -47,6 +48,19 @@ class EventBounds(ApiTest):
                 break
         response.connection.close()
         self.assertEqual(found, ["allow", "remove"])
+
+    def test_one_token_has_few_streams_of_events(self):
+        eve = self.server.client("eve", "--scopes", "read")
+        streams = [eve.open("GET", "/v1/events") for _ in range(17)]
+        self.addCleanup(lambda: [one.connection.close() for one in streams])
+        self.assertEqual([one.status for one in streams], [200] * 16 + [429])
+        self.assertEqual(json.loads(streams[16].read())["code"], "too_many_streams")
+        other = self.bob.open("GET", "/v1/events")
+        self.assertEqual(other.status, 200)
+        other.connection.close()
+        streams[0].connection.close()
+        again = lambda: eve.open("GET", "/v1/events")
+        self.assertTrue(api.wait_until(lambda: again().status == 200))
 
 
 class ListBounds(ApiTest):
