@@ -291,6 +291,89 @@ TEST_F(McpBounds, SessionOfAnotherDirectoryIsUnknownUntilItIsApproved) {
   EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
 }
 
+TEST_F(McpBounds, SessionWithMoreThanASandboxOfTheServerIsRefused) {
+  CONFORMS("R-SESSION-20");
+  struct {
+    std::vector<std::string> flags;
+    std::string reason;
+  } const cases[] = {
+      {{"--workspace", workspace.path(), "--rw", other.path()}, "filesystem.read_write"},
+      {{"--workspace", workspace.path(), "--rw", workspace.path()}, "filesystem.read_write"},
+      {{"--workspace", workspace.path(), "--show-secrets"}, "filesystem.workspace.show_secrets"},
+      {{"--workspace", workspace.path(), "--host-port", "5432"}, "network.host_ports"},
+      {{"--workspace", workspace.path() + ":rw", "--tier", "landlock"}, "its commands write to the real directory"},
+  };
+  const auto client = start();
+  const auto with_flag = start(Json::object(), {"--env", "OTHER=decision"});
+  for (const auto& [flags, reason] : cases) {
+    const std::string id = createSession(flags);
+    expectForeignRefused(*client, id, reason);
+    expectForeignRefused(*with_flag, id, reason);
+    const Json written =
+        client->call("sandbox_execute", {{"sandbox_id", id}, {"command", "echo by-model > " + (other / "written")}});
+    EXPECT_TRUE(contains(written.dump(), "caisson session exec " + id)) << written;
+    EXPECT_FALSE(exists(other / "written")) << reason;
+    const Json read = client->request("resources/read", {{"uri", "caisson://" + id + "/fs/a.txt"}});
+    EXPECT_TRUE(read.contains("error")) << read;
+    EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+  }
+}
+
+TEST_F(McpBounds, SandboxOfAnotherProfileThatTheModelMayChooseIsUsable) {
+  const std::string id = create(*start(), {{"profile", "node"}, {"keep", true}});
+  const std::string made = createSession({"--workspace", workspace.path(), "--profile", "bash", "--memory", "1G"});
+  const auto client = start();
+  for (const std::string& one : {id, made})
+    EXPECT_EQ(client->tool("sandbox_execute", {{"sandbox_id", one}, {"command", "cat a.txt"}})["stdout"],
+              "from the host\n");
+  for (const std::string& one : {id, made}) client->tool("sandbox_destroy", {{"sandbox_id", one}});
+}
+
+TEST_F(McpBounds, SessionBelowLevelFullIsUsableOnlyWhileApproved) {
+  CONFORMS("R-SESSION-20");
+  const std::string id = createSession({"--workspace", workspace.path(), "--level", "process"});
+  const auto client = start();
+  expectForeignRefused(*client, id, "it sees the host's system files");
+  const Json arguments{{"sandbox_id", id}, {"command", "echo used"}};
+  EXPECT_TRUE(contains(client->call("sandbox_execute", arguments).dump(),
+                       "caisson approvals grant level:process --session " + id));
+  grant({"level:process", "--session", id});
+  EXPECT_EQ(client->tool("sandbox_execute", arguments)["stdout"], "used\n");
+  const std::string approval = Json::parse(caisson({"approvals", "list", "--json"}).out)[0]["id"];
+  EXPECT_EQ(caisson({"approvals", "revoke", approval}).exit_status, 0);
+  expectForeignRefused(*client, id, "it sees the host's system files");
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+}
+
+/// Such a server has sandboxes of this tier where the host refuses namespaces.
+TEST_F(McpBounds, SessionInTheLandlockTierIsUsableByAServerThatAcceptsTheTier) {
+  const std::string id = createSession({"--workspace", workspace.path(), "--tier", "landlock"});
+  expectForeignRefused(*start(), id, "the command runs without namespaces");
+  const auto client = start(Json::object(), {"--allow-weaker", "landlock"});
+  EXPECT_EQ(client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "cat a.txt"}})["stdout"],
+            "from the host\n");
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+}
+
+TEST_F(McpBounds, SessionThatShowsAPathBesideItsWorkspaceNeedsAnApprovalOfIt) {
+  CONFORMS("R-SESSION-20");
+  const auto client = start();
+  const auto run = [&](const std::string& id) {
+    return client->call("sandbox_execute",
+                        {{"sandbox_id", id}, {"command", "cat " + (other / "of-another-project") + "; echo end"}});
+  };
+  const std::string id = createSession({"--workspace", workspace.path(), "--ro", other.path()});
+  expectForeignRefused(*client, id, "the command can read " + other.path());
+  EXPECT_FALSE(contains(run(id).dump(), kSecret));
+  grant({"path:" + other.path(), "--for", "1h"});
+  EXPECT_TRUE(contains(run(id).dump(), kSecret));
+  EXPECT_EQ(caisson({"session", "destroy", id}).exit_status, 0);
+  // The model may see this one without an approval.
+  const std::string open = createSession({"--workspace", workspace.path(), "--ro", workspace.path()});
+  EXPECT_TRUE(contains(run(open).dump(), "end")) << run(open);
+  EXPECT_EQ(caisson({"session", "destroy", open}).exit_status, 0);
+}
+
 TEST_F(McpBounds, SessionInARootOfTheClientIsUsable) {
   other.openToAll();
   const std::string id = createSession({"--workspace", other.path()});

@@ -4,10 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "approval/owner.h"
 #include "audit/log.h"
 #include "base/path_text.h"
-#include "image/lookup.h"
 #include "mcp/log.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/tools.h"
@@ -45,10 +43,6 @@ std::string canonicalPath(const std::string& path) {
   std::error_code problem;
   const auto result = std::filesystem::canonical(path, problem);
   return problem ? "" : result.string();
-}
-
-bool isShown(const OperatorBounds& bounds, const std::string& path) {
-  return std::ranges::any_of(bounds.directories, [&](const std::string& one) { return isWithin(path, one); });
 }
 
 /// A value of a fixed parameter. The operator's own value is accepted: it exceeds nothing.
@@ -144,30 +138,6 @@ std::optional<Excess> findPathExcess(const OperatorBounds& bounds, const Json& v
   return std::nullopt;
 }
 
-bool isCompared(const OperatorBounds& bounds, std::string_view key) {
-  if (key == "filesystem.workspace.path" || key == "filesystem.workspace.mode") return false;
-  // Paths of the host that a sandbox shows beside its workspace.
-  if (key == "filesystem.read_only" || key == "filesystem.read_write")
-    if (bounds.workspaces || bounds.no_workspace) return true;
-  if (std::ranges::find(bounds.keys, key) != bounds.keys.end()) return true;
-  // Of these the user may have approved more for one sandbox.
-  if (key.starts_with(kNetworkKeys)) return bounds.fixesNetwork();
-  if (key == kFixedImage || key == kFixedUser) return bounds.whole;
-  return bounds.whole || bounds.profile;
-}
-
-/// A session has the digest of its image, the operator may have named it otherwise.
-void resolveImage(std::string& root) {
-  if (root == "host" || root.starts_with('/')) return;
-  if (const auto image = image::lookup(root)) root = image->manifest.text();
-}
-
-/// What commands of a sandbox can write to on the host; empty: nothing.
-std::string writtenOnHost(const policy::Policy& policy, const std::string& workspace) {
-  if (!workspace.empty() && policy.filesystem.workspace.mode == policy::WorkspaceMode::rw) return workspace;
-  return policy.filesystem.read_write.empty() ? "" : policy.filesystem.read_write.front();
-}
-
 /// The tool that shows what is at an address; null for an address that is unknown.
 const Tool* toolOfResource(std::string_view uri) {
   constexpr std::string_view kOwnScheme = "caisson://";
@@ -181,6 +151,10 @@ const Tool* toolOfResource(std::string_view uri) {
 }
 
 }  // namespace
+
+bool isShown(const OperatorBounds& bounds, const std::string& path) {
+  return std::ranges::any_of(bounds.directories, [&](const std::string& one) { return isWithin(path, one); });
+}
 
 bool OperatorBounds::fixes(std::string_view key) const {
   if (key.empty()) return false;
@@ -292,35 +266,6 @@ Json withoutFixed(const OperatorBounds& bounds, const Tool& tool, Json values) {
   for (const Parameter& parameter : tool.parameters)
     if (!bounds.offers(parameter) && parameter.fixed_by != kFixedWorkspace) values.erase(std::string(parameter.name));
   return values;
-}
-
-std::optional<Excess> findExcess(const OperatorBounds& bounds, const std::string& policy,
-                                 const std::string& workspace) {
-  const auto excess = [](const std::string& reason) {
-    return Excess{"sandbox_id", "it was not made by this server, and " + reason, "make one with sandbox_create"};
-  };
-  if (!workspace.empty() && (bounds.no_workspace || (bounds.workspaces && !isShown(bounds, workspace))))
-    return excess("shows a directory that the operator did not open");
-  const bool decided = bounds.whole || bounds.profile || bounds.workspaces || !bounds.keys.empty();
-  if (!decided && !bounds.read_only) return std::nullopt;
-  const auto base = bounds.policy("");
-  auto expected = base ? approval::underOwner(base->model()) : fail(base.error());
-  if (expected) resolveImage(expected->filesystem.root);
-  auto document = policy::readText(policy, policy::Format::json, "sandbox");
-  if (!expected || !document) return excess("its policy can't be compared with the operator's");
-  const policy::Ceilings none = approval::noCeilings();
-  policy::Origin origin;
-  origin.ceilings = &none;
-  const auto own = policy::decode(*document, origin);
-  if (!own) return excess("its policy can't be compared with the operator's");
-  const std::string written = writtenOnHost(*own, workspace);
-  if (bounds.read_only && !written.empty()) return excess("its commands write to " + written);
-  if (own->filesystem.workspace.mode == policy::WorkspaceMode::rw)
-    return excess("its commands write to the real directory");
-  for (const policy::Field& field : policy::fields())
-    if (isCompared(bounds, field.key) && policy::isWider(field, *expected, *own))
-      return excess("its " + std::string(field.key) + " allows more than the operator's policy");
-  return std::nullopt;
 }
 
 void recordExcess(std::string_view tool, const Excess& excess, const Json& arguments) {

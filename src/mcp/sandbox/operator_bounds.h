@@ -55,6 +55,9 @@ struct Excess {
 
 Excess notOffered(const Tool& tool);
 
+/// Whether `path` (canonical) is a directory that the operator opened, or below one.
+bool isShown(const OperatorBounds& bounds, const std::string& path);
+
 /// The first argument that exceeds what the operator allows. The arguments passed checkArguments().
 std::optional<Excess> findExcess(const OperatorBounds& bounds, const Tool& tool, const Json& values);
 
@@ -64,10 +67,6 @@ std::optional<Excess> findResourceExcess(const OperatorBounds& bounds, std::stri
 
 /// The arguments without those that the operator decided; a directory below the only workspace stays.
 Json withoutFixed(const OperatorBounds& bounds, const Tool& tool, Json values);
-
-/// Whether a sandbox that another process created is within the bounds; if not, the reason. `policy` is its policy as
-/// JSON.
-std::optional<Excess> findExcess(const OperatorBounds& bounds, const std::string& policy, const std::string& workspace);
 
 /// Records the attempt in the audit log. A failure is logged: nothing more is allowed because of it.
 void recordExcess(std::string_view tool, const Excess& excess, const Json& arguments);

@@ -6,6 +6,7 @@
 #include "approval/store.h"
 #include "base/error.h"
 #include "mcp/log.h"
+#include "mcp/sandbox/foreign_session.h"
 #include "mcp/sandbox/workspace.h"
 
 namespace caisson::mcp {
@@ -252,19 +253,23 @@ void Sandboxes::openRoots(const std::vector<std::string>& roots) {
     if (roots_.size() < kMaxRoots) roots_.insert(root);
 }
 
-bool Sandboxes::mayShow(const std::string& id, const std::string& workspace) {
-  const auto opened = [&](const std::string& directory) { return isWithin(workspace, directory); };
-  if (workspace.empty() || std::ranges::any_of(settings_.bounds.directories, opened)) return true;
+bool Sandboxes::mayShow(const std::string& id, const std::string& path) {
+  const auto opened = [&](const std::string& directory) { return isWithin(path, directory); };
+  if (path.empty() || std::ranges::any_of(settings_.bounds.directories, opened)) return true;
   if (settings_.bounds.workspaces) return false;
   {
     const std::lock_guard lock(mutex_);
     if (std::ranges::any_of(roots_, opened)) return true;
   }
+  return isApproved(id, "path:" + path);
+}
+
+bool Sandboxes::isApproved(const std::string& id, const std::string& what) {
   const auto approvals = approval::Store::open();
   const auto granted =
       approvals ? approvals->list(static_cast<std::int64_t>(::time(nullptr))) : fail(approvals.error());
   return granted && std::ranges::any_of(*granted, [&](const approval::Approval& one) {
-           return one.what == "path:" + workspace && (one.scope == approval::Scope::timed || one.session == id);
+           return one.what == what && (one.scope == approval::Scope::timed || one.session == id);
          });
 }
 
@@ -288,17 +293,34 @@ bool Sandboxes::mayBeInRoot(const std::string& id) {
   return !found || !mayShow(id, found->second.workspace);
 }
 
-Result<void> Sandboxes::admit(Session& session, const SessionInfo& info) {
+Error Sandboxes::refuseForeign(const std::string& id, const Excess& excess) {
+  recordExcess("sandbox_id", excess, {{"sandbox_id", id}});
+  return {.stage = Stage::usage, .call = "sandbox", .object = id, .reason = excess.reason, .hint = excess.remedy};
+}
+
+Result<SandboxPointer> Sandboxes::openForeign(const std::string& id) {
+  auto found = findForeign(id);
+  if (!found) return SandboxPointer();
+  auto& [session, info] = *found;
   const auto policy = session.policyJson();
   if (!policy) return std::unexpected(policy.error());
-  const auto excess = findExcess(settings_.bounds, *policy, info.workspace);
-  if (!excess) return {};
-  recordExcess("sandbox_id", *excess, {{"sandbox_id", session.id()}});
-  return std::unexpected(Error{.stage = Stage::usage,
-                               .call = "sandbox",
-                               .object = session.id(),
-                               .reason = excess->reason,
-                               .hint = excess->remedy});
+  if (const auto excess = findForeignExcess(settings_.bounds, *policy, info.workspace))
+    return std::unexpected(refuseForeign(id, *excess));
+  // What commands write in it would last, so a read-only server does not use it.
+  if (settings_.bounds.read_only || !mayShow(id, info.workspace)) return SandboxPointer();
+  auto needs = findForeignNeeds(settings_.bounds, *policy, id);
+  if (!needs) return std::unexpected(refuseForeign(id, needs.error()));
+  if (auto approved = checkNeeds(id, *needs); !approved) return std::unexpected(approved.error());
+  const std::lock_guard lock(mutex_);
+  return sandboxes_.emplace(id, Sandbox::foreign(id, info.workspace, *std::move(needs))).first->second;
+}
+
+Result<void> Sandboxes::checkNeeds(const std::string& id, const std::vector<std::string>& needs) {
+  constexpr std::string_view kPath = "path:";
+  for (const std::string& what : needs)
+    if (what.starts_with(kPath) ? !mayShow(id, what.substr(kPath.size())) : !isApproved(id, what))
+      return std::unexpected(refuseForeign(id, missingApproval(what, id)));
+  return {};
 }
 
 Result<SandboxPointer> Sandboxes::find(const std::string& id) {
@@ -307,18 +329,16 @@ Result<SandboxPointer> Sandboxes::find(const std::string& id) {
     const std::lock_guard lock(mutex_);
     if (const auto place = sandboxes_.find(id); place != sandboxes_.end()) sandbox = place->second;
   }
-  // An approval may have been revoked since.
-  if (sandbox && (sandbox->own() || mayShow(id, sandbox->workspace_))) return sandbox;
-  // Created by another process, or by this server before a restart. We do not own it, so we do not destroy it at the
-  // end.
-  if (auto found = sandbox ? std::nullopt : findForeign(id)) {
-    auto& [session, info] = *found;
-    if (auto admitted = admit(session, info); !admitted) return std::unexpected(admitted.error());
-    // What commands write in it would last, so a read-only server does not use it.
-    if (!settings_.bounds.read_only && mayShow(id, info.workspace)) {
-      const std::lock_guard lock(mutex_);
-      return sandboxes_.emplace(id, Sandbox::foreign(id, info.workspace)).first->second;
-    }
+  if (sandbox && sandbox->own()) return sandbox;
+  if (!sandbox) {
+    // Created by another process, or by this server before a restart. We do not own it, so we do not destroy it at the
+    // end.
+    auto opened = openForeign(id);
+    if (!opened || *opened) return opened;
+  } else if (mayShow(id, sandbox->workspace_)) {
+    // An approval may have been revoked since.
+    if (auto approved = checkNeeds(id, sandbox->needs_); !approved) return std::unexpected(approved.error());
+    return sandbox;
   }
   std::string known;
   for (const SandboxPointer& one : all())

@@ -1,8 +1,9 @@
 // The sandboxes that this server created, or whose id a client named, and the commands in them.
 //
 // A sandbox is a session (caisson/session.h). A client that has its random id may use the sandbox from any connection.
-// A session of another process must show no directory that this server's models may not see. Every client can list
-// those that this server created and those whose id a client named. The former are destroyed with the server unless
+// A session of another process must show no directory that this server's models may not see, and give no more than
+// a sandbox of this server (foreign_session.h). Every client can list those that this server created and those whose id
+// a client named. The former are destroyed with the server unless
 // they were created with `keep`; all others end by their time to live.
 #pragma once
 
@@ -41,11 +42,12 @@ class Sandbox {
  public:
   /// `stays`: it is not destroyed with the server.
   Sandbox(std::string id, bool stays) : id_(std::move(id)), stays_(stays), own_(true) {}
-  /// One that another process created, and the host directory that it shows.
-  static std::shared_ptr<Sandbox> foreign(std::string id, std::string workspace) {
+  /// One that another process created, the host directory that it shows, and the approvals that it needs.
+  static std::shared_ptr<Sandbox> foreign(std::string id, std::string workspace, std::vector<std::string> needs) {
     auto sandbox = std::make_shared<Sandbox>(std::move(id), true);
     sandbox->own_ = false;
     sandbox->workspace_ = std::move(workspace);
+    sandbox->needs_ = std::move(needs);
     return sandbox;
   }
 
@@ -77,7 +79,8 @@ class Sandbox {
 
   std::string id_;
   bool stays_, own_;
-  std::string workspace_;  ///< of one that is not own
+  std::string workspace_;           ///< of one that is not own
+  std::vector<std::string> needs_;  ///< approvals (approval/what.h) of one that is not own
   mutable std::mutex mutex_;
   std::vector<Session> idle_;        ///< unused handles; a handle must not be used by two threads
   std::uint64_t handles_since_ = 0;  ///< counts forgetHandles()
@@ -102,9 +105,9 @@ class Sandboxes {
   /// Runs `make`, which creates a session, and registers that. An error if this server has as many sandboxes as its
   /// operator allows. `stays`: it is not destroyed with the server.
   Result<SandboxPointer> create(const std::function<Result<Session>(SessionStore&)>& make, bool stays);
-  /// Finds by id, also a session that another process created, if it is within the operator's bounds and shows only
-  /// what models may see: that one is then listed, too, but not destroyed with the server. The error lists the ids of
-  /// this server's own, so that a model that invented one can continue.
+  /// Finds by id, also a session that another process created, if it is within the operator's bounds, shows only what
+  /// models may see and gives no more than a sandbox of this server: that one is then listed, too, but not destroyed
+  /// with the server. The error lists the ids of this server's own, so that a model that invented one can continue.
   Result<SandboxPointer> find(const std::string& id);
   /// Whether find() might succeed once the client's roots are known. Also true for an id that does not exist, so that
   /// the question for the roots reveals nothing.
@@ -149,11 +152,18 @@ class Sandboxes {
  private:
   /// Takes one of the operator's number of sandboxes, for one that is being created; give it back with --creating_.
   Result<void> reserve();
-  /// Whether a session that another process created is within the operator's bounds. A refusal is recorded.
-  Result<void> admit(Session& session, const SessionInfo& info);
-  /// Whether models may see what such a session shows: a directory that is open, a client's root, or one with an
-  /// approval.
-  bool mayShow(const std::string& id, const std::string& workspace);
+  /// Registers a session that another process created; null if there is none that models may know of. An error if it
+  /// gives more than the operator allows or than a sandbox of this server has; the refusal is recorded.
+  Result<SandboxPointer> openForeign(const std::string& id);
+  /// Records the refusal.
+  static Error refuseForeign(const std::string& id, const Excess& excess);
+  /// An error, which is recorded, if such a session needs an approval that is not on record.
+  Result<void> checkNeeds(const std::string& id, const std::vector<std::string>& needs);
+  /// Whether models may see a path that such a session shows: a directory that is open, a client's root, or one with
+  /// an approval.
+  bool mayShow(const std::string& id, const std::string& path);
+  /// Whether an approval of this is on record, for this session or for a time.
+  static bool isApproved(const std::string& id, const std::string& what);
   /// A session that another process created, not a sandbox of the HTTP API; nothing if there is none, or it must stay
   /// unknown to models.
   std::optional<std::pair<Session, SessionInfo>> findForeign(const std::string& id);
