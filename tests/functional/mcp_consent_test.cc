@@ -258,6 +258,57 @@ TEST_F(McpConsent, WholeManifestIsShownInPages) {
   EXPECT_TRUE(exists(workspace / "d/349.txt"));
 }
 
+TEST_F(McpConsent, FilesThatNeedCautionAreListedFirstAndTheirNamesAreLimited) {
+  workspace.makeDir(".git/hooks", 0777);
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id},
+                {"command", "echo new > a.txt; for i in $(seq 100 249); do echo x > .git/hooks/hook-$i; done"}});
+  Json named{{"paths", {"a.txt"}}};
+  for (int i = 100; i < 250; ++i) named["paths"].push_back(".git/hooks/hook-" + std::to_string(i));
+  Json asked = commit(*client, id, Json::object(), named);
+  ASSERT_EQ(asked["resultType"], "input_required") << asked;
+  const std::string first = message(asked);
+  const std::string caution = first.substr(0, first.find("\nPage 1 of 2:"));
+  EXPECT_NE(caution.find("CAREFUL"), std::string::npos) << caution;
+  EXPECT_NE(caution.find("hook-119 ("), std::string::npos) << caution;
+  EXPECT_EQ(caution.find("hook-120"), std::string::npos) << caution;
+  EXPECT_NE(caution.find(" and 130 more"), std::string::npos) << caution;
+  EXPECT_EQ(first.find("a.txt"), std::string::npos) << first;
+  EXPECT_NE(first.find("\n- added .git/hooks/hook-199 ("), std::string::npos) << first;
+  asked = commit(*client, id, answer(asked, "show the next page"), named);
+  const std::string second = message(asked);
+  EXPECT_TRUE(second.starts_with(caution)) << second;
+  EXPECT_NE(second.find("hook-249 (2 bytes"), std::string::npos) << second;
+  EXPECT_NE(second.find("; careful: "), std::string::npos) << second;
+  EXPECT_NE(second.find("\n- modified a.txt"), std::string::npos) << second;
+  EXPECT_EQ(message(commit(*client, id, answer(asked, "show the next page"), named)), first);
+  EXPECT_EQ(commit(*client, id, answer(asked, "allow"), named)["structuredContent"]["changes"], 151);
+  EXPECT_TRUE(exists(workspace / ".git/hooks/hook-249"));
+}
+
+TEST_F(McpConsent, PageOfLongNamesIsLimited) {
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id},
+                {"command",
+                 "d=$(printf '%0250d' 0); p=$d; for i in 1 2 3 4 5 6 7 8 9; do p=$p/$d; done; mkdir -p $p; "
+                 "for i in $(seq 100 160); do echo x > $p/$i.txt; done"}});
+  Json asked = commit(*client, id);
+  ASSERT_EQ(asked["resultType"], "input_required") << asked.dump().substr(0, 2000);
+  std::string shown;
+  for (int page = 1; page <= 3; ++page) {
+    EXPECT_LT(message(asked).size(), 80'000U);
+    EXPECT_NE(message(asked).find("Page " + std::to_string(page) + " of 3"), std::string::npos);
+    shown += message(asked);
+    asked = commit(*client, id, answer(asked, "show the next page"));
+    ASSERT_EQ(asked["resultType"], "input_required") << asked.dump().substr(0, 2000);
+  }
+  for (int i = 100; i <= 160; ++i) EXPECT_NE(shown.find("/" + std::to_string(i) + ".txt"), std::string::npos) << i;
+}
+
 TEST_F(McpConsent, UnusualFilesAreHeldBackAndTheDigestIsChecked) {
   const auto client = start({{"elicitation", Json::object()}});
   const std::string id = create(*client);

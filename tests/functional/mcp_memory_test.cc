@@ -41,6 +41,24 @@ TEST_F(McpMemory, EditThatWouldMakeALargeFileIsRefusedBeforeItIsBuilt) {
   EXPECT_EQ(fits["structuredContent"]["replacements"], 1048576) << fits;
 }
 
+TEST_F(McpMemory, QuestionAboutManyFilesThatNeedCautionIsBuiltPageByPage) {
+  constexpr int kFiles = 12'000;
+  workspace.makeDir(".git/hooks", 0777);
+  const auto client = start({{"elicitation", Json::object()}});
+  const std::string id = create(*client);
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id}, {"command", "cd .git/hooks && seq -f hook-%05g 1 12000 | xargs touch"}});
+  Json paths = Json::array();
+  for (int i = 1; i <= kFiles; ++i) paths.push_back(".git/hooks/hook-" + std::to_string(100'000 + i).substr(1));
+  const std::size_t before = mebibytes(*client, "VmHWM");
+  const Json asked = client->call("sandbox_commit", {{"sandbox_id", id}, {"paths", std::move(paths)}});
+  ASSERT_EQ(asked["resultType"], "input_required") << asked.dump().substr(0, 2000);
+  const std::string message = asked["inputRequests"]["approval"]["params"]["message"];
+  EXPECT_NE(message.find("Page 1 of 120"), std::string::npos) << message.substr(0, 2000);
+  EXPECT_LT(message.size(), 80'000U);
+  EXPECT_LT(mebibytes(*client, "VmHWM") - before, 90U) << "of " << before;
+}
+
 TEST_F(McpMemory, OutputOfManyCommandsIsKeptUpToALimit) {
   constexpr int kCommands = 24;
   const auto client = start();

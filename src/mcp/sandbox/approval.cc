@@ -32,7 +32,7 @@ std::vector<std::string_view> choicesOf(const ApprovalRequest& wanted) {
   if (wanted.once) choices.push_back(kAllow);
   if (kept && !wanted.sandbox.empty()) choices.push_back(kForSandbox);
   if (kept) choices.push_back(kForLong);
-  if (!wanted.more_pages.empty()) choices.push_back(kNextPage);
+  if (wanted.pages > 1) choices.push_back(kNextPage);
   return choices;
 }
 
@@ -46,7 +46,7 @@ InputRequest questionFor(const ApprovalRequest& wanted, std::size_t page) {
   if (choices.size() > 2) description += ". What is allowed for longer: caisson approvals list, revoke";
   return {"elicitation/create",
           {{"mode", "form"},
-           {"message", page == 0 ? wanted.message : wanted.more_pages[page - 1]},
+           {"message", wanted.pages > 1 ? wanted.page_text(page) : wanted.message},
            {"requestedSchema",
             {{"type", "object"},
              {"properties",
@@ -234,11 +234,11 @@ ApprovalOutcome obtainApproval(const Call& call, const ApprovalRequest& request,
     return NeedsInput{{{std::string(kQuestion), questionFor(request, page)}}, stateOf(page)};
   };
   // An answer is valid only for the question of this server: the state is signed and returned with it.
-  for (std::size_t page = 0; page <= request.more_pages.size(); ++page) {
+  for (std::size_t page = 0; page < request.pages; ++page) {
     const Json* answer = call.state == stateOf(page) ? call.input(kQuestion) : nullptr;
     if (answer == nullptr) continue;
     const std::string_view decision = decisionIn(*answer, request);
-    if (decision == kNextPage) return show((page + 1) % (request.more_pages.size() + 1));
+    if (decision == kNextPage) return show((page + 1) % request.pages);
     return keepAnswer(request, decision, denied);
   }
   if (canBeKept(request)) {

@@ -9,6 +9,7 @@
 // The store is read each time, so a revocation takes effect at once.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -21,14 +22,17 @@
 namespace caisson::mcp {
 
 struct ApprovalRequest {
-  std::string what;                     ///< approval/what.h
-  std::string sandbox;                  ///< its id, if it exists already: then it can be allowed for this sandbox
-  std::string message;                  ///< for the user: the parts chosen by a model or payload are isReadable()
-  std::vector<std::string> more_pages;  ///< further pages of the message, shown on request
-  std::string exactly;                  ///< digest of the object, if it can change between question and answer
-  bool keep = true;                     ///< a stored approval counts, and the answer may be stored
-  bool once = true;                     ///< may be allowed for this one call; otherwise an answer is always stored
-  std::string remedy;                   ///< other ways to allow it
+  std::string what;     ///< approval/what.h
+  std::string sandbox;  ///< its id, if it exists already: then it can be allowed for this sandbox
+  std::string message;  ///< for the user: the parts chosen by a model or payload are isReadable()
+  std::size_t pages = 1;
+  /// With more than one page: builds the text of one, from 0 on, instead of `message`. Only the page that is shown is
+  /// built.
+  std::function<std::string(std::size_t page)> page_text;
+  std::string exactly;  ///< digest of the object, if it can change between question and answer
+  bool keep = true;     ///< a stored approval counts, and the answer may be stored
+  bool once = true;     ///< may be allowed for this one call; otherwise an answer is always stored
+  std::string remedy;   ///< other ways to allow it
 };
 
 /// Whether the client can ask the user (elicitation by form).
@@ -46,7 +50,7 @@ ApprovalOutcome obtainApproval(const Call& call, const ApprovalRequest& request,
 using AllApproved = std::variant<std::vector<approval::Approval>, NeedsInput, Error>;
 /// obtainApproval() for any number of requests, asked about in one round together with `pending`, the other questions
 /// of the call. Stored approvals for one use are used up, all together, only when nothing is left to ask and nothing
-/// was denied. `more_pages` must be empty.
+/// was denied. Each has one page.
 AllApproved obtainAll(const Call& call, const std::vector<ApprovalRequest>& requests, DeniedRequests& denied,
                       NeedsInput pending = {});
 

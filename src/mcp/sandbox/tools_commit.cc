@@ -6,6 +6,7 @@
 #include "api/commit_text.h"
 #include "base/deceptive_text.h"
 #include "base/path_text.h"
+#include "base/safe_text.h"
 #include "base/shell_quote.h"
 #include "mcp/sandbox/approval.h"
 #include "mcp/sandbox/sandboxes.h"
@@ -15,7 +16,12 @@ namespace caisson::mcp {
 namespace {
 
 constexpr std::size_t kEntriesPerPage = 100;
+constexpr std::size_t kBytesPerPage = std::size_t{64} << 10U;
 constexpr std::size_t kMaxListed = 500;
+constexpr std::size_t kMaxCautions = 20;
+constexpr std::size_t kMaxCautionBytes = std::size_t{8} << 10U;
+/// Paths in the command that an error suggests.
+constexpr std::size_t kMaxSuggestedPaths = 20;
 /// How often a commit approved in advance is replanned while processes keep writing.
 constexpr int kMaxPlans = 3;
 
@@ -67,26 +73,84 @@ Json describe(const Call& call, const Sandbox& sandbox, const CommitReport& repo
                                  {"skipped", listOf(report.skipped)}});
 }
 
-/// The whole manifest as a question: totals and files that the host would execute, then every change, in pages. Nothing
-/// if the workspace's name cannot be displayed safely.
-std::optional<std::vector<std::string>> question(const CommitReport& planned, const std::string& workspace) {
-  if (!isReadable(workspace)) return std::nullopt;
-  std::vector<std::string> pages;
-  for (std::size_t at = 0; at < planned.applied.size(); ++at) {
-    const ManifestEntry& entry = planned.applied[at];
-    if (at % kEntriesPerPage == 0) pages.emplace_back();
-    pages.back() += "\n- " + commitLine(entry);
+/// One change in the question.
+std::string lineOf(const ManifestEntry& entry) {
+  std::string line = "\n- " + commitLine(entry);
+  if (entry.held_unless_named) line += "; careful: " + safeLine(entry.held_reason);
+  return line;
+}
+
+/// The caution that fits into a question. The list of changes marks all of them.
+std::string shortCaution(const CommitReport& planned) {
+  for (std::size_t most = kMaxCautions;; --most) {
+    std::string text = commitCaution(planned, most);
+    if (text.size() <= kMaxCautionBytes || most == 0) return text;
   }
-  std::string head = "Write " + commitTotals(planned) + " from the sandbox to " + workspace + "? Digest " +
-                     planned.digest.substr(0, 16) + ".";
-  if (const std::string caution = commitCaution(planned, planned.applied.size()); !caution.empty()) {
-    head += "\n" + caution;
+}
+
+/// The whole manifest as a question: totals and files that the host would execute, then every change, those first. A
+/// payload chooses their number, so only one page is built at a time.
+class Question {
+ public:
+  Question(const CommitReport& planned, const std::string& workspace)
+      : order_(cautionEntries(planned)),
+        head_("Write " + commitTotals(planned) + " from the sandbox to " + workspace + "? Digest " +
+              planned.digest.substr(0, 16) + ".") {
+    if (!order_.empty()) head_ += "\n" + shortCaution(planned);
+    for (const ManifestEntry& entry : planned.applied)
+      if (!entry.held_unless_named) order_.push_back(&entry);
+    std::size_t bytes = 0;
+    for (std::size_t at = 0; at < order_.size(); ++at) {
+      const std::size_t size = lineOf(*order_[at]).size();
+      if (starts_.empty() || at - starts_.back() == kEntriesPerPage || bytes + size > kBytesPerPage) {
+        starts_.push_back(at);
+        bytes = 0;
+      }
+      bytes += size;
+    }
   }
-  for (std::size_t page = 0; page < pages.size(); ++page) {
-    const std::string number = "\nPage " + std::to_string(page + 1) + " of " + std::to_string(pages.size()) + ":";
-    pages[page] = head + (pages.size() > 1 ? number : "") + pages[page];
+  [[nodiscard]] std::size_t pages() const { return starts_.size(); }
+  [[nodiscard]] std::string page(std::size_t number) const {
+    std::string text = head_;
+    if (pages() > 1) text += "\nPage " + std::to_string(number + 1) + " of " + std::to_string(pages()) + ":";
+    const std::size_t end = number + 1 < pages() ? starts_[number + 1] : order_.size();
+    for (std::size_t at = starts_[number]; at < end; ++at) text += lineOf(*order_[at]);
+    return text;
   }
-  return pages;
+
+ private:
+  std::vector<const ManifestEntry*> order_;
+  std::string head_;
+  std::vector<std::size_t> starts_;  ///< of each page, in order_
+};
+
+/// The command with which the user can do the same.
+std::string byHand(const Sandbox& sandbox, const std::vector<std::string>& paths) {
+  std::string text = "they can run `caisson session commit " + sandbox.id();
+  if (paths.size() > kMaxSuggestedPaths) return text + " PATH...` themselves; nothing was written";
+  for (const std::string& path : paths) text += " " + (isReadable(path) ? shellQuoted(path) : displayedPath(path));
+  return text + "` themselves; nothing was written";
+}
+
+/// Asks the user about exactly these changes.
+ApprovalOutcome askAbout(Call& call, Sandboxes& sandboxes, const Sandbox& sandbox, const CommitReport& planned,
+                         const std::string& workspace, const std::vector<std::string>& paths) {
+  if (!isReadable(workspace))
+    return plainError(Stage::usage, "sandbox_commit", "the workspace",
+                      "its name contains characters that hide what they are", "");
+  const Question question(planned, workspace);
+  const bool several = question.pages() > 1;
+  return obtainApproval(call,
+                        {.what = "commit:" + workspace,
+                         .sandbox = sandbox.id(),
+                         .message = several ? "" : question.page(0),
+                         .pages = question.pages(),
+                         .page_text = [&](std::size_t number) { return question.page(number); },
+                         .exactly = planned.digest,
+                         // An approval in advance does not cover unusual files.
+                         .keep = cautionEntries(planned).empty(),
+                         .remedy = byHand(sandbox, paths)},
+                        sandboxes.deniedRequests());
 }
 
 Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
@@ -119,20 +183,7 @@ Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     if (unusual || !sandboxes.settings().commit_without_asking) {
       const auto info = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
       if (!info) return failure(call, info.error());
-      std::string by_hand = "they can run `caisson session commit " + (*sandbox)->id();
-      for (const std::string& path : request.paths)
-        by_hand += " " + (isReadable(path) ? shellQuoted(path) : displayedPath(path));
-      auto pages = question(*planned, info->workspace);
-      if (!pages) return errorResult("the name of the workspace contains characters that hide what they are");
-      ApprovalOutcome approved = obtainApproval(call,
-                                                {.what = "commit:" + info->workspace,
-                                                 .sandbox = (*sandbox)->id(),
-                                                 .message = pages->front(),
-                                                 .more_pages = {pages->begin() + 1, pages->end()},
-                                                 .exactly = planned->digest,
-                                                 .keep = !unusual,  // an approval in advance does not cover these
-                                                 .remedy = by_hand + "` themselves; nothing was written"},
-                                                sandboxes.deniedRequests());
+      ApprovalOutcome approved = askAbout(call, sandboxes, **sandbox, *planned, info->workspace, request.paths);
       if (auto* needs = std::get_if<NeedsInput>(&approved)) return std::move(*needs);
       if (const auto* error = std::get_if<Error>(&approved)) return failure(call, *error);
       asked = std::get<approval::Approval>(approved).id.empty();
