@@ -89,6 +89,41 @@ TEST_F(Mcp, CancelledCallLeavesADaemonOfAnEarlierCommand) {
       std::chrono::seconds(20)));
 }
 
+TEST_F(Mcp, CancelledCallKillsItsBackgroundCommand) {
+  const auto client = start();
+  const std::string id = create(*client);
+  const auto count = [&](const std::string& name) {
+    return client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "pgrep -cfx '" + name + "'"}})["stdout"];
+  };
+  client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "exec sleep 300"}, {"background", true}});
+  const int call = client->send(
+      "tools/call",
+      {{"name", "sandbox_execute"},
+       {"arguments",
+        {{"sandbox_id", id}, {"command", "sleep 301 & exec sleep 301"}, {"background", true}, {"wait_ms", 60000}}}});
+  ASSERT_TRUE(eventually([&] { return count("sleep 301") == "2\n"; }, std::chrono::seconds(20)));
+  client->notify("notifications/cancelled", {{"requestId", call}});
+  EXPECT_TRUE(eventually([&] { return count("sleep 301") == "0\n"; }, std::chrono::seconds(20)));
+  EXPECT_EQ(count("sleep 300"), "1\n") << "a background command of another call";
+  EXPECT_TRUE(client->answer(call, std::chrono::seconds(1)).is_null());
+}
+
+TEST_F(Mcp, InfoListsBackgroundCommands) {
+  const auto client = start();
+  const std::string id = create(*client);
+  client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "true"}});
+  const Json started =
+      client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "exec sleep 300"}, {"background", true}});
+  const auto commands = [&] { return client->tool("sandbox_info", {{"sandbox_id", id}})["commands"]; };
+  ASSERT_EQ(commands().size(), 2U) << commands();
+  EXPECT_EQ(commands()[0]["command"], "true") << commands();
+  const Json expected{
+      {"exec_id", started["exec_id"]}, {"command", "exec sleep 300"}, {"running", true}, {"background", true}};
+  EXPECT_EQ(commands()[1], expected);
+  client->tool("sandbox_process", {{"sandbox_id", id}, {"exec_id", commands()[1]["exec_id"]}, {"action", "kill"}});
+  EXPECT_EQ(commands()[1]["running"], false) << commands();
+}
+
 TEST_F(Mcp, ABackgroundCommandTakesInputAndOutlivesTheCall) {
   const auto client = start();
   const std::string id = create(*client);

@@ -175,7 +175,11 @@ Outcome startBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, Exec
   if (!number) return failure(call, number.error());
   // A server that can't start fails quickly; this wait lets the response include its error.
   const milliseconds patience(arguments.integer("wait_ms").value_or(200));
-  return describeBackground(sandboxes, call, sandbox, *number, patience, 0);
+  Json described = describeBackground(sandboxes, call, sandbox, *number, patience, 0);
+  if (!call.cancelled()) return described;
+  // No client knows the exec_id, so none could kill it later.
+  (void)sandboxes.with(sandbox, [&](Session& session) { return session.stop(*number); });
+  return errorResult("cancelled");
 }
 
 Outcome processInBackground(Sandboxes& sandboxes, Call& call, Sandbox& sandbox, std::uint32_t number,

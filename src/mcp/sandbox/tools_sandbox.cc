@@ -1,8 +1,10 @@
 // Tools for whole sandboxes: create, list, inspect, destroy.
 #include <algorithm>
+#include <ranges>
 
 #include "approval/owner.h"
 #include "mcp/sandbox/approval.h"
+#include "mcp/sandbox/background.h"
 #include "mcp/sandbox/resources.h"
 #include "mcp/sandbox/sandboxes.h"
 #include "mcp/sandbox/tools.h"
@@ -198,11 +200,29 @@ Json describe(const SessionInfo& info) {
   return value;
 }
 
-Json commandsOf(const Sandbox& sandbox) {
+/// The command line of a background command, as sandbox_execute got it.
+std::string lineOf(const ExecInfo& info) {
+  const bool shell = info.command.size() == 3 && info.command[0] == "sh" && info.command[1] == "-c";
+  return (shell ? info.command[2] : info.command.empty() ? "" : info.command.front()).substr(0, 200);
+}
+
+/// Recent commands, oldest first: those with an answer of this server, then background commands. Of the latter the
+/// newest that run and the newest that ended.
+Json commandsOf(const Sandbox& sandbox, const std::vector<ExecInfo>& background) {
+  constexpr std::size_t kMaxOfEach = 32;
   Json list = Json::array();
   for (const auto& execution : sandbox.executions())
     list.push_back(
         {{"exec_id", execution->id()}, {"command", execution->command()}, {"running", execution->running()}});
+  std::vector<const ExecInfo*> shown;
+  std::size_t running = 0, ended = 0;
+  for (const ExecInfo& info : std::views::reverse(background))
+    if ((info.running ? running : ended)++ < kMaxOfEach) shown.push_back(&info);
+  for (const ExecInfo* info : std::views::reverse(shown))
+    list.push_back({{"exec_id", backgroundId(info->exec)},
+                    {"command", lineOf(*info)},
+                    {"running", info->running},
+                    {"background", true}});
   return list;
 }
 
@@ -234,19 +254,19 @@ Outcome info(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const auto described = sandboxes.with(**sandbox, [](Session& session) { return session.info(); });
   if (!described) return failure(call, described.error());
   Json value = describe(*described);
-  value["commands"] = commandsOf(**sandbox);
+  // The session keeps background commands, with their denials, in log files.
+  const auto background =
+      sandboxes.with(**sandbox, [](Session& session) { return session.processes(); }).value_or(std::vector<ExecInfo>());
+  value["commands"] = commandsOf(**sandbox, background);
   const auto policy = sandboxes.with(**sandbox, [](Session& session) { return session.policyJson(); });
   if (!policy) return failure(call, policy.error());
   value["policy"] = summaryOf(*policy);
   Json denials = Json::array();
   for (const Denial& denial : (*sandbox)->denials())
     denials.push_back(describeDenial(sandboxes.settings().bounds, denial));
-  // The session keeps the denials of background commands in their log files.
-  const auto background = sandboxes.with(**sandbox, [](Session& session) { return session.processes(); });
-  for (const ExecInfo& command : background ? *background : std::vector<ExecInfo>{}) {
+  for (const ExecInfo& command : background)
     for (const Violation& refused : command.violations)
       denials.push_back(describeDenial(sandboxes.settings().bounds, refused));
-  }
   value["denials"] = std::move(denials);
   value["audit_uri"] = auditUri(**sandbox);
   Json result = structuredResult(call, std::move(value));
