@@ -25,6 +25,8 @@
 namespace caisson::mcp {
 namespace {
 
+constexpr std::size_t kMaxConnections = 512;  ///< over HTTP
+
 /// Ends the process in ten seconds at the latest: threads that write to a client that does not read would block it.
 void endAnyway() {
   std::thread([] {
@@ -124,6 +126,8 @@ Result<void> serveHttp(Server& server, const TransportOptions& options, int unti
   const int port = http::portOf(socket->socket.get());
   HttpEndpoint endpoint(server, token);
   http::ServerOptions http_options;
+  http_options.limits.connections = kMaxConnections;
+  http_options.limits.reserved = 0;  // for unix sockets, which are not served
   http_options.listeners.push_back(*std::move(socket));
   auto http_server = http::Server::create(std::move(http_options), endpoint);
   if (!http_server) return std::unexpected(http_server.error());

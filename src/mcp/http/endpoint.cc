@@ -34,6 +34,12 @@ std::string headerOr(const http::RequestHead& request, std::string_view name) {
   return value == nullptr ? "" : *value;
 }
 
+/// Frees the body and its share of the memory for bodies.
+void releaseBody(http::Request& request) {
+  std::string().swap(request.body);
+  request.context.reset();
+}
+
 bool isModern(const http::RequestHead& request, const Message& message) {
   if (headerOr(request, "mcp-protocol-version") == kModernVersion) return true;
   const Json* meta = findObject(message.params, "_meta");
@@ -47,7 +53,6 @@ HttpEndpoint::~HttpEndpoint() {
 }
 
 http::Admission HttpEndpoint::admit(const http::RequestHead& head) {
-  constexpr std::uint64_t kMaxBody = std::uint64_t{8} << 20U;
   const std::string* origin_text = head.header("origin");
   const auto host = http::parseAuthority(headerOr(head, "host"));
   const auto origin = origin_text == nullptr ? std::nullopt : http::parseOrigin(*origin_text);
@@ -60,7 +65,15 @@ http::Admission HttpEndpoint::admit(const http::RequestHead& head) {
   if (!token_.empty() && !known)
     return {.response = plainText(401, "the bearer token is missing or wrong; `caisson mcp` says where it is",
                                   {{"WWW-Authenticate", "Bearer realm=\"caisson\""}})};
-  return {.body_limit = kMaxBody, .lane = http::Lane::command, .known = true};
+  http::Admission admission{.body_limit = kMaxBody, .lane = http::Lane::command, .known = true};
+  // The server counts a message only after it arrived, and a client may leave many unfinished. A chunked body has no
+  // length; a longer one than the limit is refused with 413.
+  const std::uint64_t length = head.content_length.value_or(kMaxBody);
+  if (!head.has_body || length > kMaxBody) return admission;
+  admission.context = bodies_.reserve(length);
+  if (!admission.context)
+    admission.response = plainText(503, "too many request bodies are being received", {{"Retry-After", "1"}});
+  return admission;
 }
 
 http::Response HttpEndpoint::failure(int status, std::string_view reason) { return plainText(status, reason); }
@@ -68,6 +81,7 @@ http::Response HttpEndpoint::failure(int status, std::string_view reason) { retu
 http::Response HttpEndpoint::handle(http::Request& request) {
   if (request.head.target.text != kPath) return plainText(404, "the server is at /mcp");
   if (request.head.method == "POST") return post(request);
+  releaseBody(request);  // a stream may last long
   const bool modern = headerOr(request.head, "mcp-protocol-version") == kModernVersion;
   if (request.head.method == "GET" && !modern) return get(request);
   if (request.head.method == "DELETE" && !modern) return remove(request);
@@ -83,6 +97,7 @@ http::Response HttpEndpoint::post(http::Request& request) {
   }
   auto message = decodeMessage(std::move(*value));
   if (!message) return errorResponse(400, message.error().id, message.error().error);
+  releaseBody(request);  // from here on the server counts the message, and its answer may take long
   if (isModern(request.head, *message)) return postModern(request, std::move(*message));
   return postLegacy(request, std::move(*message));
 }

@@ -13,6 +13,7 @@
 
 #include "http/message.h"
 #include "mcp/http/stream.h"
+#include "mcp/server/memory_limit.h"
 #include "mcp/server/server.h"
 
 namespace caisson::mcp {
@@ -25,7 +26,7 @@ class HttpEndpoint final : public http::Handler {
   HttpEndpoint(const HttpEndpoint&) = delete;
   HttpEndpoint& operator=(const HttpEndpoint&) = delete;
 
-  /// Whether the request comes from this machine and has the token.
+  /// Whether the request comes from this machine and has the token, and there is memory for its body.
   http::Admission admit(const http::RequestHead& head) override;
   http::Response handle(http::Request& request) override;
   http::Response failure(int status, std::string_view reason) override;
@@ -33,6 +34,8 @@ class HttpEndpoint final : public http::Handler {
   static constexpr std::string_view kPath = "/mcp";
 
  private:
+  static constexpr std::size_t kMaxBody = std::size_t{8} << 20U;
+  static constexpr std::size_t kMaxBodies = std::size_t{128} << 20U;  ///< all that are received or parsed now
   static constexpr std::size_t kMaxSessions = 1024;
   static constexpr std::size_t kKeptStreams = 32;  ///< per session, for clients that reconnect
   static constexpr std::chrono::hours kIdleSession{1};
@@ -67,6 +70,7 @@ class HttpEndpoint final : public http::Handler {
 
   Server& server_;
   std::string token_;
+  MemoryLimit bodies_{kMaxBodies};
   std::mutex mutex_;
   std::map<std::string, SessionPointer, std::less<>> sessions_;
 };
