@@ -98,6 +98,7 @@ plan::WorkspaceScan scan(const policy::Workspace& workspace, const std::string& 
     options.protected_files = &files.emplace(workspace.protected_files);
     options.max_entries = kMaxGuardedEntries;
     options.max_time = kMaxGuardedTime;
+    options.max_cpu_time = kMaxGuardedCpuTime;
   }
   plan::WorkspaceScan found = scanWorkspace(path, options);
   if (protect) {

@@ -58,6 +58,13 @@ bool contains(const Range& names, std::string_view name) {
 
 std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
+/// Of this thread.
+std::chrono::nanoseconds cpuTime() {
+  timespec used{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return std::chrono::nanoseconds(nanoseconds(used));
+}
+
 class Scan {
  public:
   Scan(sys::RootDir root, const std::string& workspace, const ScanOptions& options, ScanCache* cache)
@@ -65,7 +72,8 @@ class Scan {
         workspace_(workspace),
         options_(options),
         cache_(cache),
-        deadline_(Clock::now() + options.max_time) {
+        deadline_(Clock::now() + options.max_time),
+        cpu_deadline_(cpuTime() + options.max_cpu_time) {
     struct stat status{};
     if (::fstat(root_.descriptor(), &status) == 0) device_ = status.st_dev;
   }
@@ -80,7 +88,7 @@ class Scan {
       std::deque<Work>& queue = pending_.empty() ? bulk_ : pending_;
       const Work work = std::move(queue.front());
       queue.pop_front();
-      if (entries_ >= options_.max_entries || Clock::now() >= deadline_) {
+      if (entries_ >= options_.max_entries || Clock::now() >= deadline_ || cpuTime() >= cpu_deadline_) {
         leaveOut(work.path);
         continue;
       }
@@ -347,6 +355,7 @@ class Scan {
   const ScanOptions& options_;
   ScanCache* cache_;
   const Clock::time_point deadline_;
+  const std::chrono::nanoseconds cpu_deadline_;
   dev_t device_ = 0;
   std::size_t entries_ = 0;
   std::deque<Work> pending_, bulk_;

@@ -24,11 +24,13 @@ struct ScanOptions {
   std::string skipped;              ///< a directory, relative to the workspace, that is not entered; "": none
   std::size_t max_entries = 50'000;
   std::chrono::milliseconds max_time{100};
+  std::chrono::milliseconds max_cpu_time{100};  ///< of this thread
 };
 
 /// Budget for workspaces that are written to directly: files that are not found stay writable.
 inline constexpr std::size_t kMaxGuardedEntries = 500'000;
-inline constexpr std::chrono::milliseconds kMaxGuardedTime{2000};
+/// CPU time, so that a payload cannot end the search by load on the machine, and a bound for disks that answer late.
+inline constexpr std::chrono::milliseconds kMaxGuardedCpuTime{2000}, kMaxGuardedTime{20'000};
 
 /// Remembers directories between scans of one workspace: those that did not change are not listed again.
 class ScanCache {

@@ -24,7 +24,8 @@ void HeldPaths::findLinks(const std::vector<policy::WorkspaceLink>& added) {
                                    .protected_files = &protected_,
                                    .only_links = true,
                                    .max_entries = host::kMaxGuardedEntries,
-                                   .max_time = host::kMaxGuardedTime});
+                                   .max_time = host::kMaxGuardedTime,
+                                   .max_cpu_time = host::kMaxGuardedCpuTime});
   scan.links.insert(scan.links.end(), added.begin(), added.end());
   links_.emplace(protected_, workspace_, scan.links, scan.programs);
   searched_ = scan.unscanned_count == 0 && !links_->isIncomplete();

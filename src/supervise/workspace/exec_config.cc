@@ -67,7 +67,8 @@ class NewFiles {
                                                           .open_closed = true,
                                                           .skipped = quarantine_.inWorkspace(),
                                                           .max_entries = host::kMaxGuardedEntries,
-                                                          .max_time = host::kMaxGuardedTime});
+                                                          .max_time = host::kMaxGuardedTime,
+                                                          .max_cpu_time = host::kMaxGuardedCpuTime});
     unscanned_ = scan.unscanned_count > 0 ? scan.unscanned.front() : "";
     std::set<std::string> found;
     for (const auto& one : scan.protected_paths) {
