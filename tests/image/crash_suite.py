@@ -10,7 +10,7 @@ import subprocess
 import time
 
 from build_suite import BuildTest
-from registry_suite import RegistryTest
+from registry_case import RegistryTest
 from world import CAISSON, ImageTest, directory, entry, link, needs, oci_layout, tar_bytes
 
 CALLS = "openat,mkdirat,renameat2,renameat,rename,unlinkat,write,pwrite64,fchmod,fsync,syncfs,symlinkat,linkat,mknodat,flock,ftruncate,utimensat"

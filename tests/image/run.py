@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py [--gtest_output=xml:FILE] SUITE...: runs image suites (local, hostile, build, registry, interop, crash).
+"""run.py [--gtest_output=xml:FILE] SUITE...: runs image suites (local, hostile, build, registry, trust, interop, crash).
 
 Refuses the suite `hostile` as root.
 

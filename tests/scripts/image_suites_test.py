@@ -12,7 +12,7 @@ import unittest
 from unittest import mock
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ALL_BUT_HOSTILE = "run local build registry interop crash"
+ALL_BUT_HOSTILE = "run local build registry trust interop crash"
 
 
 class Script(unittest.TestCase):
@@ -44,7 +44,7 @@ class Script(unittest.TestCase):
 
     def test_ordinary_user_runs_all(self):
         self.assertEqual(self.started(1000, "hostile", "local"), ["run hostile local"])
-        self.assertEqual(self.started(1000), ["run local hostile build registry interop crash"])
+        self.assertEqual(self.started(1000), ["run local hostile build registry trust interop crash"])
 
 
 class Runner(unittest.TestCase):

@@ -15,6 +15,7 @@
 
 #include <thread>
 
+#include "session/supervisor_fixture.h"
 #include "support/conforms.h"
 #include "support/environment.h"
 #include "support/processes.h"
@@ -27,47 +28,6 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-constexpr const char* kStopAll = "while :; do kill -STOP -1; done";
-
-class SupervisorTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string why;
-    requireOrSkip(fullIsolationAvailable(&why), why);
-  }
-  /// Starts a background process that stops every process it can, and waits until it does.
-  void stopEverything(const std::string& id) const {
-    cli.start(id, {"sh", "-c", kStopAll, cli.marker()});
-    ASSERT_TRUE(eventually([&] { return cpuSeconds() > 0.05; })) << "the loop does not run";
-  }
-  /// CPU time of all live processes with the marker.
-  [[nodiscard]] double cpuSeconds() const {
-    double total = 0;
-    for (const pid_t pid : liveProcesses(cli.marker())) {
-      if (const auto state = processState(pid)) total += state->cpu_seconds;
-    }
-    return total;
-  }
-  /// A client that waits for its command, which the attacker stops.
-  [[nodiscard]] std::unique_ptr<BackgroundProgram> startClient(const std::string& id) const {
-    const std::size_t commands = cli.events("sandbox_execute").size();
-    auto client = std::make_unique<BackgroundProgram>(
-        std::vector<std::string>{caissonBinary(), "session", "exec", id, "--", "sleep", "60"}, cli.options());
-    EXPECT_TRUE(eventually([&] { return cli.events("sandbox_execute").size() > commands; }));
-    eventually([&] { return anyStopped(); }, milliseconds(500));  // a supervisor may prevent it
-    return client;
-  }
-  [[nodiscard]] bool anyStopped() const {
-    return std::ranges::any_of(processTree(sandboxInit(firstLiveProcess(cli.marker()))), [](pid_t pid) {
-      const auto state = processState(pid);
-      return state && state->state == 'T';
-    });
-  }
-  [[nodiscard]] bool allGone() const { return liveProcesses(cli.marker()).empty(); }
-
-  const SessionCli cli;
-};
 
 using StopLoop = SupervisorTest;
 using SessionCpuLimit = SupervisorTest;
@@ -435,70 +395,6 @@ TEST_F(SessionCommit, DoesNotWaitForALockThatAPayloadMayHold) {
   EXPECT_EQ(refused.exit_status, 125) << refused.describe();
   ::close(held);
   EXPECT_EQ(cli.caisson({"session", "commit", id}).exit_status, 0);
-}
-
-class IsolateCommands : public SupervisorTest {
- protected:
-  void SetUp() override {
-    SupervisorTest::SetUp();
-    if (IsSkipped()) return;
-    constexpr int kVersion = 1;
-    requireOrSkip(::syscall(SYS_landlock_create_ruleset, nullptr, 0, kVersion) >= 6, "needs Landlock ABI 6");
-  }
-};
-
-std::string isolatePolicy(bool isolate) {
-  return std::string("[process]\nisolate_commands = ") + (isolate ? "true" : "false") + "\n";
-}
-
-TEST_F(IsolateCommands, KeepsSiblingsFromStoppingAndKillingEachOther) {
-  for (const bool isolate : {false, true}) {
-    SCOPED_TRACE(isolate ? "isolated" : "not isolated");
-    const std::string id = cli.create(isolatePolicy(isolate));
-    cli.start(id, {"sh", "-c", "while :; do sleep 600; done", cli.marker()});
-    ASSERT_TRUE(eventually([&] { return !allGone(); }));
-    const pid_t victim = firstLiveProcess(cli.marker());
-    EXPECT_EQ(cli.exec(id, {"sh", "-c", "kill -STOP -1; :"}).exit_status, 0);
-    if (!isolate) {
-      EXPECT_TRUE(eventually([&] { return anyStopped(); })) << "without the option the attack works";
-    }
-    EXPECT_EQ(cli.exec(id, {"sh", "-c", "kill -KILL -1; :"}).exit_status, 0);
-    if (!isolate) {
-      EXPECT_TRUE(eventually([&] { return allGone(); })) << "without the option the attack works";
-      continue;
-    }
-    const auto state = processState(victim);
-    ASSERT_TRUE(state) << "the sibling was killed";
-    EXPECT_NE(state->state, 'T') << "the sibling was stopped";
-    EXPECT_EQ(cli.exec(id, {"sh", "-c", "sleep 60 & kill -KILL $!; wait $!; echo $?"}).out, "137\n")
-        << "a command signals its own processes";
-    EXPECT_EQ(cli.caisson({"session", "stop", id, "1"}).exit_status, 0);
-    EXPECT_TRUE(eventually([&] { return allGone(); })) << "it is stopped from outside";
-  }
-}
-
-TEST_F(IsolateCommands, KeepsSiblingsFromLimitingEachOther) {
-  requireOrSkip(hasProgram("prlimit"), "no prlimit");
-  for (const bool isolate : {false, true}) {
-    SCOPED_TRACE(isolate ? "isolated" : "not isolated");
-    const std::string id = cli.create(isolatePolicy(isolate));
-    cli.start(id, {"sh", "-c", "echo $$ > pid.new; mv pid.new pid; while :; do sleep 600; done", cli.marker()});
-    const RunOutput output =
-        cli.exec(id, {"sh", "-c",
-                      "until [ -s pid ]; do sleep 0.1; done; prlimit --pid $(cat pid) --nofile=64:64 && echo other; "
-                      "prlimit --core=0:0 && echo own"});
-    EXPECT_EQ(output.out, isolate ? "own\n" : "other\nown\n") << output.describe();
-  }
-}
-
-TEST_F(IsolateCommands, ShowsInPlanAndResult) {
-  const std::string policy = cli.home.write("isolate.toml", "extends = \"bash\"\n" + isolatePolicy(true));
-  const RunOutput plan = cli.caisson({"plan", "--policy", policy, "--workspace", ":none", "--", "true"});
-  EXPECT_NE(plan.out.find("command_isolation"), std::string::npos) << plan.describe();
-  const json result = cli.exec(cli.create(isolatePolicy(true)), {"true"}, {"--json"}).json();
-  EXPECT_TRUE(result["layers"].contains("command_isolation")) << result;
-  const json plain = cli.exec(cli.create(), {"true"}, {"--json"}).json();
-  EXPECT_FALSE(plain["layers"].contains("command_isolation")) << plain;
 }
 
 }  // namespace
