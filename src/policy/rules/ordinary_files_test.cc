@@ -30,6 +30,14 @@ TEST(OrdinaryFiles, DoNotIncludeUnknownKinds) {
   EXPECT_FALSE(files.match(".hidden", true));
 }
 
+/// Editors load the plugins that these name.
+TEST(OrdinaryFiles, DoNotIncludeSettingsOfLinters) {
+  const OrdinaryFiles files;
+  for (const char* path : {".pylintrc", ".flake8", ".coveragerc", ".prettierrc", ".browserslistrc", ".clang-tidy"}) {
+    EXPECT_FALSE(files.match(path, false)) << path;
+  }
+}
+
 TEST(OrdinaryFiles, AreExtendedByAPolicy) {
   const std::vector<std::string> added{"*.data", ".changeset/", "tool/*.bin"};
   const OrdinaryFiles files(added);
