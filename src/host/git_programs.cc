@@ -38,11 +38,14 @@ std::optional<std::string> readHostFile(const std::string& path, bool& too_large
   return text;
 }
 
-bool exists(const std::string& path, mode_t& type) {
+struct Found {
+  mode_t type = 0;    ///< 0: it does not exist
+  bool ours = false;  ///< it belongs to the user or to root
+};
+Found find(const std::string& path) {
   struct stat status{};
-  if (::stat(path.c_str(), &status) != 0) return false;
-  type = status.st_mode & S_IFMT;
-  return true;
+  if (::stat(path.c_str(), &status) != 0) return {};
+  return {status.st_mode & S_IFMT, status.st_uid == ::geteuid() || status.st_uid == 0};
 }
 
 }  // namespace
@@ -108,16 +111,21 @@ std::string GitPrograms::line(const std::string& path) const {
 void GitPrograms::name(const std::string& base, std::string_view value, const std::string& configuration) {
   const auto path = absolutePath(base, value);
   auto inside = path ? pathBelow(workspace_, *path) : std::nullopt;
-  if (!inside || inside->empty() || !named_.insert(*inside).second) return;
+  // With so many, ProtectedLinks protects everything.
+  constexpr std::size_t kMaxPrograms = 10'000;
+  if (!inside || inside->empty() || found_.size() >= kMaxPrograms || !named_.insert(*inside).second) return;
   const auto shown = pathBelow(workspace_, configuration);
   found_.push_back({*std::move(inside), shown ? *shown : configuration});
 }
 
 const GitPrograms::Configuration& GitPrograms::configuration(const std::string& path) {
+  if (known_.size() >= kMaxGitConfigs) known_.clear();  // a payload can make any number, and large ones
   const auto [known, added] = known_.try_emplace(path);
   if (added) {
-    const auto text = read(path, known->second.too_large);
+    bool too_large = false;
+    const auto text = read(path, too_large);
     if (text) known->second.paths = policy::pathsInGitConfig(*text);
+    known->second.complete = !too_large && known->second.paths.complete;
   }
   return known->second;
 }
@@ -134,8 +142,8 @@ bool GitPrograms::add(Repository repository) {
   for (std::size_t i = 0; i < configs.size(); ++i) {
     if (i >= kMaxGitConfigs) return false;
     const std::string config = configs[i];
-    const auto& [paths, too_large] = configuration(config);
-    complete = complete && !too_large;
+    const auto& [paths, whole] = configuration(config);
+    complete = complete && whole;
     if (!paths.work_tree.empty()) {
       repository.work_tree = absolutePath(repository.directory, paths.work_tree).value_or(repository.work_tree);
     }
@@ -175,13 +183,14 @@ bool GitPrograms::addFile(const std::string& path) {
 }
 
 bool GitPrograms::addAbove() {
-  mode_t type = 0;
-  if (exists(workspace_ + "/.git", type)) return true;  // git looks no further
+  if (root_.stat(".git")) return true;  // git looks no further
   for (std::string at = workspace_; at != "/";) {
     at = parentOf(at);
     const std::string git = (at == "/" ? "" : at) + "/.git";
-    if (!exists(git, type)) continue;
-    if (S_ISDIR(type)) return add({git, at});
+    const Found there = find(git);
+    if (there.type == 0) continue;
+    if (!there.ours) return true;  // as git, which ignores what another user may have made in /tmp
+    if (S_ISDIR(there.type)) return add({git, at});
     auto repository = repositoryOf(git);
     return !repository || add(*std::move(repository));
   }

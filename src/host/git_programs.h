@@ -49,7 +49,7 @@ class GitPrograms {
   /// What a configuration says.
   struct Configuration {
     policy::GitConfigPaths paths;
-    bool too_large = false;
+    bool complete = true;  ///< false: it is too large
   };
   struct Repository {
     std::string directory;  ///< the git directory; absolute, as all
@@ -66,9 +66,10 @@ class GitPrograms {
   const sys::RootDir& root_;
   const std::string& workspace_;
   std::vector<std::string> user_configs_;  ///< read for every repository: relative paths mean its work tree
+  /// Valid until the next call.
   const Configuration& configuration(const std::string& path);
 
-  std::map<std::string, Configuration> known_;  ///< that were read, by path
+  std::map<std::string, Configuration> known_;  ///< some that were read, by path
   std::set<std::string> named_;
   std::vector<policy::NamedProgram> found_;
 };

@@ -80,7 +80,7 @@ class Scan {
 
   plan::WorkspaceScan run() {
     if (options_.protected_files != nullptr) {
-      if (!git_.emplace(root_, workspace_).addAbove()) leaveOut("");
+      if (!git_.emplace(root_, workspace_).addAbove()) exceed("");
       pending_.push_back({.path = std::string(kGit)});  // first: a payload could add entries until the budget ends
     }
     pending_.push_back({});
@@ -89,7 +89,7 @@ class Scan {
       const Work work = std::move(queue.front());
       queue.pop_front();
       if (entries_ >= options_.max_entries || Clock::now() >= deadline_ || cpuTime() >= cpu_deadline_) {
-        leaveOut(work.path);
+        exceed(work.path);
         continue;
       }
       visit(work);
@@ -118,6 +118,12 @@ class Scan {
   void leaveOut(const std::string& path) {
     if (found_.unscanned.size() < kMaxNamed) found_.unscanned.push_back(path.empty() ? "." : path);
     ++found_.unscanned_count;
+  }
+
+  /// As leaveOut(), since a limit of the search was reached.
+  void exceed(const std::string& path) {
+    leaveOut(path);
+    found_.exhausted = true;
   }
 
   void visit(const Work& work) {
@@ -166,7 +172,7 @@ class Scan {
       if (name == "." || name == "..") continue;
       if (entries_ >= options_.max_entries) {
         found.complete = false;
-        leaveOut(path);
+        exceed(path);
         break;
       }
       ++entries_;
@@ -203,7 +209,7 @@ class Scan {
   void look(const Work& work, const Directory& directory) {
     if (options_.protected_files != nullptr) {
       for (const std::string& name : directory.links) addLink(work, directory, name);
-      if (directory.git_file && !git_->addFile(work.path)) leaveOut(work.path);
+      if (directory.git_file && !git_->addFile(work.path)) exceed(work.path);
     }
     if ((directory.repository || work.in_repository) && !work.only_links) redactConfigs(work.path, directory);
     if (directory.repository && !work.only_links) return lookAtRepository(work.path, directory);
@@ -302,13 +308,14 @@ class Scan {
         if (auto inside = named ? pathBelow(workspace_, *named) : std::nullopt) configs.push_back(*std::move(inside));
       }
     }
+    if (configs.size() > kMaxGitConfigs) exceed(configs[kMaxGitConfigs]);
   }
 
   /// Looks at a git directory: only some of its files name programs.
   void lookAtRepository(const std::string& path, const Directory& directory) {
     if (options_.protected_files != nullptr) {
       entries_ += 5 * kReadCost;
-      if (!git_->addDirectory(path)) leaveOut(path);
+      if (!git_->addDirectory(path)) exceed(path);
       if (!options_.only_links) protectRepository(path);
     }
     for (const std::string& name : directory.directories) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <set>
 
@@ -165,6 +166,44 @@ TEST_F(WorkspaceScanTest, GitDirectoriesAreScannedFirst) {
   found = scan({.protected_files = &files, .max_entries = 300});
   EXPECT_TRUE(isProtected(found, "app/.git/config"));
   EXPECT_GT(found.unscanned_count, 0U);
+}
+
+TEST_F(WorkspaceScanTest, RepositoryAroundTheWorkspaceNamesPrograms) {
+  repository(".git", "[core]\n\thooksPath = work/hooks\n");
+  dir.write("work/hooks/pre-push", "x");
+  const policy::ProtectedFiles files;
+  const auto found = scanWorkspace(dir / "work", {.secrets = false, .protected_files = &files});
+  EXPECT_TRUE(isProtected(found, "hooks"));
+  dir.write("work/.git/HEAD", "ref: x");
+  EXPECT_FALSE(isProtected(scanWorkspace(dir / "work", {.secrets = false, .protected_files = &files}), "hooks"))
+      << "git looks no further";
+}
+
+TEST_F(WorkspaceScanTest, ConfigurationOfTheUserNamesPrograms) {
+  const char* const before = std::getenv("HOME");
+  const std::string home = before == nullptr ? "" : before;
+  ::setenv("HOME", dir.path().c_str(), 1);
+  dir.write(".gitconfig", "[core]\n\thooksPath = hooks-of-all\n[alias]\n\tx = !~/project/run.sh\n");
+  dir.write("project/hooks-of-all/pre-push", "x");
+  dir.write("project/run.sh", "x");
+  repository("project/.git", "[core]\n");
+  const policy::ProtectedFiles files;
+  const auto found = scanWorkspace(dir / "project", {.secrets = false, .protected_files = &files});
+  before == nullptr ? ::unsetenv("HOME") : ::setenv("HOME", home.c_str(), 1);
+  EXPECT_TRUE(isProtected(found, "hooks-of-all"));
+  EXPECT_TRUE(isProtected(found, "run.sh"));
+}
+
+TEST_F(WorkspaceScanTest, ConfigurationsThatAreTooLargeExhaustTheSearch) {
+  const policy::ProtectedFiles files;
+  repository(".git", "[core]\n");
+  EXPECT_FALSE(scan({.protected_files = &files}).exhausted);
+  std::string many = "[alias]\n";
+  for (int i = 0; i < 5000; ++i) many += "x = !t/" + std::to_string(i) + "\n";
+  for (const std::string& config : {std::string(2 << 20, '#'), many}) {
+    dir.write(".git/config", config);
+    EXPECT_TRUE(scan({.secrets = false, .protected_files = &files}).exhausted);
+  }
 }
 
 TEST_F(WorkspaceScanTest, CacheSeesNewFilesAndContent) {

@@ -146,6 +146,24 @@ TEST_F(CommitLinks, ProgramsOfGitAreHeldInEveryWorkTree) {
   }
 }
 
+TEST_F(CommitLinks, SearchThatIsNotCompleteIsReportedAndHoldsAModelsCommitBack) {
+  workspace.makeDir("closed");
+  ASSERT_EQ(::chmod((workspace / "closed").c_str(), 0), 0);
+  Session session = create();
+  output(session, "echo x > a.py");
+  const CommitReport whole = commit(session, {.dry_run = true, .ordinary_files_only = true});
+  EXPECT_EQ(applied(whole), "a.py\n") << "no link in a directory that the user cannot read matters";
+  EXPECT_TRUE(whole.searched);
+  workspace.write(".git/HEAD", "ref: refs/heads/main\n");
+  workspace.write(".git/config", std::string(2 << 20, '#'));
+  const CommitReport part = commit(session, {.dry_run = true});
+  EXPECT_EQ(applied(part), "a.py\n");
+  EXPECT_FALSE(part.searched);
+  const CommitReport model = commit(session, {.dry_run = true, .ordinary_files_only = true});
+  EXPECT_EQ(applied(model), "") << "a configuration that was not read may name it";
+  EXPECT_EQ(::chmod((workspace / "closed").c_str(), 0700), 0);
+}
+
 /// Git writes the message of a commit through the link.
 TEST_F(CommitLinks, LinkInAGitDirectoryIsHeld) {
   for (const char* repository : {".git", "mirror"}) {

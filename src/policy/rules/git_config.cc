@@ -192,6 +192,8 @@ GitConfigPaths pathsInGitConfig(std::string_view text) {
   Setting setting;
   for (Reader reader(text); reader.next(setting);) {
     if (setting.value.empty()) continue;
+    found.complete = found.executed.size() + found.included.size() <= kMaxGitConfigPaths;
+    if (!found.complete) break;
     if ((setting.section == "include" || setting.section == "includeif") && setting.key == "path") {
       found.included.push_back(setting.value);
     } else if (setting.section == "core" && (setting.key == "hookspath" || setting.key == "attributesfile")) {

@@ -8,9 +8,13 @@
 
 namespace caisson::policy {
 
+/// Of one configuration.
+inline constexpr std::size_t kMaxGitConfigPaths = 4096;
+
 struct GitConfigPaths {
   std::vector<std::string> included;  ///< as written; relative to the directory of the configuration file
   std::vector<std::string> executed;  ///< as written; relative to the top of the work tree
+  bool complete = true;               ///< false: there are more than kMaxGitConfigPaths
   std::string work_tree;              ///< core.worktree, relative to the git directory; empty: not set
 };
 

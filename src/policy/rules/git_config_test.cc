@@ -59,7 +59,7 @@ TEST(GitConfig, IsReadAsGitReadsIt) {
   const test::TempDir dir;
   std::mt19937 random(7);
   int accepted = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 250; ++round) {
     std::string text = round % 4 == 0 ? "\xef\xbb\xbf[core]" : "[core]\n";
     for (auto count = 2 + random() % 12; count > 0; --count) {
       const std::string_view piece = kPieces[random() % std::size(kPieces)];
@@ -87,7 +87,7 @@ TEST(GitConfig, IsReadAsGitReadsIt) {
       EXPECT_TRUE(seen) << "git reads \"" << value << "\" in\n" << text;
     }
   }
-  EXPECT_GT(accepted, 30);
+  EXPECT_GT(accepted, 20);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ void HeldPaths::findLinks(const std::vector<policy::WorkspaceLink>& added) {
                                    .max_cpu_time = host::kMaxGuardedCpuTime});
   scan.links.insert(scan.links.end(), added.begin(), added.end());
   links_.emplace(protected_, workspace_, scan.links, scan.programs);
-  searched_ = scan.unscanned_count == 0 && !links_->isIncomplete();
+  searched_ = !scan.exhausted && !links_->isIncomplete();
 }
 
 std::string HeldPaths::why(const std::string& path, bool directory) {
