@@ -82,6 +82,20 @@ TEST_P(WorkspaceSecrets, StayHiddenWhenTheHostReplacesThem) {
   EXPECT_EQ(output.out, "ran\nend\n") << output.describe();
 }
 
+/// Its name says nothing: only the configuration of the repository that includes it.
+TEST_P(WorkspaceSecrets, IncludedConfigurationsStayHiddenWhenTheHostReplacesThem) {
+  if (std::string(GetParam()) == "rw") return;  // documented: docs/workspace.md
+  git({"init", "-q", "-b", "main"});
+  git({"config", "include.path", "../team.inc"});
+  workspace.write("team.inc", "[url \"https://me:canary@example.org\"]\n");
+  const RunOutput output =
+      onHost(std::string("$CAISSON run -q --workspace .:") + GetParam() +
+             " -- sh -c 'i=0; while [ $i -lt 40 ]; do cat team.inc; i=$((i+1)); sleep 0.01; done; "
+             "echo ran' 2>/dev/null | grep -e canary -e ran & i=0; while [ $i -lt 40 ]; do "
+             "cp team.inc fresh.inc; mv fresh.inc team.inc; i=$((i+1)); sleep 0.01; done; wait $!; echo end");
+  EXPECT_EQ(output.out, "ran\nend\n") << output.describe();
+}
+
 class WritableWorkspace : public SandboxTest {
  protected:
   void SetUp() override {
