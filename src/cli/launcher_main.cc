@@ -1,5 +1,5 @@
 // The `caisson` program of packages: it contains `run`, and becomes caisson-commands, which is main.cc, for everything
-// else. It is small that way, and starts fast from a disk.
+// else, also for the egress process of a run. It is small that way, and starts fast from a disk.
 #include "cli/companion.h"
 #include "cli/perform_verb.h"
 #include "cli/program_main.h"
@@ -22,10 +22,9 @@ int becomeCommands(std::span<char* const> line) {
 int main(int count, char** words) {
   const std::span<char* const> line(words, count > 0 ? static_cast<std::size_t>(count) : 0);
   const std::string_view word = line.size() > 1 ? line[1] : "";
-  if (count == 2 && word == egress::kProgramWord) ::_exit(egress::programMain());
   if (word != cli::kRun.path) {
-    // The streams of a worker are its parent's decision.
-    if (word != session::kWorkerArgument) cli::openStandardStreams();
+    // The streams of a worker and of an egress process are their parent's decision.
+    if (word != session::kWorkerArgument && word != egress::kProgramWord) cli::openStandardStreams();
     ::_exit(becomeCommands(line));
   }
   cli::openStandardStreams();
