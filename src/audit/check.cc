@@ -228,7 +228,10 @@ Result<CheckReport> checkLog(const std::string& path, const CheckOptions& option
   if (all->head) checkEnd(*all->head, checker, report);
   const std::uint32_t first =
       all->files.empty() ? 0 : std::max(all->files.front().number, all->head ? all->head->oldest : 0);
-  if (first != 0 && checker.oldestKept() < first && checker.chainStart() != first && checker.oldestKept() != first) {
+  // A writer that died before its first lines counted left a head without any.
+  const bool begun = !all->head || all->head->link.seq != 0;
+  if (begun && first != 0 && checker.oldestKept() < first && checker.chainStart() != first &&
+      checker.oldestKept() != first) {
     const bool began_there = checker.chainStart() != 0 && checker.chainStart() <= first;
     if (!began_there)
       report.findings.push_back(

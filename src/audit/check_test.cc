@@ -209,6 +209,25 @@ TEST_F(AuditCheck, FindsForeignFiles) {
   expectFinding("symbolic link", 0);
 }
 
+/// The second slot of a new head is the first that counts lines.
+TEST_F(AuditCheck, FirstWriterThatDiedLeavesOnlyNotes) {
+  std::filesystem::remove_all(path_);
+  fill(1);
+  std::string head = readFile(path_ + "/head");
+  ASSERT_EQ(head.size(), kHeadBytes);
+  head.replace(kSlotBytes, kSlotBytes, kSlotBytes, '\0');
+  std::ofstream(path_ + "/head", std::ios::trunc) << head;
+  for (const bool lines : {true, false}) {
+    if (!lines) std::filesystem::resize_file(file(1), 0);
+    const CheckReport report = check();
+    EXPECT_TRUE(report.findings.empty()) << report.findings.front().what;
+    EXPECT_EQ(report.lines, 0U);
+  }
+  fill(1);
+  EXPECT_TRUE(check().findings.empty());
+  EXPECT_GT(check().lines, 1U);
+}
+
 /// A writer creates the next file before it writes the head that names it.
 TEST_F(AuditCheck, NextFileOfADeadWriterIsANote) {
   std::ofstream(file(2)) << "";
