@@ -26,6 +26,8 @@ for line in $lines; do
   for name in $(printf '%s' "$line" | tr '|' ' '); do
     case $present in *" $name=installed "*) found=1 ;; esac
   done
+  # A newer nodejs, which is not Debian's, includes it and conflicts with the package.
+  if [ "$line" = npm ] && command -v npm >/dev/null 2>&1; then found=1; fi
   if [ -z "$found" ]; then missing="$missing $line"; fi
 done
 [ -n "$missing" ] || exit 0
@@ -88,7 +90,7 @@ if [ -z "$optional" ]; then
   if [ -f "$log" ]; then tail -n 15 "$log" >&2; fi
   give_up "apt-get could not install them (log: $log)"
 fi
-# Install the packages one by one, so that a conflict (a newer nodejs includes npm) does not prevent the others.
+# Install the packages one by one, so that a conflict does not prevent the others.
 first_choices=
 for name in $chosen; do
   apt install --no-install-recommends "$name" || first_choices="$first_choices $name"
