@@ -1,6 +1,7 @@
 // Writers killed at any moment lose no event that append() acknowledged, and leave an intact chain.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +45,7 @@ constexpr Settings kSettings{.rotate_bytes = 256 << 10, .total_bytes = 1ULL << 4
 pid_t startWriter(const std::string& path, std::size_t incarnation, std::atomic<int>& acknowledged) {
   const pid_t pid = ::fork();
   if (pid != 0) return pid;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // it writes for ever
   const std::string id = "w" + std::to_string(incarnation);
   auto log = Log::open(path, kSettings);
   for (int number = 0; log; ++number) {
