@@ -102,7 +102,9 @@ class Wheel(RootTest):
         return self.root.output("pipx", *arguments)
 
     def left(self) -> list[str]:
-        return [line for line in self.root.files() - self.before if not STATE.fullmatch(line)]
+        now = self.root.files()
+        old = {line.split(" ")[0]: line for line in self.before - now}
+        return [f"{line}, before: {old.get(line.split(' ')[0])}" for line in now - self.before if not STATE.fullmatch(line)]
 
     def make_environment(self) -> None:
         self.root.run("python3", "-m", "venv", ENVIRONMENT)
