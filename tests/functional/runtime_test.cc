@@ -141,7 +141,9 @@ TEST_P(Runtime, LimitsEndTheRunAndAreNamed) {
   requireOrSkip(systemHas("python3"), "no python3 here");
   std::vector<std::string> options = flags();
   options.insert(options.end(), {"--json", "--memory", "64M"});
-  const RunOutput memory = run(options, {"python3", "-c", "x = bytearray(600 << 20); print(len(x))"}, how);
+  // It waits: without a cgroup the supervisor polls.
+  const RunOutput memory =
+      run(options, {"python3", "-c", "import time; x = bytearray(600 << 20); time.sleep(60); print(len(x))"}, how);
   EXPECT_EQ(memory.json()["limit"], "memory") << memory.describe();
   EXPECT_EQ(memory.json()["stdout"], "");
   const RunOutput processes =
