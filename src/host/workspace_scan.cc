@@ -120,23 +120,28 @@ class Scan {
     ++found_.unscanned_count;
   }
 
-  /// As leaveOut(), since a limit of the search was reached.
+  /// As leaveOut(), since a limit of the search was reached or it failed.
   void exceed(const std::string& path) {
     leaveOut(path);
     found_.exhausted = true;
   }
 
+  /// Whether the user can follow no link in a directory. One that can be searched, but not read, may hide some.
+  [[nodiscard]] bool isClosed(const std::string& path) const {
+    const long opened = isolation::openBeneath(root_.descriptor(), (path + "/.").c_str(), O_PATH | O_CLOEXEC);
+    if (opened >= 0) ::close(static_cast<int>(opened));
+    return opened == -EACCES;
+  }
+
   void visit(const Work& work) {
-    if (work.path.size() > kMaxPath) return leaveOut(work.path.substr(0, kMaxPath));
+    if (work.path.size() > kMaxPath) return exceed(work.path.substr(0, kMaxPath));
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
     long opened = isolation::openBeneath(root_.descriptor(), work.path.c_str(), kFlags);
     if (opened == -EACCES && options_.open_closed && giveOwnerAccess(root_, work.path)) {
       opened = isolation::openBeneath(root_.descriptor(), work.path.c_str(), kFlags);
     }
-    if (opened < 0) {
-      if (opened != -ENOENT && opened != -ENOTDIR && opened != -ELOOP) leaveOut(work.path);
-      return;
-    }
+    if (opened == -ENOENT || opened == -ENOTDIR || opened == -ELOOP) return;
+    if (opened < 0) return opened == -EACCES && isClosed(work.path) ? leaveOut(work.path) : exceed(work.path);
     sys::Fd fd(static_cast<int>(opened));
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0 || status.st_dev != device_) return leaveOut(work.path);
@@ -164,7 +169,11 @@ class Scan {
   Directory list(sys::Fd fd, const std::string& path) {
     Directory found;
     DIR* stream = ::fdopendir(fd.get());
-    if (stream == nullptr) return found;
+    if (stream == nullptr) {
+      found.complete = false;
+      exceed(path);
+      return found;
+    }
     (void)fd.release();
     std::vector<std::string> folded;
     while (const dirent* entry = ::readdir(stream)) {

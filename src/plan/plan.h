@@ -95,7 +95,8 @@ struct WorkspaceScan {
   std::vector<std::string> shared_files;       ///< regular files in `protected_paths` and below that have other names
   std::vector<std::string> unscanned;          ///< the first directories that the budget did not cover
   std::size_t unscanned_count = 0;             ///< all of them
-  /// A limit of the search was reached. Not so for directories that the user cannot read, or on other file systems.
+  /// A limit of the search was reached, or it failed. Not so for directories that are closed to the user, or on other
+  /// file systems.
   bool exhausted = false;
 };
 
