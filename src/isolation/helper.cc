@@ -56,6 +56,7 @@ bool hasOldRoot() {
 /// Lowers the limits of TCP buffers to 256 KiB. By default a socket can buffer 10 MiB of unread data, which no memory
 /// limit covers on cgroup v1 or without a cgroup. If /proc/sys is read-only, as in containers, the defaults stay.
 void boundSocketBuffers(int settings) {
+  if (settings < 0) return;
   struct Setting {
     const char *path, *value;
   };
@@ -70,12 +71,13 @@ void boundSocketBuffers(int settings) {
 
 }  // namespace
 
+int openHostSettings() {
+  return static_cast<int>(raw(SYS_openat, AT_FDCWD, "/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+}
+
 void Helper::start() {
   if (!block_.own_network && !block_.own_root) return;
-  // Opened here: the thread may already see the new root, where /proc/sys is read-only.
-  if (block_.own_network) {
-    settings_ = static_cast<int>(raw(SYS_openat, AT_FDCWD, "/proc/sys", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
-  }
+  if (block_.own_network && !block_.own_mounts) useSettings(openHostSettings());
   // Runs on the stack that pid 1 uses after the thread has exited. Shares descriptors, so that the namespace can be
   // passed on, but not the working directory and root.
   constexpr int kFlags =
@@ -83,12 +85,19 @@ void Helper::start() {
   const int made = sys::clone(entry, block_.init_stack_top, kFlags, this, &thread_, nullptr, &thread_);
   threaded_ = made > 0;
   if (threaded_) sendElsewhere(made);
-  if (!threaded_) makeNetwork();
+  if (threaded_) return;
+  makeNetwork();
+  if (settings_ != kPending) boundSocketBuffers(settings_);
 }
 
 int Helper::entry(void* argument) {
   auto& self = *static_cast<Helper*>(argument);
   self.makeNetwork();
+  if (self.block_.own_network) {
+    waitWhile(self.settings_, kPending);
+    boundSocketBuffers(self.settings_);
+    publish(self.settings_used_, 0);
+  }
   if (self.block_.own_root) {
     waitWhile(self.old_root_, kPending);
     self.detach();
@@ -102,8 +111,6 @@ void Helper::makeNetwork() {
   const int socket = static_cast<int>(
       must(block_, Stage::namespaces, "socket", "AF_INET", raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)));
   if (block_.loopback) bringUpLoopback(block_, socket);
-  boundSocketBuffers(settings_);
-  if (settings_ >= 0) closeFd(settings_);
   if (block_.egress.on) openEgress(block_);
   const long space = must(block_, Stage::namespaces, "ioctl SIOCGSKNS", "", raw(SYS_ioctl, socket, SIOCGSKNS, 0));
   closeFd(socket);
@@ -114,9 +121,18 @@ void Helper::joinNetwork() {
   if (!block_.own_network) return;
   waitWhile(network_, kPending);
   if (threaded_) {
+    // From here on the thread may open and close no descriptor: pid 1 and the payload's process share its table, and
+    // set up descriptors by number.
+    waitWhile(settings_used_, kPending);
     must(block_, Stage::namespaces, "setns", "network namespace", raw(SYS_setns, network_, CLONE_NEWNET));
   }
+  if (settings_ >= 0) closeFd(settings_);
   closeFd(network_);
+}
+
+void Helper::useSettings(int settings) {
+  publish(settings_, settings >= 0 ? settings : kNoSettings);
+  if (!threaded_ && network_ != kPending) boundSocketBuffers(settings_);
 }
 
 void Helper::detachOldRoot() {

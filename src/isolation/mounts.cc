@@ -322,9 +322,10 @@ void TreeBuilder::devpts(const FlatStep& step) {
 }
 
 void TreeBuilder::setKernelQuota(const FlatStep& step) {
-  // Opened once: the kernel searches the entries of every user namespace for this path.
   if (quotas_ < 0) {
-    quotas_ = static_cast<int>(raw(SYS_openat, AT_FDCWD, "/proc/sys/user", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+    const int settings = openSettings();
+    quotas_ = settings < 0 ? settings
+                           : static_cast<int>(raw(SYS_openat, settings, "user", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
   }
   const long file = quotas_ < 0 ? quotas_ : raw(SYS_openat, quotas_, step.source, O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0);
   if (file == -ENOENT) return;  // a kernel built without such objects
@@ -376,6 +377,8 @@ BuiltTree TreeBuilder::build() {
   }
   removeMaskSources();
   closeFd(quotas_);
+  if (helper_.needsSettings()) helper_.useSettings(openSettings());
+  if (!block_.own_network) closeFd(settings_);
   if (block_.own_root) enterRoot();
   return built_;
 }

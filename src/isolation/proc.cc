@@ -64,8 +64,17 @@ int TreeBuilder::openProc(const FlatStep& step) {
   return must("fsmount", step.target, mount, mount == -EPERM ? ErrorCode::masked_proc : ErrorCode::other);
 }
 
+int TreeBuilder::openSettings() {
+  if (settings_ < 0) settings_ = openHostSettings();
+  return settings_;
+}
+
 void TreeBuilder::proc(const FlatStep& step) {
   const int mount = openProc(step);
+  if (settings_ < 0 && built_.proc == ProcRung::fresh) {
+    settings_ = static_cast<int>(raw(SYS_openat, mount, "sys", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+    if (settings_ >= 0 && helper_.needsSettings()) helper_.useSettings(settings_);
+  }
   makeMountPoint(step, true);
   attach(mount, step);
   if ((step.flags & kMaskOthers) != 0) maskOthers(mount, step);

@@ -105,6 +105,9 @@ class TreeBuilder {
   bool coverByName(const char* name, const FlatStep& step);
   /// The same without following a link, in any tree; skips an absent target.
   void coverByDescriptor(int file, const FlatStep& step);
+  /// /proc/sys of the sandbox's proc, writable and not yet covered; if that is not a complete one, the host's. In the
+  /// host's proc the entries of all namespaces share hash chains: each lookup takes a lock of every live sandbox.
+  int openSettings();
   /// Writes a limit of the sandbox's user namespace, which also bounds its share of the caller's account. A failure, as
   /// in containers with a read-only /proc/sys, only goes into the result.
   void setKernelQuota(const FlatStep& step);
@@ -148,7 +151,8 @@ class TreeBuilder {
   int scratch_ = -1;                            // a writable tmpfs of ours, for the two above and for coverFile()
   int store_ = -1;                              // of a layered root
   int old_proc_ = -1;                           // a directory of the old root
-  int quotas_ = -1;                             // /proc/sys/user of the host's proc
+  int settings_ = -1;                           // see openSettings()
+  int quotas_ = -1;                             // its directory `user`
   BuiltTree built_;
   std::uint32_t tmpfs_steps_ = 0, sized_count_ = 0;  ///< tmpfs steps so far; entries of built_.sized
 };

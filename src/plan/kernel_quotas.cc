@@ -23,7 +23,10 @@ void planKernelQuotas(const HostFacts& host, Plan& plan) {
   // in a new user namespace, and fanotify marks need a group. Each value takes 5 us of a launch.
   set("max_user_namespaces", 0);
   set("max_fanotify_groups", 0);
-  plan.steps.insert(plan.steps.begin() + 1, quotas.begin(), quotas.end());
+  const auto proc =
+      std::ranges::find_if(plan.steps, [](const Step& step) { return std::holds_alternative<MountProc>(step); });
+  const auto before = proc != plan.steps.end() ? proc : plan.steps.begin();
+  plan.steps.insert(before + 1, quotas.begin(), quotas.end());
   plan.layers["kernel_quotas"] = "inotify, fanotify, namespaces";
 }
 

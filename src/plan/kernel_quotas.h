@@ -5,9 +5,9 @@
 
 namespace caisson::plan {
 
-/// Inserts SetKernelQuota steps after the first step, which creates the root: a quarter of the host's inotify limits,
-/// no user namespaces, no fanotify. Does nothing without a user and a mount namespace. Call when namespaces and root
-/// are planned.
+/// Inserts SetKernelQuota steps after the mount of the sandbox's proc, through which they are written, or without one
+/// after the first step: a quarter of the host's inotify limits, no user namespaces, no fanotify. Does nothing without
+/// a user and a mount namespace. Call when namespaces and root are planned.
 void planKernelQuotas(const HostFacts& host, Plan& plan);
 
 }  // namespace caisson::plan

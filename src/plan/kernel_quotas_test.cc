@@ -46,6 +46,13 @@ TEST(KernelQuotas, NoUserNamespaceAndNoFanotifyGroup) {
   }
 }
 
+TEST(KernelQuotas, FollowMountOfProc) {
+  const Plan plan = planned(profile());
+  const int proc = testing::positionOf<MountProc>(plan, "/proc");
+  ASSERT_GE(proc, 0);
+  EXPECT_TRUE(std::holds_alternative<SetKernelQuota>(plan.steps[static_cast<std::size_t>(proc) + 1]));
+}
+
 TEST(KernelQuotas, NoneWithoutUserNamespace) {
   policy::Policy policy = profile();
   policy.isolation.level = policy::Level::none;

@@ -79,9 +79,29 @@ def until(calls, thread, name):
     sys.exit(f"no {name} in the trace")
 
 
+def check_settings(calls, own):
+    """The entries below the host's /proc/sys share hash chains with those of all live sandboxes: with hundreds of them
+    each lookup costs as much as half a launch."""
+    shared = [rest for who, what, rest in calls
+              if who in own and what == "openat" and rest.startswith('(AT_FDCWD, "/proc/sys')]
+    if shared:
+        sys.exit(f"limits are written through the host's /proc/sys: {shared}")
+
+
+def check_second_thread(calls, init, helper):
+    """pid 1 and the payload's process set up descriptors by number once the network namespace is ready. The thread
+    shares their table: a descriptor that it opened or closed then would be another one for them."""
+    ready = next(at for at, (who, what, _) in enumerate(calls) if who == init and what == "setns")
+    late = [what for who, what, _ in calls[ready:] if who == helper and what in ("openat", "open", "close", "socket", "dup")]
+    if late:
+        sys.exit(f"the second thread uses descriptors after the network namespace is ready: {late}")
+
+
 def count(caisson, directory, profile):
     calls = trace(caisson, directory, profile)
     main, init, helper, payload = threads(calls)
+    check_settings(calls, (init, helper))
+    check_second_thread(calls, init, helper)
     return {
         "supervisor, before the clone": until(calls, main, "clone3"),
         "pid 1, before it starts the payload": until(calls, init, "signalfd4"),
