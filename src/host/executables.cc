@@ -22,9 +22,13 @@ namespace {
 
 #if defined(__x86_64__)
 constexpr std::string_view kTriplet = "x86_64-linux-gnu";
+constexpr std::string_view kRustHosts[] = {"x86_64-unknown-linux-gnu", "x86_64-unknown-linux-musl"};
 #else
 constexpr std::string_view kTriplet = "aarch64-linux-gnu";
+constexpr std::string_view kRustHosts[] = {"aarch64-unknown-linux-gnu", "aarch64-unknown-linux-musl"};
 #endif
+/// Linkers in a Rust toolchain. Since 1.90 rustc for x86_64 tells gcc to use them instead of the system's.
+constexpr std::string_view kRustLinkers[] = {"gcc-ld/ld.lld", "rust-lld"};
 constexpr std::size_t kMaxFiles = 20'000;  // below all listed directories together
 constexpr int kDeepest = 12;
 
@@ -78,7 +82,7 @@ std::vector<std::string> searchPath(const policy::Policy& policy, std::string pa
   return directories;
 }
 
-/// Collects the dependencies of programs, each file once.
+/// Collects the dependencies of programs, each file once: loaders, libraries, and the linkers of a toolchain.
 class Closure {
  public:
   explicit Closure(const ProgramFiles& all) : all_(all) {}
@@ -91,6 +95,7 @@ class Closure {
     if (!needs || !needs->elf) return;
     if (!needs->interpreter.empty()) require(all_.realPath(needs->interpreter));
     for (const std::string& library : needs->libraries) require(find(library, parentOf(real), *needs));
+    if (nameOf(real) == "rustc") addRustLinkers(parentOf(parentOf(real)));
   }
   /// Adds libgcc_s, which glibc loads by name when a thread is cancelled or unwound.
   void addUnwinder() { require(find("libgcc_s.so.1", "/", {})); }
@@ -98,6 +103,17 @@ class Closure {
   [[nodiscard]] const std::set<std::string>& files() const { return required_; }
 
  private:
+  /// Only files of the toolchain itself: a link to another program does not make that executable.
+  void addRustLinkers(const std::string& prefix) {
+    for (const std::string_view host : kRustHosts) {
+      for (const std::string_view linker : kRustLinkers) {
+        const std::string real =
+            all_.realPath(prefix + "/lib/rustlib/" + std::string(host) + "/bin/" + std::string(linker));
+        if (real.starts_with(prefix + "/")) require(real);
+      }
+    }
+  }
+
   void require(const std::string& real) {
     if (real.empty()) return;
     required_.insert(real);

@@ -68,7 +68,7 @@ struct Program {
 
 struct ExecutableFacts {
   std::vector<Program> allowed;
-  std::vector<std::string> libraries;      ///< real paths of loaders and libraries that the allowed ones need
+  std::vector<std::string> libraries;      ///< real paths of loaders, libraries and linkers that those need
   std::vector<std::string> blocked;        ///< real paths, including hard links in the payload's PATH
   std::map<std::string, std::string> usr;  ///< "lib" -> "" for a directory below /usr, or the link's target
 };
