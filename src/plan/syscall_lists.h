@@ -26,11 +26,12 @@ inline constexpr std::string_view kDataCalls[] = {
 };
 
 inline constexpr std::string_view kNameCalls[] = {
-    "access",    "chdir",      "chmod",    "chown",    "faccessat", "faccessat2", "fchdir", "fchmod",    "fchmodat",
-    "fchmodat2", "fchown",     "fchownat", "flock",    "fstat",     "fstatfs",    "getcwd", "getdents",  "getdents64",
-    "lchown",    "link",       "linkat",   "lstat",    "mkdir",     "mkdirat",    "mknod",  "mknodat",   "newfstatat",
-    "readlink",  "readlinkat", "rename",   "renameat", "renameat2", "rmdir",      "stat",   "statfs",    "statx",
-    "symlink",   "symlinkat",  "truncate", "umask",    "unlink",    "unlinkat",   "utime",  "utimensat", "utimes",
+    "access",    "chdir",     "chmod",      "chown",      "faccessat", "faccessat2", "fchdir",    "fchmod",
+    "fchmodat",  "fchmodat2", "fchown",     "fchownat",   "flock",     "fstat",      "fstatfs",   "futimesat",
+    "getcwd",    "getdents",  "getdents64", "lchown",     "link",      "linkat",     "lstat",     "mkdir",
+    "mkdirat",   "mknod",     "mknodat",    "newfstatat", "readlink",  "readlinkat", "rename",    "renameat",
+    "renameat2", "rmdir",     "stat",       "statfs",     "statx",     "symlink",    "symlinkat", "truncate",
+    "umask",     "unlink",    "unlinkat",   "utime",      "utimensat", "utimes",
 };
 
 inline constexpr std::string_view kXattrCalls[] = {
