@@ -9,6 +9,7 @@
 #include <csignal>
 
 #include "base/syscall_table.h"
+#include "plan/own_filter_testing.h"
 
 namespace caisson::session {
 namespace {
@@ -58,6 +59,10 @@ TEST_F(SupervisorFilter, AllowsWhatSupervisionNeeds) {
         "perf_event_open", "process_vm_readv", "ioctl", "fdatasync", "flock", "renameat2", "memfd_create"}) {
     EXPECT_TRUE(allows(name)) << name;
   }
+}
+
+TEST_F(SupervisorFilter, AllowsEveryCallThatTheLibraryMayMakeForTheSameFunction) {
+  EXPECT_EQ(plan::missingSiblings(supervisorFilter()), std::vector<std::string>());
 }
 
 }  // namespace
