@@ -16,6 +16,7 @@
 #include "egress/relay.h"
 #include "egress/server.h"
 #include "egress/sockets.h"
+#include "egress/target.h"
 
 namespace caisson::egress {
 
@@ -69,14 +70,11 @@ class Connection final : public Watcher {
     finishing,    ///< flushing remaining bytes to the client
     closed,
   };
-  /// How the client named its target, which decides how it gets errors: captured: only a reset; tunnel_request: an HTTP
-  /// CONNECT; socks; http: requests in plain HTTP.
-  enum class Style : std::uint8_t { captured, tunnel_request, socks, http };
 
-  // connection.cc: lifecycle and target
-  /// Sets the target (a synthetic address becomes its name) and checks it: connects, waits for the user's answer, or
-  /// denies. Call again for a request to another host.
-  void aim(HostPort target, Style style);
+  // connection_target.cc: the target
+  /// Sets the target that the client named, and checks it: connects, waits for the user's answer, or denies. Call again
+  /// for a request to another host.
+  void aim(const HostPort& named, Way way);
   /// The user's answer for this connection arrived: connects or denies. Rules are checked again, since they may have
   /// changed.
   void takeAnswer(bool permitted);
@@ -91,8 +89,16 @@ class Connection final : public Watcher {
   /// blocked or the lookup was over the budget; reports the host as unreachable if there is no address.
   void onAddresses(const Server::Addresses& addresses);
   /// Starts connecting to the next untried address, always by way of the upstream proxy if there is one. Reports the
-  /// host as unreachable if none is left.
+  /// host as unreachable if none is left. Waits if the sandbox has used up its connections for now.
   void connectNext();
+  /// Timeouts while the target is being connected, or waits for its turn (AttemptLimiter).
+  void tickTarget(Clock::time_point now);
+  /// Closes the connection to the target, if any, and counts it.
+  void dropUpstream();
+  /// Whether the client closed its side without having sent anything that a host could respond to.
+  [[nodiscard]] bool abandoned() const;
+  /// Every HTTP request must be for the target.
+  [[nodiscard]] bool pinned() const { return target_.way() != Way::http; }
   /// Connected to the upstream proxy: sends it a CONNECT. Names the checked address, not the host, since the proxy must
   /// not resolve the name differently.
   void askProxy();
@@ -110,6 +116,8 @@ class Connection final : public Watcher {
   /// Reports an allowed target that could not be reached and answers the client in its protocol. Reads errno for the
   /// SOCKS reply.
   void unreachable(std::string_view why);
+
+  // connection.cc: lifecycle
   /// Reports a denied request for the target and answers the client in its protocol, or resets the connection.
   void deny(std::string operation, const Decision& decision);
   /// The same for another target than the connection's, such as that of a redirect.
@@ -144,6 +152,9 @@ class Connection final : public Watcher {
   /// Once the TLS hello is complete: starts the transfer if its server name is the target or, for an address, missing
   /// or an allowed name; else denies it with a TLS alert. Settings can allow a missing name and an encrypted hello.
   void checkTls();
+  /// The denial of a server name that is not the target's; without a rule if it is the target's, or an allowed name of
+  /// a target that is an address.
+  [[nodiscard]] Decision judgeServerName(std::string_view text) const;
   /// From now on forwards raw bytes in both directions.
   void beginTunnel();
   /// Forwards what is available in both directions, up to the share of one turn. Closes the connection at its end, or
@@ -187,24 +198,28 @@ class Connection final : public Watcher {
 
   Server& server_;
   Phase phase_ = Phase::hello;
-  Style style_ = Style::captured;
+  Way style_ = Way::captured;  ///< how the client gets errors: as its target was named, or HTTP once it sent that
   sys::Fd client_, upstream_;
   bool upstream_ready_ = false;  ///< connected to the target, not only connecting
+  bool host_spoke_ = false, host_ended_first_ = false;  ///< of the current connection to the target
+  bool paced_ = false;                                  ///< waits for its turn to connect, see AttemptLimiter
+  bool hangup_seen_ = false;                            ///< the client closed its side while it waited
   bool grows_ = false;           ///< see grows()
   std::string from_client_, to_client_, from_upstream_, to_upstream_;
   bool client_ended_ = false, upstream_ended_ = false;
 
   const Endpoint accepted_on_;
   std::uint64_t ticket_ = 0;  ///< of the pending answer, if tickets are used
-  HostPort target_;
+  Target target_;
   bool has_target_ = false;            ///< aim() was called
-  std::optional<HostPort> permitted_;  ///< by the user, for this connection only
+  std::optional<Target> permitted_;    ///< by the user, for this connection only
   std::string rule_;                   ///< that allowed the target
   std::vector<Address> addresses_;     ///< of the target, all of them allowed
   std::size_t next_address_ = 0;       ///< index of the next one to try
   Address address_;                    ///< the one that is being connected to, or is connected
   std::optional<Endpoint> proxy_;      ///< the upstream proxy, if the policy has one
-  Clock::time_point began_ = Clock::now(), active_ = began_, connecting_since_ = began_, connected_ = began_;
+  Clock::time_point began_ = Clock::now(), active_ = began_, resolved_ = began_, connecting_since_ = began_,
+                    connected_ = began_;
   bool reported_ = false;            ///< the current target has its report: allowed or denied
   std::uint64_t opened_number_ = 0;  ///< number of its report as opened (Server::reportOpened); 0: need not wait
 
@@ -214,7 +229,7 @@ class Connection final : public Watcher {
   std::uint64_t sent_ = 0, received_ = 0, counted_sent_ = 0, counted_received_ = 0, reported_sent_ = 0,
                 reported_received_ = 0;
 
-  bool pinned_ = false;        ///< every HTTP request must be for the target
+  bool aimed_for_request_ = false;  ///< a connection was made for the HTTP request that comes next
   bool response_due_ = false;  ///< a request was sent and its response is not complete
   bool head_request_ = false, websocket_ = false, keep_alive_ = true;  ///< of the current HTTP request
   http::BodyFramer request_body_, response_body_;

@@ -7,7 +7,7 @@
 namespace caisson::egress {
 
 void Connection::beginBrokered() {
-  auto ends = server_.broker->handOver(target_);
+  auto ends = server_.broker->handOver(target_.place());
   // Never continue without the broker: the request would reach the host without its credential.
   if (!ends) return deny("connect", {false, std::string(ends.error()), {}});
   broker_client_ = std::move(ends->client);
@@ -62,11 +62,11 @@ bool Connection::pumpUpstreamSide() {
   if (!upstream_) return false;
   const Flow::State up = up_.pump(server_.pipes, broker_upstream_.get(), upstream_.get());
   const Flow::State down = down_.pump(server_.pipes, upstream_.get(), broker_upstream_.get());
+  if (down_.ended() && !up_.ended()) host_ended_first_ = true;
   if (up == Flow::State::broken || down == Flow::State::broken) {
-    for (sys::Fd* fd : {&upstream_, &broker_upstream_}) {
-      server_.loop.forget(fd->get());
-      fd->reset();
-    }
+    dropUpstream();
+    server_.loop.forget(broker_upstream_.get());
+    broker_upstream_.reset();
     return false;
   }
   return up == Flow::State::more || down == Flow::State::more;

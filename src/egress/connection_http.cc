@@ -1,5 +1,7 @@
 // Plain HTTP: checks every request and follows each response to its end, so that no request can be smuggled between two
 // others.
+#include <utility>
+
 #include "egress/connection.h"
 
 namespace caisson::egress {
@@ -69,7 +71,7 @@ bool Connection::pumpHttpOnce() {
 }
 
 bool Connection::takeRequest() {
-  const http::RequestHead head = http::parseRequest(from_client_, pinned_ ? target_.port : 80);
+  const http::RequestHead head = http::parseRequest(from_client_, pinned() ? target_.port() : 80);
   if (head.status == http::Status::more) {
     if (client_ended_) close(true);
     return false;
@@ -77,38 +79,45 @@ bool Connection::takeRequest() {
   const auto refuse = [&](std::string_view flaw) {
     Request request;
     request.operation = "http";
-    request.host = target_.host.text();
-    request.port = target_.port;
+    request.host = target_.host().text();
+    request.port = target_.port();
     request.rule = "the request is refused: " + std::string(flaw);
     server_.report(std::move(request));
     answer(400, "Bad Request", "caisson: the request is refused: " + std::string(flaw) + "\n");
     return false;
   };
   if (head.status == http::Status::bad) return refuse(head.flaw);
-  const bool same = head.has_authority && head.authority.host == target_.host && head.authority.port == target_.port;
-  if (pinned_) {
+  std::optional<Target> wanted = target_;
+  if (head.has_authority) wanted = Target::resolve(server_.names, head.authority, target_.way());
+  const bool same = head.has_authority && wanted && wanted->sameAs(target_);
+  if (pinned()) {
     if (head.connect) return refuse("a CONNECT through a connection that is not a proxy");
     if (head.has_authority && !same) {
       denyObject(
-          "http", head.authority,
-          {false, "the request is for another host than the connection, which goes to " + target_.host.text(), {}});
+          "http", wanted ? wanted->place() : head.authority,
+          {false, "the request is for another host than the connection, which goes to " + target_.host().text(), {}});
       return false;
     }
   } else {
     if (head.connect) {
-      HostPort target = head.authority;
+      const HostPort target = head.authority;
       from_client_.erase(0, head.used);
-      aim(std::move(target), Style::tunnel_request);
+      aim(target, Way::tunnel_request);
       return false;
     }
     if (!head.absolute) return refuse("the target names no host");
     if (!same || !upstream_ready_ || upstream_ended_) {
-      aim(head.authority, Style::http);  // handles this request again once connected
+      if (std::exchange(aimed_for_request_, true)) {  // once for each request, however it ends
+        answer(502, "Bad Gateway", "caisson: cannot reach " + head.authority.text() + "\n");
+        return false;
+      }
+      aim(head.authority, Way::http);  // handles this request again once connected
       return false;
     }
   }
   http::RequestHead final = head;
-  if (!final.has_authority) final.authority = target_;  // HTTP/1.0 without a Host field
+  final.authority = target_.place();  // also without a Host field, and for a synthetic address
+  aimed_for_request_ = false;
   const Decision decision = judge();
   if (!decision.allowed) {
     deny("http", decision);
@@ -135,12 +144,12 @@ bool Connection::takeResponse() {
   while (!response_head_done_) {
     const http::ResponseHead head = http::parseResponse(from_upstream_, head_request_);
     if (head.status == http::Status::more) {
-      if (upstream_ended_) answer(502, "Bad Gateway", "caisson: " + target_.host.text() + " ended without an answer\n");
+      if (upstream_ended_) answer(502, "Bad Gateway", "caisson: " + target_.host().text() + " ended without an answer\n");
       return moved;
     }
     const bool switching = head.code == 101;
     if (head.status == http::Status::bad || (switching && !websocket_)) {
-      answer(502, "Bad Gateway", "caisson: the answer of " + target_.host.text() + " is malformed\n");
+      answer(502, "Bad Gateway", "caisson: the answer of " + target_.host().text() + " is malformed\n");
       return false;
     }
     if (switching) {
@@ -151,7 +160,7 @@ bool Connection::takeResponse() {
     }
     const bool interim = head.code / 100 == 1;
     if (interim && !interim_.add(head.used)) {
-      answer(502, "Bad Gateway", "caisson: " + target_.host.text() + " sent too many interim answers\n");
+      answer(502, "Bad Gateway", "caisson: " + target_.host().text() + " sent too many interim answers\n");
       return false;
     }
     if (!head.location.empty() && !judgeRedirect(head.location)) return false;
@@ -193,7 +202,12 @@ bool Connection::judgeRedirect(std::string_view location) {
   Decision decision{false, "a redirect to something that is not a host name", {}};
   if (auto parsed = canonicalAuthority(rest, secure ? 443 : 80)) {
     target = std::move(*parsed);
-    decision = server_.rules.judge(target.host, target.port);
+    const auto resolved = Target::resolve(server_.names, target, target_.way());
+    decision = {false, "a redirect to an address that stands for no name", {}};
+    if (resolved) {
+      target = resolved->place();
+      decision = server_.rules.judge(target.host, target.port);
+    }
     if (decision.allowed && target.host.address) {
       decision = server_.rules.judgeAddress(target.host, *target.host.address,
                                             server_.own_addresses.contains(*target.host.address));

@@ -24,7 +24,7 @@ constexpr std::string_view kAccessDenied("\x15\x03\x03\x00\x02\x02\x31", 7);
 void Connection::onHello() {
   if (from_client_.empty()) return;
   if (from_client_[0] == kSocks4) {
-    style_ = Style::socks;
+    style_ = Way::socks;
     HostPort nowhere;
     nowhere.host.name = "socks4";
     return denyObject("socks", nowhere, {false, "SOCKS 4 carries no host names", "use SOCKS 5"});
@@ -39,7 +39,7 @@ void Connection::onHello() {
     return finishAfterFlush();
   }
   to_client_ += '\0';
-  style_ = Style::socks;
+  style_ = Way::socks;
   phase_ = Phase::socks;
   progress();
 }
@@ -61,25 +61,26 @@ void Connection::onSocks() {
     return finishAfterFlush();
   }
   from_client_.erase(0, request.step.used);
-  aim(std::move(request.target), Style::socks);
+  aim(request.target, Way::socks);
 }
 
 void Connection::onProxyRequest() {
-  style_ = Style::http;
+  style_ = Way::http;
   const http::RequestHead head = http::parseRequest(from_client_, 80);
   if (head.status == http::Status::more) return;
   if (head.status == http::Status::bad) {
     return answer(400, "Bad Request", "caisson: the request is refused: " + std::string(head.flaw) + "\n");
   }
   if (head.connect) {
-    HostPort target = head.authority;
+    const HostPort target = head.authority;
     from_client_.erase(0, head.used);
-    return aim(std::move(target), Style::tunnel_request);
+    return aim(target, Way::tunnel_request);
   }
   if (!head.absolute) {
     return answer(400, "Bad Request", "caisson: this is a proxy; the request names no host in its target\n");
   }
-  aim(head.authority, Style::http);  // the request itself is handled once connected
+  aimed_for_request_ = true;
+  aim(head.authority, Way::http);  // the request itself is handled once connected
 }
 
 void Connection::onFirstBytes() {
@@ -101,14 +102,13 @@ void Connection::onFirstBytes() {
   if (looks == http::Looks::more && !client_ended_) return;
   if (looks != http::Looks::other) {
     phase_ = Phase::http;
-    style_ = Style::http;
-    pinned_ = true;
+    style_ = Way::http;
     return pumpHttp();
   }
   // Unknown protocols name no host. On web ports many hosts share one address, so only protocols that name their host
   // are allowed; on other ports the address that the name resolved to is the boundary.
-  if (target_.port == 80 || target_.port == 443) {
-    return deny("connect", {false, "neither TLS nor HTTP on port " + std::to_string(target_.port), {}});
+  if (target_.port() == 80 || target_.port() == 443) {
+    return deny("connect", {false, "neither TLS nor HTTP on port " + std::to_string(target_.port()), {}});
   }
   beginTunnel();
 }
@@ -123,35 +123,46 @@ void Connection::checkTls() {
     refusal = {false, "an encrypted TLS hello hides the host's name", "network.allow_encrypted_hello"};
   } else if (!hello.has_name) {
     // There is no server name for an address.
-    if (!target_.host.address && !server_.settings.allow_missing_sni) {
+    if (!target_.host().address && !server_.settings.allow_missing_sni) {
       refusal = {false, "the TLS hello names no host", "network.allow_missing_server_name"};
     }
   } else {
-    const auto name = canonicalHost(hello.name);
-    if (!name) {
-      refusal.rule = "the TLS server name is refused: " + std::string(name.error());
-    } else if (target_.host.address && *name != target_.host) {
-      const Decision by_name = server_.rules.judge(*name, target_.port);
-      if (!by_name.allowed)
-        refusal = {false, "the TLS server name " + name->text() + ": " + by_name.rule, by_name.remedy};
-    } else if (*name != target_.host) {
-      refusal.rule = "the TLS server name " + name->text() + " is not the host that was asked for";
-    }
+    refusal = judgeServerName(hello.name);
   }
   if (refusal.rule.empty()) {
-    return server_.broker && server_.broker->handles(target_) ? beginBrokered() : beginTunnel();
+    return server_.broker && server_.broker->handles(target_.place()) ? beginBrokered() : beginTunnel();
   }
   to_client_ += kAccessDenied;
   flush(client_.get(), to_client_);
   Request request;
   request.operation = "tls";
-  request.host = target_.host.text();
-  request.port = target_.port;
+  request.host = target_.host().text();
+  request.port = target_.port();
   request.rule = refusal.rule;
   request.remedy = refusal.remedy;
   reported_ = true;
   server_.report(std::move(request));
   finishAfterFlush();
+}
+
+Decision Connection::judgeServerName(std::string_view text) const {
+  Decision refusal;
+  const auto name = canonicalHost(text);
+  if (!name) {
+    refusal.rule = "the TLS server name is refused: " + std::string(name.error());
+    return refusal;
+  }
+  const auto named = Target::resolve(server_.names, {*name, target_.port()}, target_.way());
+  if (named && named->sameAs(target_)) return refusal;
+  if (!named || !target_.host().address) {
+    refusal.rule = "the TLS server name " + name->text() + " is not the host that was asked for";
+    return refusal;
+  }
+  const Decision by_name = server_.rules.judge(named->host(), named->port());
+  if (!by_name.allowed) {
+    refusal = {false, "the TLS server name " + name->text() + ": " + by_name.rule, by_name.remedy};
+  }
+  return refusal;
 }
 
 void Connection::beginTunnel() {
@@ -175,6 +186,7 @@ void Connection::pumpTunnel() {
   Flow::State up = Flow::State::waiting, down = Flow::State::waiting;
   if (to_upstream_.empty()) up = up_.pump(server_.pipes, client_.get(), upstream_.get());
   if (to_client_.empty()) down = down_.pump(server_.pipes, upstream_.get(), client_.get());
+  if (down_.ended() && !up_.ended()) host_ended_first_ = true;
   countBytes();  // now, so that other connections see in this turn what is left
   if (up == Flow::State::broken || down == Flow::State::broken) return close(true);
   if (up == Flow::State::ended && down == Flow::State::ended) return close(false);

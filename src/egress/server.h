@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "egress/attempt_limiter.h"
 #include "egress/budget.h"
 #include "egress/loop.h"
 #include "egress/names.h"
@@ -69,6 +70,7 @@ class Server final : public Watcher {
   std::unique_ptr<Resolver> resolver;
   std::unique_ptr<BrokerLink> broker;  ///< null without credentials
   Totals totals;
+  AttemptLimiter attempts;
 
   /// The addresses of an allowed name, each of them checked; or the first denial, if one is not allowed. A lookup that
   /// is sent out counts against the sandbox's budget.

@@ -23,6 +23,7 @@ ZONE = {
     "other.example.org": [OTHER],
     "bare.example.org": [BARE],
     "dead.example.org": ["93.184.9.9"],
+    "late.example.org": [V4],
     "evil.test": [OTHER],
     "proxy.inside": [OTHER],
     "rebind.example.org": ["127.0.0.1"],
@@ -134,7 +135,8 @@ def serve_dns():
         except Exception:  # ignore malformed queries
             continue
         if reply is not None:
-            server.sendto(reply, asker)
+            delay = 1 if query[12:].startswith(b"\4late") else 0
+            threading.Timer(delay, server.sendto, (reply, asker)).start() if delay else server.sendto(reply, asker)
 
 
 class DnsStream(socketserver.BaseRequestHandler):
@@ -278,10 +280,27 @@ class Endless(socketserver.StreamRequestHandler):
             pass
 
 
+class Hangup(socketserver.BaseRequestHandler):
+    """Reads a little and closes without a response."""
+
+    def handle(self):
+        self.request.settimeout(0.2)
+        try:
+            self.request.recv(10)
+        except OSError:
+            pass
+
+
 class Threads(socketserver.ThreadingMixIn, socketserver.TCPServer):
     allow_reuse_address = True
     daemon_threads = True
     request_queue_size = 1024
+
+    def process_request(self, request, client_address):
+        """STATE/accepted has the port of each accepted connection."""
+        with open(STATE + "/accepted", "a") as file:
+            file.write(f"{self.server_address[1]}\n")
+        super().process_request(request, client_address)
 
 
 class ThreadsV6(Threads):
@@ -316,6 +335,7 @@ def main():
         start(ThreadsV6(("::", port), Web))
     start(Threads((OTHER, 3128), Proxy))
     start(ThreadsV6(("::", 8086), Endless))
+    start(ThreadsV6(("::", 8087), Hangup))
     for port in (22, 5432, 8085):
         start(ThreadsV6(("::", port), Echo))
     for port, name in ((443, "server"), (8443, "server"), (8444, "expired"), (8445, "wrong")):
@@ -326,6 +346,7 @@ def main():
         start(secure)
     open(STATE + "/queries", "w").close()
     open(STATE + "/seen", "w").close()
+    open(STATE + "/accepted", "w").close()
     open(STATE + "/ready", "w").close()
     threading.Event().wait()
 

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "support/watchdog.h"
 
@@ -79,6 +81,27 @@ nlohmann::json NetworkTest::json(const std::vector<std::string>& hosts, const st
 std::string NetworkTest::queries() { return readFile(state() + "/queries"); }
 void NetworkTest::forgetQueries() { std::ofstream(state() + "/queries", std::ios::trunc).flush(); }
 std::string NetworkTest::requestsSeen() { return readFile(state() + "/seen"); }
+std::size_t NetworkTest::connectionsSeen(std::uint16_t port) {
+  std::istringstream lines(readFile(state() + "/accepted"));
+  std::size_t count = 0;
+  for (std::string line; std::getline(lines, line);) count += line == std::to_string(port) ? 1 : 0;
+  return count;
+}
+std::size_t NetworkTest::lingeringPorts(std::uint16_t port) {
+  char suffix[16];
+  std::snprintf(suffix, sizeof(suffix), ":%04X", port);
+  std::size_t count = 0;
+  for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
+    std::ifstream lines(table);
+    std::string number, local, remote, state;
+    for (std::string line; std::getline(lines, line);) {
+      std::istringstream(line) >> number >> local >> remote >> state;
+      const bool closed = state == "06" || state == "05";  // TIME_WAIT, FIN_WAIT2
+      count += closed && remote.ends_with(suffix) ? 1 : 0;
+    }
+  }
+  return count;
+}
 std::string NetworkTest::certificate() { return state() + "/server.pem"; }
 
 bool denied(const nlohmann::json& result, const std::string& object, const std::string& operation) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,10 @@ class NetworkTest : public testing::Test {
   static void forgetQueries();
   /// HTTP requests that reached the servers so far, one "port host path ..." per line.
   static std::string requestsSeen();
+  /// How many connections the servers accepted on this port so far.
+  static std::size_t connectionsSeen(std::uint16_t port);
+  /// Local ports that closed connections to this port of the servers still occupy.
+  static std::size_t lingeringPorts(std::uint16_t port);
   /// The certificate of the servers, readable inside.
   static std::string certificate();
 
