@@ -64,6 +64,8 @@ constexpr V6Range kV6Ranges[] = {
     {{0x3f, 0xff, 0x00}, 20, "documentation"},
 };
 
+constexpr std::array<std::uint8_t, 16> kNat64{0x00, 0x64, 0xff, 0x9b};
+
 bool within(const std::array<std::uint8_t, 16>& address, const std::array<std::uint8_t, 16>& network, int bits) {
   const auto whole = static_cast<std::size_t>(bits / 8);
   if (std::memcmp(address.data(), network.data(), whole) != 0) return false;
@@ -88,7 +90,6 @@ std::string_view blockedV6(const std::array<std::uint8_t, 16>& bytes) {
   for (const V6Range& range : kV6Ranges) {
     if (within(bytes, range.network, range.bits)) return range.name;
   }
-  constexpr std::array<std::uint8_t, 16> kNat64{0x00, 0x64, 0xff, 0x9b};
   if (within(bytes, kNat64, 96)) return blockedV4(embedded(bytes, 12));
   if (bytes[0] == 0x20 && bytes[1] == 0x02) return blockedV4(embedded(bytes, 2));  // 6to4
   if ((bytes[0] & 0xe0) != 0x20) return "reserved";                                // only 2000::/3 is global unicast
@@ -142,6 +143,13 @@ std::string Address::text() const {
 
 std::string_view blockedRange(const Address& address) {
   return address.isV4() ? blockedV4(address.v4Value()) : blockedV6(address.bytes());
+}
+
+std::optional<Address> embeddedV4(const Address& address) {
+  const std::array<std::uint8_t, 16>& bytes = address.bytes();
+  if (within(bytes, kNat64, 96)) return Address::v4(embedded(bytes, 12));
+  if (bytes[0] == 0x20 && bytes[1] == 0x02) return Address::v4(embedded(bytes, 2));
+  return std::nullopt;
 }
 
 bool mayBeExcepted(std::string_view range) {

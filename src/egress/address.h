@@ -36,6 +36,9 @@ class Address {
 /// also if it is one of this host. IPv6 forms that embed an IPv4 address are checked by that one as well.
 std::string_view blockedRange(const Address& address);
 
+/// The IPv4 address that a NAT64 or 6to4 address leads to.
+std::optional<Address> embeddedV4(const Address& address);
+
 /// Whether the owner may allow hosts in this blocked range by network.private_hosts: private networks, loopback,
 /// link-local, this host and similar; never cloud metadata, multicast or reserved space.
 bool mayBeExcepted(std::string_view range);

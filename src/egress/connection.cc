@@ -251,7 +251,7 @@ void Connection::countBytes() {
 
 void Connection::judgeAgain() {
   if (phase_ == Phase::closed || phase_ == Phase::finishing || !has_target_) return;
-  const Decision decision = judge();
+  const Decision decision = judgeConnected();
   if (phase_ == Phase::asking) {
     if (!decision.allowed && decision.askable) return;
     returnTicket();

@@ -83,6 +83,8 @@ class Connection final : public Watcher {
   /// Checks the target against the rules. A one-time permission by the user counts only while no rule denies the
   /// target.
   [[nodiscard]] Decision judge() const;
+  /// judge(), and what the target resolved to, if that is known.
+  [[nodiscard]] Decision judgeConnected() const;
   /// Starts resolving the target, which `decision` allows; onAddresses() continues.
   void goToTarget(const Decision& decision);
   /// The target was resolved: connects to the first address, or to the upstream proxy. Denies if one address is
@@ -214,6 +216,7 @@ class Connection final : public Watcher {
   bool has_target_ = false;            ///< aim() was called
   std::optional<Target> permitted_;    ///< by the user, for this connection only
   std::string rule_;                   ///< that allowed the target
+  std::vector<std::string> aliases_;   ///< of the target
   std::vector<Address> addresses_;     ///< of the target, all of them allowed
   std::size_t next_address_ = 0;       ///< index of the next one to try
   Address address_;                    ///< the one that is being connected to, or is connected

@@ -209,8 +209,7 @@ bool Connection::judgeRedirect(std::string_view location) {
       decision = server_.rules.judge(target.host, target.port);
     }
     if (decision.allowed && target.host.address) {
-      decision = server_.rules.judgeAddress(target.host, *target.host.address,
-                                            server_.own_addresses.contains(*target.host.address));
+      decision = server_.judgeResolved(target.host, target.port, {}, {&*target.host.address, 1});
     }
   } else {
     target.host.name = "redirect";

@@ -45,6 +45,8 @@ void Connection::aim(const HostPort& named, Way way) {
       decision.allowed ? Server::Wait{} : server_.ask(target_.place(), decision, client_.get(), accepted_on_);
   if (!decision.allowed && !asking) return deny("connect", decision);
   dropUpstream();  // of an earlier request to another host
+  aliases_.clear();
+  addresses_.clear();
   upstream_ended_ = false;
   from_upstream_.clear();
   to_upstream_.clear();
@@ -58,6 +60,15 @@ Decision Connection::judge() const {
   Decision decision = server_.rules.judge(target_.host(), target_.port());
   if (!decision.allowed && decision.askable && permitted_ && permitted_->sameAs(target_)) {
     return {true, "allowed once by a person", {}};
+  }
+  return decision;
+}
+
+Decision Connection::judgeConnected() const {
+  Decision decision = judge();
+  if (decision.allowed && !addresses_.empty()) {
+    const Decision by_address = server_.judgeResolved(target_.host(), target_.port(), aliases_, addresses_);
+    if (!by_address.allowed) return by_address;
   }
   return decision;
 }
@@ -87,7 +98,7 @@ void Connection::goToTarget(const Decision& decision) {
   phase_ = Phase::connecting;
   active_ = connecting_since_ = Clock::now();
   watchAll();
-  server_.lookUp(target_.host(), this, [this](const Server::Addresses& addresses) {
+  server_.lookUp(target_.host(), target_.port(), this, [this](const Server::Addresses& addresses) {
     if (phase_ == Phase::connecting) onAddresses(addresses);
   });
 }
@@ -96,6 +107,7 @@ void Connection::onAddresses(const Server::Addresses& addresses) {
   resolved_ = Clock::now();
   if (!addresses.decision.allowed) return deny("connect", addresses.decision);
   if (addresses.list.empty()) return unreachable(Server::describeFailure(addresses));
+  aliases_ = addresses.aliases;
   addresses_ = addresses.list;
   if (addresses_.size() > kMaxAttempts) addresses_.resize(kMaxAttempts);
   next_address_ = 0;

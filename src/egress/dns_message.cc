@@ -228,9 +228,10 @@ std::expected<Response, std::string_view> parseResponse(Bytes message, std::uint
     if (record.record_class != kClassIn || record.owner != wanted) continue;
     response.ttl = std::min(response.ttl, record.ttl);
     if (record.type == kTypeCname) {
-      if (++response.aliases > kMaxAliases) return std::unexpected("the chain of aliases is too long");
+      if (response.aliases.size() == kMaxAliases) return std::unexpected("the chain of aliases is too long");
       std::size_t target = record.data;
       if (!readName(message, target, true, wanted)) return std::unexpected("an alias is malformed");
+      response.aliases.push_back(wanted);
     } else if (record.type == type && response.addresses.size() < kMaxAddresses) {
       const auto address = addressOf(message, record);
       if (!address) return std::unexpected("an address has the wrong size");

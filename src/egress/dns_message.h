@@ -63,7 +63,7 @@ struct Response {
   bool truncated = false;
   std::vector<Address> addresses;  ///< of the requested type, at the end of the alias chain; at most 16
   std::uint32_t ttl = 0;           ///< the minimum along the chain
-  std::size_t aliases = 0;         ///< CNAME records that were followed
+  std::vector<std::string> aliases;  ///< the targets of the CNAME records that were followed
 };
 
 /// Parses a server's response to buildQuery(id, name, type); an error if it does not match or is malformed. The records

@@ -188,7 +188,7 @@ void DnsServer::answerUnasked(const dns::Question& question, const std::string& 
 }
 
 void DnsServer::resolveFor(const dns::Question& question, const Host& host, const void* owner, const Reply& reply) {
-  server_.lookUp(host, owner, [this, question, host, reply](const Server::Addresses& found) {
+  server_.lookUp(host, std::nullopt, owner, [this, question, host, reply](const Server::Addresses& found) {
     dns::Answer answer;
     answer.ttl = kAnswerTtl;
     if (!found.decision.allowed) return refuse(question, host.name, found.decision, reply);

@@ -64,7 +64,7 @@ class Resolver::Lookup final : public Watcher {
     if (now < deadline_) return;
     if (++attempt_ < kAttempts) return start(now);
     if (questions_[0].done || questions_[1].done) return succeed();
-    resolver_.finish(this, {true, {}}, 0);
+    resolver_.finish(this, {.failed = true}, 0);
   }
 
   void close() {
@@ -106,6 +106,7 @@ class Resolver::Lookup final : public Watcher {
       }
       question.done = true;
       ttl_ = std::min(ttl_, response->addresses.empty() ? kMaxTtl : response->ttl);
+      aliases_.insert(aliases_.end(), response->aliases.begin(), response->aliases.end());
       addresses_.insert(addresses_.end(), response->addresses.begin(), response->addresses.end());
       return;
     }
@@ -149,7 +150,7 @@ class Resolver::Lookup final : public Watcher {
   }
 
   /// Reports the addresses. Both families were answered, or only one and no attempt is left.
-  void succeed() { resolver_.finish(this, {false, std::move(addresses_)}, ttl_); }
+  void succeed() { resolver_.finish(this, {false, std::move(aliases_), std::move(addresses_)}, ttl_); }
 
   Resolver& resolver_;
   std::string name_;
@@ -158,6 +159,7 @@ class Resolver::Lookup final : public Watcher {
   Clock::time_point deadline_{};
   sys::Fd udp_, tcp_;
   std::string outgoing_, incoming_;
+  std::vector<std::string> aliases_;
   std::vector<Address> addresses_;
   std::uint32_t ttl_ = kMaxTtl;
 };

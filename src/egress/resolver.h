@@ -15,8 +15,9 @@
 namespace caisson::egress {
 
 struct Resolution {
-  bool failed = false;             ///< no server gave a usable answer
-  std::vector<Address> addresses;  ///< empty without `failed`: the name does not exist, or has no address
+  bool failed = false;                    ///< no server gave a usable answer
+  std::vector<std::string> aliases = {};  ///< names that the name led to, on the way to the addresses
+  std::vector<Address> addresses = {};    ///< empty without `failed`: the name does not exist, or has no address
 };
 
 class Resolver {

@@ -134,10 +134,17 @@ bool Rules::hasException(const Host& host) const {
 }
 
 const HostPattern* Rules::deniedBy(const Host& host, std::optional<std::uint16_t> port) const {
+  const auto inner = host.address ? embeddedV4(*host.address) : std::nullopt;  // the same host, through a gateway
   for (const HostPattern& pattern : denied_) {
-    if (pattern.matches(host) && (!pattern.port || pattern.port == port)) return &pattern;
+    if (pattern.port && pattern.port != port) continue;
+    if (pattern.matches(host) || (inner && pattern.matches({{}, inner}))) return &pattern;
   }
   return nullptr;
+}
+
+bool Rules::isPortDenied(std::uint16_t port) const {
+  return std::ranges::any_of(
+      ports_, [&](const PortRange& range) { return !range.allowed && range.first == port && range.last == port; });
 }
 
 Decision Rules::judgeName(const Host& host) const {
@@ -196,7 +203,7 @@ Decision Rules::judge(const Host& host, std::uint16_t port) const {
   Decision refusal;
   for (const HostPattern& pattern : allowed_) {
     if (!pattern.matches(host) || (pattern.port && pattern.port != port)) continue;
-    if (pattern.port) return {true, "network.allowed_hosts: " + pattern.text, {}};
+    if (pattern.port && !isPortDenied(port)) return {true, "network.allowed_hosts: " + pattern.text, {}};
     Decision by_port = judgePort(port);
     if (by_port.allowed) return {true, "network.allowed_hosts: " + pattern.text, {}};
     refusal = std::move(by_port);
@@ -207,7 +214,37 @@ Decision Rules::judge(const Host& host, std::uint16_t port) const {
           "--allow-host " + target + ":" + std::to_string(port), true};
 }
 
-Decision Rules::judgeAddress(const Host& host, const Address& address, bool own) const {
+Decision Rules::judgeResolved(const Host& host, std::optional<std::uint16_t> port, std::span<const std::string> aliases,
+                              std::span<const Address> addresses,
+                              const std::function<bool(const Address&)>& own) const {
+  for (const std::string& alias : aliases) {
+    if (Decision decision = judgeAlias(host, alias, port); !decision.allowed) return decision;
+  }
+  for (const Address& address : addresses) {
+    if (Decision decision = judgeAddress(host, address, port, own(address)); !decision.allowed) return decision;
+  }
+  return {true, {}, {}};
+}
+
+Decision Rules::judgeAlias(const Host& host, std::string_view alias, std::optional<std::uint16_t> port) const {
+  const auto canonical = canonicalHost(alias);
+  if (!canonical) return {false, "an alias of " + host.text() + " is not a host name", {}};
+  const std::string which = " (an alias of " + host.text() + ")";
+  if (const HostPattern* denial = deniedBy(*canonical, port)) {
+    return {false, "network.denied_hosts: " + denial->text + which, "take the entry out of network.denied_hosts"};
+  }
+  if (isMetadataName(canonical->name)) return {false, "metadata services are always blocked" + which, {}};
+  if (isLocalName(canonical->name) && !hasException(host) && !hasException(*canonical)) {
+    return {false, "local names are always blocked" + which, "an owner can name the host in network.private_hosts"};
+  }
+  return {true, {}, {}};
+}
+
+Decision Rules::judgeAddress(const Host& host, const Address& address, std::optional<std::uint16_t> port,
+                             bool own) const {
+  if (const HostPattern* denial = deniedBy({{}, address}, port)) {
+    return {false, "network.denied_hosts: " + denial->text, "take the entry out of network.denied_hosts"};
+  }
   std::string_view range = blockedRange(address);
   if (range.empty() && own) range = "this host";
   if (range.empty()) return {true, {}, {}};
@@ -230,8 +267,8 @@ std::size_t Rules::freeBytes(const Host& host) const {
 Result<void> Rules::allow(std::string_view text) {
   auto pattern = parsePattern(text);
   if (!pattern) return fail(unusable("allow", text, pattern.error()));
-  std::erase_if(denied_, [&](const HostPattern& old) { return old.text == pattern->text; });
-  std::erase_if(allowed_, [&](const HostPattern& old) { return old.text == pattern->text; });
+  std::erase_if(denied_, [&](const HostPattern& old) { return old.sameAs(*pattern); });
+  std::erase_if(allowed_, [&](const HostPattern& old) { return old.sameAs(*pattern); });
   allowed_.push_back(std::move(*pattern));
   return {};
 }
@@ -239,8 +276,8 @@ Result<void> Rules::allow(std::string_view text) {
 Result<void> Rules::deny(std::string_view text) {
   auto pattern = parsePattern(text);
   if (!pattern) return fail(unusable("deny", text, pattern.error()));
-  std::erase_if(allowed_, [&](const HostPattern& old) { return old.text == pattern->text; });
-  std::erase_if(denied_, [&](const HostPattern& old) { return old.text == pattern->text; });
+  std::erase_if(allowed_, [&](const HostPattern& old) { return old.sameAs(*pattern); });
+  std::erase_if(denied_, [&](const HostPattern& old) { return old.sameAs(*pattern); });
   denied_.push_back(std::move(*pattern));
   return {};
 }
@@ -248,7 +285,7 @@ Result<void> Rules::deny(std::string_view text) {
 Result<void> Rules::forget(std::string_view text) {
   auto pattern = parsePattern(text);
   if (!pattern) return fail(unusable("forget", text, pattern.error()));
-  std::erase_if(allowed_, [&](const HostPattern& old) { return old.text == pattern->text; });
+  std::erase_if(allowed_, [&](const HostPattern& old) { return old.sameAs(*pattern); });
   return {};
 }
 

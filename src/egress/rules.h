@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <expected>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +51,10 @@ struct HostPattern {
 
   /// Whether the host matches; the port is not compared.
   [[nodiscard]] bool matches(const Host& other) const;
+  /// Whether it matches the same hosts and ports, however it was written.
+  [[nodiscard]] bool sameAs(const HostPattern& other) const {
+    return kind == other.kind && host == other.host && port == other.port;
+  }
   /// How many leading bytes of `name` the pattern does not fix: the capacity for a DNS tunnel.
   [[nodiscard]] std::size_t freeBytes(std::string_view name) const;
 };
@@ -65,11 +71,19 @@ class Rules {
   /// with an entry in network.private_hosts.
   [[nodiscard]] Decision judgeName(const Host& host) const;
   /// Whether this host may be reached on this port. Denied hosts win; else an allowed pattern must match that names the
-  /// port or, without a port, the port lists must allow it. A named port is allowed even if the lists deny it.
+  /// port or, without a port, the port lists must allow it. The port of a pattern is a single port of the lists: it beats
+  /// a denied range, but not a denied port.
   [[nodiscard]] Decision judge(const Host& host, std::uint16_t port) const;
   /// Whether `host`, already allowed, may be reached at this address. One in a blocked range or of this machine (`own`)
-  /// needs an exception in network.private_hosts, where mayBeExcepted() permits that.
-  [[nodiscard]] Decision judgeAddress(const Host& host, const Address& address, bool own) const;
+  /// needs an exception in network.private_hosts, where mayBeExcepted() permits that. With nullopt for `port`, only
+  /// denials of every port count.
+  [[nodiscard]] Decision judgeAddress(const Host& host, const Address& address, std::optional<std::uint16_t> port,
+                                      bool own) const;
+  /// Whether `host`, already allowed, may be reached by what it resolved to: every alias and every address is judged,
+  /// and one denied part denies all. A name with both public and private addresses is suspicious.
+  [[nodiscard]] Decision judgeResolved(const Host& host, std::optional<std::uint16_t> port,
+                                       std::span<const std::string> aliases, std::span<const Address> addresses,
+                                       const std::function<bool(const Address&)>& own) const;
   /// Leading bytes of the name that no allowed pattern fixes; all of them if no pattern matches. 0 for addresses, for
   /// names that are listed exactly, and under "*", where a program needs no tunnel.
   [[nodiscard]] std::size_t freeBytes(const Host& host) const;
@@ -93,6 +107,10 @@ class Rules {
   [[nodiscard]] Decision judgePort(std::uint16_t port) const;
   /// The denying pattern, or null. With nullopt for `port`, only patterns without a port count.
   [[nodiscard]] const HostPattern* deniedBy(const Host& host, std::optional<std::uint16_t> port) const;
+  /// Whether network.denied_ports has an entry for this port alone.
+  [[nodiscard]] bool isPortDenied(std::uint16_t port) const;
+  /// Whether `alias`, a name that `host` led to, is denied.
+  [[nodiscard]] Decision judgeAlias(const Host& host, std::string_view alias, std::optional<std::uint16_t> port) const;
   /// Whether network.private_hosts lists the host; the port of an entry is ignored.
   [[nodiscard]] bool hasException(const Host& host) const;
   /// Parses all `texts`; an error names the policy's `key`.

@@ -80,11 +80,11 @@ TEST(Rules, ResolvedAddressesAreCheckedToo) {
   const Rules rules = rulesOf({.allowed_hosts = {"*"}, .private_hosts = {"registry.local"}});
   const Host host = *canonicalHost("example.org");
   const Host opened = *canonicalHost("registry.local");
-  EXPECT_TRUE(rules.judgeAddress(host, *Address::parse("93.184.215.14"), false).allowed);
-  EXPECT_FALSE(rules.judgeAddress(host, *Address::parse("93.184.215.14"), true).allowed);
-  EXPECT_FALSE(rules.judgeAddress(host, *Address::parse("10.0.0.1"), false).allowed);
-  EXPECT_TRUE(rules.judgeAddress(opened, *Address::parse("10.0.0.1"), false).allowed);
-  EXPECT_FALSE(rules.judgeAddress(opened, *Address::parse("169.254.169.254"), false).allowed);
+  EXPECT_TRUE(rules.judgeAddress(host, *Address::parse("93.184.215.14"), 443, false).allowed);
+  EXPECT_FALSE(rules.judgeAddress(host, *Address::parse("93.184.215.14"), 443, true).allowed);
+  EXPECT_FALSE(rules.judgeAddress(host, *Address::parse("10.0.0.1"), 443, false).allowed);
+  EXPECT_TRUE(rules.judgeAddress(opened, *Address::parse("10.0.0.1"), 443, false).allowed);
+  EXPECT_FALSE(rules.judgeAddress(opened, *Address::parse("169.254.169.254"), 443, false).allowed);
 }
 
 TEST(Rules, NoExceptionOpensCloudMetadata) {
@@ -94,7 +94,7 @@ TEST(Rules, NoExceptionOpensCloudMetadata) {
     const Host host = *canonicalHost(name);
     for (const char* address :
          {"169.254.169.254", "100.100.100.200", "fd00:ec2::254", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe"}) {
-      EXPECT_FALSE(rules.judgeAddress(host, *Address::parse(address), false).allowed) << name << " at " << address;
+      EXPECT_FALSE(rules.judgeAddress(host, *Address::parse(address), 443, false).allowed) << name << " at " << address;
     }
   }
 }
@@ -219,7 +219,7 @@ TEST(Rules, RefusalOfAMetadataServiceHasNoRemedy) {
   }
   const Rules any = rulesOf({.allowed_hosts = {"*"}});
   const Host host = *canonicalHost("example.org");
-  EXPECT_EQ(any.judgeAddress(host, *Address::parse("169.254.169.254"), false).remedy, "");
+  EXPECT_EQ(any.judgeAddress(host, *Address::parse("169.254.169.254"), 443, false).remedy, "");
 }
 
 }  // namespace

@@ -189,23 +189,19 @@ std::size_t Server::freeBytes(const Host& host) const {
   return (settings.ask || settings.for_session) && !rules.judgeName(host).allowed ? 0 : rules.freeBytes(host);
 }
 
-void Server::lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback) {
-  const auto judged = [this, host, callback](const Resolution& resolution) {
+void Server::lookUp(const Host& host, std::optional<std::uint16_t> port, const void* owner,
+                    std::function<void(const Addresses&)> callback) {
+  const auto judged = [this, host, port, callback](const Resolution& resolution) {
     Addresses result;
     result.failed = resolution.failed;
-    result.decision.allowed = true;
-    result.list = resolution.addresses;
-    for (const Address& address : resolution.addresses) {
-      // One denied address denies the whole response: a name with both public and private addresses is suspicious.
-      Decision decision = rules.judgeAddress(host, address, own_addresses.contains(address));
-      if (decision.allowed) continue;
-      result.decision = std::move(decision);
-      result.list.clear();
-      break;
+    result.decision = judgeResolved(host, port, resolution.aliases, resolution.addresses);
+    if (result.decision.allowed) {
+      result.aliases = resolution.aliases;
+      result.list = resolution.addresses;
     }
     callback(result);
   };
-  if (host.address) return judged({false, {*host.address}});
+  if (host.address) return judged({.addresses = {*host.address}});
   if (!resolver->knows(host.name)) {
     const auto verdict = budget_.charge(host.name, freeBytes(host), Clock::now());
     if (verdict != LookupBudget::Verdict::fine) {
@@ -214,6 +210,7 @@ void Server::lookUp(const Host& host, const void* owner, std::function<void(cons
           {{false, many ? "network.dns_queries_per_minute is used up" : "too much text in names, as in a DNS tunnel",
             many ? "raise network.dns_queries_per_minute" : "name the hosts instead of a pattern"},
            false,
+           {},
            {}});
     }
   }
@@ -347,7 +344,7 @@ Server::Wait Server::ask(const HostPort& target, const Decision& decision, int c
   if (!canAsk() || !decision.askable) return {};
   // The user cannot allow what is always blocked.
   const auto& address = target.host.address;
-  if (address && !rules.judgeAddress(target.host, *address, own_addresses.contains(*address)).allowed) return {};
+  if (address && !judgeResolved(target.host, target.port, {}, {&*address, 1}).allowed) return {};
   if (!settings.ask) {
     const auto from = peerOf(client);
     const std::uint64_t ticket = from ? control_->prompt_clients.ask(target, *from, accepted_on) : 0;

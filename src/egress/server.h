@@ -77,11 +77,19 @@ class Server final : public Watcher {
   struct Addresses {
     Decision decision;
     bool failed = false;  ///< no server gave a usable answer
+    std::vector<std::string> aliases;
     std::vector<Address> list;
   };
-  /// Calls back with the addresses of `host`, at once or later. Checks the addresses, but not the name: the caller has
-  /// done that. `owner` identifies the call for Resolver::cancel().
-  void lookUp(const Host& host, const void* owner, std::function<void(const Addresses&)> callback);
+  /// Calls back with the addresses of `host`, at once or later. Checks its aliases and addresses, for `port` if that is
+  /// known, but not the name: the caller has done that. `owner` identifies the call for Resolver::cancel().
+  void lookUp(const Host& host, std::optional<std::uint16_t> port, const void* owner,
+              std::function<void(const Addresses&)> callback);
+  /// Rules::judgeResolved() on this machine.
+  [[nodiscard]] Decision judgeResolved(const Host& host, std::optional<std::uint16_t> port,
+                                       std::span<const std::string> aliases, std::span<const Address> addresses) const {
+    return rules.judgeResolved(host, port, aliases, addresses,
+                               [this](const Address& address) { return own_addresses.contains(address); });
+  }
   /// Why an allowed result has no addresses.
   static std::string_view describeFailure(const Addresses& addresses) {
     return addresses.failed ? "no DNS server answered" : "the name does not exist";

@@ -34,6 +34,8 @@ ZONE = {
     "own.example.org": ["93.184.0.1"],
     "large.example.org": [V4],
     "alias.example.org": ["alias:www.example.org"],
+    "front.example.org": ["alias:evil.test"],
+    "chain.example.org": ["alias:front.example.org"],
     "loop.example.org": ["alias:loop.example.org"],
     "registry.local": [V4],
     "db.internal": [V4],
@@ -105,16 +107,15 @@ def answer(query, stream):
         flags |= 0x0200
         addresses = []
     owner = b"\xc0\x0c"
+    while count < 9 and addresses and addresses[0].startswith("alias:"):
+        alias = addresses[0][6:]
+        target = wire_name(alias)
+        records += owner + struct.pack(">HHIH", 5, 1, 60, len(target)) + target
+        count += 1
+        owner, addresses = target, ZONE[alias]
     for address in addresses or []:
         if address.startswith("alias:"):
-            target = wire_name(address[6:])
-            records += owner + struct.pack(">HHIH", 5, 1, 60, len(target)) + target
-            count += 1
-            for real in ZONE[address[6:]]:
-                if ":" not in real and kind == 1:
-                    records += target + struct.pack(">HHIH", 1, 1, 60, 4) + socket.inet_aton(real)
-                    count += 1
-            continue
+            break
         six = ":" in address
         if kind != (28 if six else 1):
             continue

@@ -69,6 +69,38 @@ TEST_F(SessionNetwork, ConnectionsThatAreNoLongerAllowedAreClosed) {
   EXPECT_TRUE(eventually([&] { return exec("test -e /tmp/cut").exit_status == 0; }));
 }
 
+TEST_F(SessionNetwork, DeniedAddressCutsEveryNameThatLeadsThere) {
+  EXPECT_EQ(network("allow", ".example.org:5432").exit_status, 0);
+  const auto hold = [&](const std::string& host) {
+    return caisson({"session", "exec", id_, "--background", "--", "bash", "-c",
+                    "exec 3<>/dev/tcp/" + host + "/5432; head -1 <&3; touch /tmp/open-" + host +
+                        "; cat <&3; touch /tmp/cut-" + host + "; sleep 60"});
+  };
+  for (const char* host : {"other.example.org", "www.example.org"}) {
+    ASSERT_EQ(hold(host).exit_status, 0);
+    ASSERT_TRUE(eventually([&] { return exec(std::string("test -e /tmp/open-") + host).exit_status == 0; })) << host;
+  }
+  EXPECT_EQ(network("deny", "93.184.0.3").exit_status, 0);
+  EXPECT_TRUE(eventually([&] { return exec("test -e /tmp/cut-other.example.org").exit_status == 0; }));
+  EXPECT_NE(exec("test -e /tmp/cut-www.example.org").exit_status, 0);
+  EXPECT_EQ(exec("exec 3<>/dev/tcp/other.example.org/5432; head -1 <&3").out, "");
+  EXPECT_EQ(exec("exec 3<>/dev/tcp/www.example.org/5432; head -1 <&3").out, "welcome\n");
+}
+
+TEST_F(SessionNetwork, DeniedNameCutsConnectionsThatItsAliasesMade) {
+  EXPECT_EQ(network("allow", ".example.org:5432").exit_status, 0);
+  ASSERT_EQ(caisson({"session", "exec", id_, "--background", "--", "bash", "-c",
+                     "exec 3<>/dev/tcp/chain.example.org/5432; head -1 <&3; touch /tmp/open; cat <&3; touch /tmp/cut; "
+                     "sleep 60"})
+                .exit_status,
+            0);
+  ASSERT_TRUE(eventually([&] { return exec("test -e /tmp/open").exit_status == 0; }));
+  EXPECT_EQ(network("deny", "evil.test:80").exit_status, 0);
+  EXPECT_NE(exec("sleep 1; test -e /tmp/cut").exit_status, 0) << "denied for another port";
+  EXPECT_EQ(network("deny", "EVIL.test.").exit_status, 0);
+  EXPECT_TRUE(eventually([&] { return exec("test -e /tmp/cut").exit_status == 0; }));
+}
+
 TEST_F(SessionNetwork, InvalidChangesAreRejected) {
   for (const char* host : {"", "a b", "http://example.org/", "*.*", "example.org:0", "evil.test\nallow"}) {
     EXPECT_NE(network("allow", host).exit_status, 0) << host;
