@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -117,10 +118,15 @@ void Connection::close(bool reset) {
 bool Connection::readInto(int descriptor, std::string& buffer, bool& ended) {
   char room[16 * 1024];
   while (!ended && buffer.size() < kBufferBytes) {
-    const ssize_t got = ::recv(descriptor, room, sizeof(room), 0);
+    const std::size_t most = std::min<std::uint64_t>(sizeof(room), server_.allowance());
+    if (most == 0) return true;
+    const ssize_t got = ::recv(descriptor, room, most, 0);
     if (got > 0) {
       buffer.append(room, static_cast<std::size_t>(got));
-      if (descriptor == upstream_.get()) host_spoke_ = true;
+      const bool from_host = descriptor == upstream_.get();
+      host_spoke_ = host_spoke_ || from_host;
+      (from_host ? read_received_ : read_sent_) += static_cast<std::uint64_t>(got);
+      countBytes();
       if (static_cast<std::size_t>(got) < sizeof(room)) return true;
     } else if (got == 0) {
       ended = true;
@@ -128,6 +134,12 @@ bool Connection::readInto(int descriptor, std::string& buffer, bool& ended) {
       return errno == EAGAIN;
     }
   }
+  return true;
+}
+
+bool Connection::denyOverLimit() {
+  if (!server_.overByteLimit()) return false;
+  has_target_ ? deny("connect", {false, "network.max_bytes is used up", "raise network.max_bytes"}) : close(true);
   return true;
 }
 
@@ -219,6 +231,7 @@ void Connection::progress() {
     from_client_.clear();
     return watchAll();
   }
+  if (denyOverLimit()) return;
   if (!readInto(client_.get(), from_client_, client_ended_)) return close(false);
   switch (phase_) {
     case Phase::hello: onHello(); break;
@@ -243,7 +256,7 @@ void Connection::tick(Clock::time_point now) {
 }
 
 void Connection::countBytes() {
-  const std::uint64_t sent = sent_ + up_.bytes(), received = received_ + down_.bytes();
+  const std::uint64_t sent = read_sent_ + up_.bytesRead(), received = read_received_ + down_.bytesRead();
   server_.countBytes(sent - counted_sent_, received - counted_received_);
   counted_sent_ = sent;
   counted_received_ = received;

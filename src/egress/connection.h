@@ -129,13 +129,16 @@ class Connection final : public Watcher {
   void finishAfterFlush();
   /// Reports the bytes and the duration of the current target, once. Nothing if it was denied or never connected.
   void reportAllowed();
-  /// Adds the bytes since the last call to the server's totals, which network.max_bytes limits.
+  /// Denies the connection if network.max_bytes is used up; false if it is not.
+  bool denyOverLimit();
+  /// Adds the bytes read since the last call to the server's totals, which network.max_bytes limits. Bytes are counted
+  /// when they are read, whichever side sent them: reading is all that a peer needs to send more.
   void countBytes();
   /// Closes all sockets and retires this object. `reset`: the client gets a TCP reset instead of a normal end.
   void close(bool reset);
   /// Sets the events to wait for by phase and by what is buffered. Tunnels and brokered connections set their own.
   void watchAll();
-  /// Appends what can be read without blocking, up to kBufferBytes. Sets `ended` at end of file; false on an error.
+  /// Appends what can be read without blocking, up to kBufferBytes and network.max_bytes, and counts it. Sets `ended` at end of file; false on an error.
   bool readInto(int descriptor, std::string& buffer, bool& ended);
   /// Sends as much of `buffer` as possible without blocking and removes it. False on an error.
   bool flush(int descriptor, std::string& buffer);
@@ -229,6 +232,7 @@ class Connection final : public Watcher {
   Flow up_, down_;                           ///< of a tunnel: client to host, and host to client
   sys::Fd broker_client_, broker_upstream_;  ///< our ends of the pairs to the broker
   Flow to_broker_, from_broker_;             ///< client side of a brokered connection; up_ and down_ are the host side
+  std::uint64_t read_sent_ = 0, read_received_ = 0;  ///< from the client and the host, without flows
   std::uint64_t sent_ = 0, received_ = 0, counted_sent_ = 0, counted_received_ = 0, reported_sent_ = 0,
                 reported_received_ = 0;
 

@@ -36,11 +36,10 @@ void Connection::onBrokeredEvents(int descriptor) {
 void Connection::pumpBrokered() {
   if (phase_ != Phase::brokered) return;
   countBytes();
-  if (server_.overByteLimit()) {
-    return deny("connect", {false, "network.max_bytes is used up", "raise network.max_bytes"});
-  }
+  if (denyOverLimit()) return;
   const bool more = pumpUpstreamSide();
   countBytes();  // now, so that other connections see in this turn what is left
+  if (denyOverLimit()) return;
   if (!to_client_.empty() && !flush(client_.get(), to_client_)) return close(true);
   Flow::State down = Flow::State::waiting;
   if (to_client_.empty()) down = from_broker_.pump(server_.pipes, broker_client_.get(), client_.get());
@@ -60,8 +59,9 @@ void Connection::pumpBrokered() {
 
 bool Connection::pumpUpstreamSide() {
   if (!upstream_) return false;
-  const Flow::State up = up_.pump(server_.pipes, broker_upstream_.get(), upstream_.get());
-  const Flow::State down = down_.pump(server_.pipes, upstream_.get(), broker_upstream_.get());
+  const Flow::State up = up_.pump(server_.pipes, broker_upstream_.get(), upstream_.get(), server_.allowance());
+  countBytes();
+  const Flow::State down = down_.pump(server_.pipes, upstream_.get(), broker_upstream_.get(), server_.allowance());
   if (down_.ended() && !up_.ended()) host_ended_first_ = true;
   if (up == Flow::State::broken || down == Flow::State::broken) {
     dropUpstream();

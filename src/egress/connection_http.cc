@@ -23,11 +23,9 @@ void Connection::pumpHttp() {
   bool moved = true;
   for (int round = 0; moved && round < kRoundsATurn; ++round) {
     countBytes();
-    if (server_.overByteLimit()) {
-      return deny("connect", {false, "network.max_bytes is used up", "raise network.max_bytes"});
-    }
+    if (denyOverLimit()) return;
     moved = pumpHttpOnce();
-    if (phase_ != Phase::http) return;
+    if (phase_ != Phase::http || denyOverLimit()) return;
   }
   if (moved) {  // a peer that always has more must not keep the loop from DNS, timeouts and rule changes
     server_.again(this);

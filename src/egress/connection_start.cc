@@ -87,6 +87,7 @@ void Connection::onFirstBytes() {
   // Bounds the buffer for a client that sends slowly and does not read.
   if (to_client_.size() < kBufferBytes && !readInto(upstream_.get(), from_upstream_, upstream_ended_))
     return close(true);
+  if (denyOverLimit()) return;
   if (!from_upstream_.empty()) {  // the server sends first
     to_client_ += from_upstream_;
     from_upstream_.clear();
@@ -178,18 +179,18 @@ void Connection::beginTunnel() {
 void Connection::pumpTunnel() {
   if (phase_ != Phase::tunnel) return;
   countBytes();
-  if (server_.overByteLimit()) {
-    return deny("connect", {false, "network.max_bytes is used up", "raise network.max_bytes"});
-  }
+  if (denyOverLimit()) return;
   if (!to_upstream_.empty() && !flush(upstream_.get(), to_upstream_)) return close(true);
   if (!to_client_.empty() && !flush(client_.get(), to_client_)) return close(true);
   Flow::State up = Flow::State::waiting, down = Flow::State::waiting;
-  if (to_upstream_.empty()) up = up_.pump(server_.pipes, client_.get(), upstream_.get());
-  if (to_client_.empty()) down = down_.pump(server_.pipes, upstream_.get(), client_.get());
+  if (to_upstream_.empty()) up = up_.pump(server_.pipes, client_.get(), upstream_.get(), server_.allowance());
+  countBytes();  // what one direction reads, the other may not
+  if (to_client_.empty()) down = down_.pump(server_.pipes, upstream_.get(), client_.get(), server_.allowance());
   if (down_.ended() && !up_.ended()) host_ended_first_ = true;
   countBytes();  // now, so that other connections see in this turn what is left
   if (up == Flow::State::broken || down == Flow::State::broken) return close(true);
   if (up == Flow::State::ended && down == Flow::State::ended) return close(false);
+  if (denyOverLimit()) return;
   if (up == Flow::State::more || down == Flow::State::more) {
     server_.again(this);
   }

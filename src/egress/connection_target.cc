@@ -129,6 +129,7 @@ void Connection::askProxy() {
 }
 
 void Connection::onProxyAnswer() {
+  if (denyOverLimit()) return;
   if (!flush(upstream_.get(), to_upstream_) || !readInto(upstream_.get(), from_upstream_, upstream_ended_)) {
     return unreachable("the upstream proxy broke off");
   }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace caisson::egress {
@@ -13,16 +14,18 @@ constexpr unsigned kFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
 
 }  // namespace
 
-Flow::State Flow::pump(PipePool& pipes, int from, int to) {
+Flow::State Flow::pump(PipePool& pipes, int from, int to, std::uint64_t allowance) {
   if (ended_) return State::ended;
   const std::uint64_t start = bytes_;
   for (;;) {
     bool moved = false;
-    if (!sender_ended_ && readable_ && inside_ < PipePool::kBytes) {
+    if (!sender_ended_ && readable_ && inside_ < PipePool::kBytes && allowance > 0) {
       if (!pipe_.valid()) pipe_ = pipes.lend();
       if (!pipe_.valid()) return State::broken;
-      const ssize_t got = ::splice(from, nullptr, pipe_.write.get(), nullptr, PipePool::kBytes, kFlags);
+      const std::size_t most = std::min<std::uint64_t>(PipePool::kBytes, allowance);
+      const ssize_t got = ::splice(from, nullptr, pipe_.write.get(), nullptr, most, kFlags);
       if (got > 0) {
+        allowance -= static_cast<std::uint64_t>(got);
         inside_ += static_cast<std::size_t>(got);
         moved = true;
       } else if (got == 0) {

@@ -1,6 +1,7 @@
 // All parts of one sandbox's egress: its listeners, connections and resolver.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <list>
@@ -138,6 +139,11 @@ class Server final : public Watcher {
   void countBytes(std::uint64_t sent, std::uint64_t received);
   [[nodiscard]] bool overByteLimit() const {
     return settings.max_bytes > 0 && totals.sent + totals.received >= settings.max_bytes;
+  }
+  /// How many bytes may still be read, in both directions together.
+  [[nodiscard]] std::uint64_t allowance() const {
+    if (settings.max_bytes == 0) return ~std::uint64_t{0};
+    return settings.max_bytes - std::min(settings.max_bytes, totals.sent + totals.received);
   }
   /// The size of the socket buffers of a new connection (boundBuffers()); 0: they may grow. Only a few connections may
   /// have large buffers at the same time, which a fast transfer over a long way needs: a payload that stops reading

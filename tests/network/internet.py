@@ -281,6 +281,17 @@ class Endless(socketserver.StreamRequestHandler):
             pass
 
 
+class Torrent(socketserver.BaseRequestHandler):
+    """Sends 64 MiB without reading."""
+
+    def handle(self):
+        try:
+            for _ in range(1024):
+                self.request.sendall(bytes(65536))
+        except OSError:
+            pass
+
+
 class Hangup(socketserver.BaseRequestHandler):
     """Reads a little and closes without a response."""
 
@@ -337,6 +348,7 @@ def main():
     start(Threads((OTHER, 3128), Proxy))
     start(ThreadsV6(("::", 8086), Endless))
     start(ThreadsV6(("::", 8087), Hangup))
+    start(ThreadsV6(("::", 8088), Torrent))
     for port in (22, 5432, 8085):
         start(ThreadsV6(("::", port), Echo))
     for port, name in ((443, "server"), (8443, "server"), (8444, "expired"), (8445, "wrong")):

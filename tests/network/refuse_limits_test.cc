@@ -158,6 +158,30 @@ TEST_F(Refuse, MoreBytesThanPermitted) {
   EXPECT_TRUE(contains(result["denials"].dump(), "network.max_bytes")) << result;
 }
 
+TEST_F(Refuse, MoreBytesThanPermittedWhileOnlyTheServerSpeaks) {
+  CONFORMS("R-NETWORK-19");
+  for (const char* first : {"", "CONNECT example.org:8088 HTTP/1.1\\r\\n\\r\\n"}) {
+    const std::string script = std::string(R"(
+import socket
+first = b")") + first + R"("
+s = socket.create_connection(("127.0.0.1", 3128) if first else ("example.org", 8088)); s.settimeout(20); count = 0
+try:
+    s.sendall(first)
+    while data := s.recv(1 << 20): count += len(data)
+except OSError: pass
+print(count))";
+    const RunOutput output =
+        run({"example.org:8088"}, {"/usr/bin/python3", "-c", script}, "max_bytes = \"1 MiB\"", {"--json"});
+    const auto result = output.json();
+    ASSERT_TRUE(result.is_object()) << output.describe();
+    const int received = std::stoi(result["stdout"].get<std::string>());
+    EXPECT_GT(received, 1000) << result;
+    EXPECT_LE(received, 1 << 20) << result;
+    EXPECT_LE(result["usage"]["network_bytes"], 1 << 20) << result;
+    EXPECT_TRUE(contains(result["denials"].dump(), "network.max_bytes")) << result;
+  }
+}
+
 TEST_F(Refuse, ConnectionsThatDoNothing) {
   CONFORMS("R-NETWORK-19");
   const RunOutput output = python({"example.org:5432"}, R"(
