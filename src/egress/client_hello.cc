@@ -7,7 +7,10 @@ namespace caisson::egress {
 namespace {
 
 constexpr std::uint8_t kHandshake = 22, kHello = 1;
-constexpr std::uint16_t kServerName = 0, kEncryptedHello = 0xfe0d, kEncryptedName = 0xffce;
+constexpr std::uint16_t kServerName = 0;
+/// Extensions that hide the name: encrypted client hello with its drafts and companions, and encrypted names.
+constexpr std::uint16_t kHiding[] = {0xfe08, 0xfe09, 0xfe0a, 0xfe0b, 0xfe0c, 0xfe0d, 0xfd00,
+                                     0xda09, 0xff02, 0xff03, 0xffce};
 
 /// Reads big-endian numbers and slices; after one failure every read fails.
 class Reader {
@@ -72,7 +75,7 @@ ClientHello parseBody(std::span<const std::uint8_t> body) {
     const std::size_t type = extensions.number(2);
     const auto content = extensions.take(extensions.number(2));
     if (extensions.failed()) return bad("an extension is cut short");
-    if (type == kEncryptedHello || type == kEncryptedName) hello.encrypted = true;
+    if (std::ranges::find(kHiding, type) != std::end(kHiding)) hello.encrypted = true;
     if (type != kServerName) continue;
     if (hello.has_name) return bad("two server names");
     if (!readServerName(content, hello)) return bad("the server name is malformed");

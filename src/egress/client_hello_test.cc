@@ -100,6 +100,16 @@ TEST(ClientHello, RefusesAnotherRecordInTheMiddle) {
   EXPECT_EQ(parseClientHello(mixed).kind, ClientHello::Kind::bad);
 }
 
+TEST(ClientHello, KnowsEveryExtensionThatHidesTheName) {
+  for (const std::uint16_t type : {0xfe08, 0xfe09, 0xfe0a, 0xfe0b, 0xfe0c, 0xfe0d, 0xfd00, 0xda09, 0xff02, 0xff03, 0xffce}) {
+    const Bytes hidden{static_cast<std::uint8_t>(type >> 8), static_cast<std::uint8_t>(type), 0, 1, 0};
+    const ClientHello parsed = parseClientHello(hello({serverName("example.org"), hidden}));
+    EXPECT_EQ(parsed.kind, ClientHello::Kind::tls) << type;
+    EXPECT_TRUE(parsed.encrypted) << type;
+  }
+  EXPECT_FALSE(parseClientHello(hello({serverName("example.org"), {0xfe, 0x07, 0, 1, 0}})).encrypted);
+}
+
 TEST(ClientHello, IsBoundedInSize) {
   Bytes endless{22, 3, 1, 0x40, 0, 1, 0, 0xff, 0xff};
   EXPECT_EQ(parseClientHello(endless).kind, ClientHello::Kind::bad);

@@ -173,9 +173,11 @@ void Connection::watchAll() {
   const bool waiting = phase_ == Phase::connecting || phase_ == Phase::asking || phase_ == Phase::proxying || recording;
   if (!waiting && room && !client_ended_) client |= EPOLLIN;
   if (waiting && !hangup_seen_ && !client_ended_) client |= EPOLLRDHUP;
-  if ((phase_ == Phase::first_bytes || phase_ == Phase::http) && to_client_.size() < kBufferBytes && !upstream_ended_) {
+  const bool reads = phase_ == Phase::http || (phase_ == Phase::first_bytes && !firstBytesDecide());
+  if (reads && to_client_.size() < kBufferBytes && !upstream_ended_) {
     upstream |= EPOLLIN;
   }
+  if (phase_ == Phase::first_bytes && !reads) upstream |= EPOLLRDHUP;
   server_.loop.watch(client_.get(), client, this);
   if (upstream_ && upstream_ready_ && !recording) server_.loop.watch(upstream_.get(), upstream, this);
 }
@@ -211,6 +213,9 @@ void Connection::onEvents(int descriptor, std::uint32_t events) {
   if ((events & EPOLLERR) != 0 && phase_ != Phase::tunnel) return close(true);
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) (descriptor == client_.get() ? up_ : down_).setReadable();
   progress();
+  // The host closed before the client said for which host its bytes are: nobody may read what the host sent.
+  const bool host_closed = descriptor == upstream_.get() && (events & EPOLLRDHUP) != 0;
+  if (host_closed && phase_ == Phase::first_bytes && firstBytesDecide()) close(true);
 }
 
 void Connection::resume() {

@@ -154,6 +154,8 @@ class Connection final : public Watcher {
   void onProxyRequest();
   /// Detects the protocol by the client's first bytes: TLS, HTTP, or another one, which is denied on ports 80 and 443.
   void onFirstBytes();
+  /// Whether this port is for HTTP and TLS only: web ports, and those of hosts with a credential.
+  [[nodiscard]] bool firstBytesDecide() const;
   /// Once the TLS hello is complete: starts the transfer if its server name is the target or, for an address, missing
   /// or an allowed name; else denies it with a TLS alert. Settings can allow a missing name and an encrypted hello.
   void checkTls();

@@ -83,9 +83,16 @@ void Connection::onProxyRequest() {
   aim(head.authority, Way::http);  // the request itself is handled once connected
 }
 
+bool Connection::firstBytesDecide() const {
+  const bool web = target_.port() == 80 || target_.port() == 443;
+  return web || (server_.broker && server_.broker->handles(target_.place()));
+}
+
 void Connection::onFirstBytes() {
+  // Where the protocol has to name its host, nothing passes before the client has done so.
+  const bool decide = firstBytesDecide();
   // Bounds the buffer for a client that sends slowly and does not read.
-  if (to_client_.size() < kBufferBytes && !readInto(upstream_.get(), from_upstream_, upstream_ended_))
+  if (!decide && to_client_.size() < kBufferBytes && !readInto(upstream_.get(), from_upstream_, upstream_ended_))
     return close(true);
   if (denyOverLimit()) return;
   if (!from_upstream_.empty()) {  // the server sends first
@@ -94,7 +101,10 @@ void Connection::onFirstBytes() {
     if (!flush(client_.get(), to_client_)) return close(true);
   }
   if (from_client_.empty()) {
-    if (client_ended_ || (upstream_ended_ && to_client_.empty())) beginTunnel();
+    if (decide && client_ended_) return close(true);
+    if (client_ended_) return beginTunnel();
+    // The host's end is passed on, but what the client still sends is judged.
+    if (upstream_ended_ && to_client_.empty()) ::shutdown(client_.get(), SHUT_WR);
     return;
   }
   const ClientHello hello = parseClientHello(bytesOf(from_client_));
@@ -108,7 +118,7 @@ void Connection::onFirstBytes() {
   }
   // Unknown protocols name no host. On web ports many hosts share one address, so only protocols that name their host
   // are allowed; on other ports the address that the name resolved to is the boundary.
-  if (target_.port() == 80 || target_.port() == 443) {
+  if (decide) {
     return deny("connect", {false, "neither TLS nor HTTP on port " + std::to_string(target_.port()), {}});
   }
   beginTunnel();

@@ -209,7 +209,7 @@ void Connection::dropUpstream() {
 
 bool Connection::abandoned() const {
   if (!client_ended_ || !from_client_.empty()) return false;
-  return target_.way() != Way::captured || target_.port() == 80 || target_.port() == 443;
+  return target_.way() != Way::captured || firstBytesDecide();
 }
 
 void Connection::unreachable(std::string_view why) {

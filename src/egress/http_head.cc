@@ -8,9 +8,24 @@
 namespace caisson::egress::http {
 namespace {
 
+constexpr std::size_t kLineBytes = 4096;  // of a first line that may become a request
+
 constexpr bool isToken(char c) {
   if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || isDigit(c)) return true;
   return c != 0 && std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+}
+
+/// What some servers accept between or before the words of a request line; not a line feed.
+constexpr bool isBlank(char c) {
+  const auto byte = static_cast<unsigned char>(c);
+  return c == ' ' || (byte >= 0x09 && byte <= 0x0d && c != '\n') || (byte >= 0x1c && byte <= 0x1f) || byte == 0x85 ||
+         byte == 0xa0;
+}
+
+bool isMethod(std::string_view word) {
+  static constexpr std::string_view kMethods[] = {"GET",   "HEAD",    "POST",  "PUT",     "DELETE",
+                                                  "PATCH", "OPTIONS", "TRACE", "CONNECT", "PRI"};
+  return std::ranges::find(kMethods, word) != std::end(kMethods);
 }
 
 bool isTokenText(std::string_view text) { return !text.empty() && std::ranges::all_of(text, isToken); }
@@ -277,19 +292,23 @@ ResponseHead parseResponse(std::string_view bytes, bool to_head) {
 
 Looks looksLikeRequest(std::string_view bytes) {
   std::size_t at = 0;
-  while (at < bytes.size() && (bytes[at] == '\r' || bytes[at] == '\n')) ++at;
+  while (at < bytes.size() && (isBlank(bytes[at]) || bytes[at] == '\n')) ++at;
   const std::size_t begin = at;
   while (at < bytes.size() && isToken(bytes[at]) && at - begin < 24) ++at;
-  if (at == bytes.size()) return Looks::more;
-  const bool blank = bytes[at] == ' ' || bytes[at] == '\t';
-  if (!blank || at == begin) return Looks::other;
+  if (at == bytes.size()) return at < kLineBytes ? Looks::more : Looks::other;
+  const std::string_view word = bytes.substr(begin, at - begin);
+  const bool line_end = bytes[at] == '\n' || (bytes[at] == '\r' && at + 1 < bytes.size() && bytes[at + 1] == '\n');
+  const bool usual = bytes[at] == ' ' || bytes[at] == '\t';
+  if (!line_end && !usual && isMethod(word)) return bytes[at] == '\r' && at + 1 == bytes.size() ? Looks::more : Looks::http;
+  if (!isBlank(bytes[at]) || line_end || at == begin) return Looks::other;
   // "WORD rest" is a request if `rest` is a target; a line such as "HELO name" is not.
-  const std::size_t next = bytes.find_first_not_of(" \t", at);
-  if (next == std::string_view::npos) return Looks::more;
+  while (at < bytes.size() && isBlank(bytes[at])) ++at;
+  if (at == bytes.size()) return at < kLineBytes ? Looks::more : Looks::other;
+  const std::size_t next = at;
   const std::string_view rest = bytes.substr(next);
   if (rest[0] == '/' || rest[0] == '*') return Looks::http;
   const std::size_t line = rest.find('\n');
-  if (line == std::string_view::npos) return rest.size() < 4096 ? Looks::more : Looks::other;
+  if (line == std::string_view::npos) return rest.size() < kLineBytes ? Looks::more : Looks::other;
   return rest.substr(0, line).find("HTTP/") != std::string_view::npos ? Looks::http : Looks::other;
 }
 

@@ -83,7 +83,9 @@ struct ResponseHead {
 /// `to_head`: the response to a HEAD request, which never has a body. The result refers to `bytes`.
 ResponseHead parseResponse(std::string_view bytes, bool to_head);
 
-/// Whether the first bytes are, or could become, an HTTP request. Lenient: servers skip blank lines.
+/// Whether the first bytes are, or could become, an HTTP request. Lenient, as servers are: they skip blank lines and
+/// blanks, and some separate the words by any blank, or know a method whatever follows it. What is taken for a request
+/// must then be a correct one.
 enum class Looks : std::uint8_t { more, http, other };
 /// `more`: too few bytes to tell.
 Looks looksLikeRequest(std::string_view bytes);

@@ -85,13 +85,55 @@ def extension(kind, data): return struct.pack(">H", kind) + vector(2, data)
 name = b"example.org"
 body = b"\3\3" + bytes(32) + vector(1, b"") + vector(2, b"\x13\x01") + vector(1, b"\0")
 extensions = extension(0, vector(2, b"\0" + vector(2, name)))
-for hidden in (b"", extension(0xfe0d, bytes(40)), extension(0xffce, bytes(40))):
+for hidden in (b"", *(extension(kind, bytes(40)) for kind in (0xfe0d, 0xffce, 0xfe08, 0xfe09, 0xfe0a))):
     hello = b"\1" + vector(3, body + vector(2, extensions + hidden))
     out = ask(b"\x16\3\1" + vector(2, hello), "example.org", 443)
     print(out[5:7] != b"\2\x31")   # the server's own alert, or ours: access denied
 )";
-  EXPECT_EQ(python({"example.org"}, script).out, "True\nFalse\nFalse\n");
-  EXPECT_EQ(python({"example.org"}, script, "allow_encrypted_hello = true").out, "True\nTrue\nTrue\n");
+  EXPECT_EQ(python({"example.org"}, script).out, "True\nFalse\nFalse\nFalse\nFalse\nFalse\n");
+  EXPECT_EQ(python({"example.org"}, script, "allow_encrypted_hello = true").out,
+            "True\nTrue\nTrue\nTrue\nTrue\nTrue\n");
+}
+
+TEST_F(Bypass, HostOrClientThatClosesItsSideBeforeTheFirstByte) {
+  const RunOutput output = python({"early.example.org"}, R"(
+import socket, time
+host, asked = "early.example.org", b"GET /x HTTP/1.1\r\nHost: evil.test\r\n\r\n"
+def through(port, way):
+    s = socket.create_connection((host, port) if way == "captured" else ("127.0.0.1", 3128)); s.settimeout(2)
+    if way == "connect":
+        s.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\n\r\n".encode()); s.recv(4096)
+    if way == "socks":
+        s.sendall(b"\5\1\0"); s.recv(2); s.sendall(b"\5\1\0\3" + bytes([len(host)]) + host.encode() + port.to_bytes(2, "big"))
+        s.recv(10)
+    return s
+for port in (80, 443, 8080):
+    seen = []
+    for way in ("captured", "connect", "socks"):
+        for half_close in (False, True):
+            s, out = through(port, way), b""
+            try:
+                if half_close: s.shutdown(socket.SHUT_WR)
+                else: time.sleep(1); s.sendall(asked)
+                while data := s.recv(4096): out += data
+            except OSError: pass
+            seen.append(out)
+    print(port, set(seen)))",
+                                  "allowed_ports = [\"80\", \"443\", \"8080\"]");
+  // Port 8080 is open to protocols that name no host, so there a host may speak first.
+  EXPECT_EQ(output.out, "80 {b''}\n443 {b''}\n8080 {b'early\\n'}\n") << output.describe();
+  EXPECT_FALSE(contains(sentToEarly(), "evil.test")) << sentToEarly();
+}
+
+TEST_F(Bypass, OddBlanksInTheFirstLine) {
+  const RunOutput output = python({"example.org:8080"}, std::string(kAsk) + R"(
+for line in (b"GET /x HTTP/1.1", b" GET /x HTTP/1.1", b"\t\tGET /x HTTP/1.1", b"\x0bGET /x HTTP/1.1", b"GET\x0b/x HTTP/1.1",
+             b"GET\x0c/x\x0cHTTP/1.1", b"GET\x1c/x HTTP/1.1", b"GET\xa0/x HTTP/1.1", b"GET\r/x HTTP/1.1", b"get\x1d/x"):
+    out = ask(line + b"\r\nHost: evil.test\r\nConnection: close\r\n\r\n", "example.org", 8080)
+    if b" from 8080" in out: print("REACHED", line, out)
+print(b" from 8080" in ask(b"GET /x HTTP/1.1\r\nHost: example.org:8080\r\nConnection: close\r\n\r\n", "example.org", 8080)))");
+  EXPECT_EQ(output.out, "True\n") << output.describe();
+  EXPECT_FALSE(contains(requestsSeen(), "8080 evil.test")) << requestsSeen();
 }
 
 TEST_F(Bypass, Http2WithoutTlsIsNotNegotiated) {

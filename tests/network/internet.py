@@ -15,6 +15,7 @@ import zipfile
 
 STATE = sys.argv[1]
 V4, OTHER, BARE, V6 = "93.184.0.2", "93.184.0.3", "93.184.0.4", "2606:4700:aa::2"
+EARLY = "93.184.0.5"
 ZONE = {
     "example.org": [V4],
     "www.example.org": [V4],
@@ -24,6 +25,7 @@ ZONE = {
     "bare.example.org": [BARE],
     "dead.example.org": ["93.184.9.9"],
     "late.example.org": [V4],
+    "early.example.org": [EARLY],
     "evil.test": [OTHER],
     "proxy.inside": [OTHER],
     "rebind.example.org": ["127.0.0.1"],
@@ -159,6 +161,27 @@ class Web(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *arguments):
         pass
+
+    def handle(self):
+        if not self.connection.getsockname()[0].endswith(EARLY):
+            return super().handle()
+        # A host that speaks and closes its side first; STATE/early has what it receives.
+        raw = socket.socket(fileno=self.connection.detach())
+        try:
+            raw.sendall(b"early\n")
+            raw.shutdown(socket.SHUT_WR)
+            while data := raw.recv(4096):
+                with open(STATE + "/early", "ab") as file:
+                    file.write(data)
+        except OSError:
+            pass
+        raw.close()
+
+    def finish(self):
+        try:
+            super().finish()
+        except (OSError, ValueError):
+            pass
 
     def reply(self, code, body, fields=()):
         self.send_response(code)

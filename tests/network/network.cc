@@ -81,6 +81,7 @@ nlohmann::json NetworkTest::json(const std::vector<std::string>& hosts, const st
 std::string NetworkTest::queries() { return readFile(state() + "/queries"); }
 void NetworkTest::forgetQueries() { std::ofstream(state() + "/queries", std::ios::trunc).flush(); }
 std::string NetworkTest::requestsSeen() { return readFile(state() + "/seen"); }
+std::string NetworkTest::sentToEarly() { return readFile(state() + "/early"); }
 std::size_t NetworkTest::connectionsSeen(std::uint16_t port) {
   std::istringstream lines(readFile(state() + "/accepted"));
   std::size_t count = 0;

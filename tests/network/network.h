@@ -43,6 +43,8 @@ class NetworkTest : public testing::Test {
   static void forgetQueries();
   /// HTTP requests that reached the servers so far, one "port host path ..." per line.
   static std::string requestsSeen();
+  /// What the clients of early.example.org sent.
+  static std::string sentToEarly();
   /// How many connections the servers accepted on this port so far.
   static std::size_t connectionsSeen(std::uint16_t port);
   /// Local ports that closed connections to this port of the servers still occupy.

@@ -38,7 +38,7 @@ ip -6 addr add 2606:4700:aa::1/64 dev cable0 nodad
 ip link set cable0 up
 inside() { nsenter --target "$internet" --net "$@"; }
 inside ip link set lo up
-for address in 93.184.0.2 93.184.0.3 93.184.0.4; do inside ip addr add $address/16 dev cable1; done
+for address in 93.184.0.2 93.184.0.3 93.184.0.4 93.184.0.5; do inside ip addr add $address/16 dev cable1; done
 inside ip -6 addr add 2606:4700:aa::2/64 dev cable1 nodad
 inside ip link set cable1 up
 for kind in ca server; do
