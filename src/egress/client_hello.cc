@@ -9,8 +9,8 @@ namespace {
 constexpr std::uint8_t kHandshake = 22, kHello = 1;
 constexpr std::uint16_t kServerName = 0;
 /// Extensions that hide the name: encrypted client hello with its drafts and companions, and encrypted names.
-constexpr std::uint16_t kHiding[] = {0xfe08, 0xfe09, 0xfe0a, 0xfe0b, 0xfe0c, 0xfe0d, 0xfd00,
-                                     0xda09, 0xff02, 0xff03, 0xffce};
+constexpr std::uint16_t kHiding[] = {0xfe08, 0xfe09, 0xfe0a, 0xfe0b, 0xfe0c, 0xfe0d,
+                                     0xfd00, 0xda09, 0xff02, 0xff03, 0xffce};
 
 /// Reads big-endian numbers and slices; after one failure every read fails.
 class Reader {

@@ -203,6 +203,10 @@ void Connection::onEvents(int descriptor, std::uint32_t events) {
     int error = 0;
     socklen_t size = sizeof(error);
     ::getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error == 0 && connectedToItself(descriptor)) {
+      resetOnClose(descriptor);  // frees the port at once
+      error = ECONNREFUSED;
+    }
     if (error != 0) {
       errno = error;
       return next_address_ < addresses_.size() ? connectNext() : unreachable(errnoName(error));
@@ -213,7 +217,7 @@ void Connection::onEvents(int descriptor, std::uint32_t events) {
   if ((events & EPOLLERR) != 0 && phase_ != Phase::tunnel) return close(true);
   if ((events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0) (descriptor == client_.get() ? up_ : down_).setReadable();
   progress();
-  // The host closed before the client said for which host its bytes are: nobody may read what the host sent.
+  // The host closed before the client said for which host its bytes are: what the host sent is for no one.
   const bool host_closed = descriptor == upstream_.get() && (events & EPOLLRDHUP) != 0;
   if (host_closed && phase_ == Phase::first_bytes && firstBytesDecide()) close(true);
 }

@@ -138,7 +138,8 @@ class Connection final : public Watcher {
   void close(bool reset);
   /// Sets the events to wait for by phase and by what is buffered. Tunnels and brokered connections set their own.
   void watchAll();
-  /// Appends what can be read without blocking, up to kBufferBytes and network.max_bytes, and counts it. Sets `ended` at end of file; false on an error.
+  /// Appends what can be read without blocking, up to kBufferBytes and network.max_bytes, and counts it. Sets `ended`
+  /// at end of file; false on an error.
   bool readInto(int descriptor, std::string& buffer, bool& ended);
   /// Sends as much of `buffer` as possible without blocking and removes it. False on an error.
   bool flush(int descriptor, std::string& buffer);
@@ -192,6 +193,8 @@ class Connection final : public Watcher {
   /// Checks and forwards the next request's head. False: it is incomplete, was denied, or needs another connection
   /// (another target, a CONNECT, or the host has closed), which is then made first.
   bool takeRequest();
+  /// Connects to the target of a request to the proxy.
+  void aimForRequest(const http::RequestHead& head);
   /// Forwards what is available of the response; true if that was something. Answers with 502 for a malformed or
   /// missing head, with 403 for a denied redirect, and resets if there was no request or the body is malformed or cut
   /// short.
@@ -207,25 +210,25 @@ class Connection final : public Watcher {
   Phase phase_ = Phase::hello;
   Way style_ = Way::captured;  ///< how the client gets errors: as its target was named, or HTTP once it sent that
   sys::Fd client_, upstream_;
-  bool upstream_ready_ = false;  ///< connected to the target, not only connecting
+  bool upstream_ready_ = false;                         ///< connected to the target, not only connecting
   bool host_spoke_ = false, host_ended_first_ = false;  ///< of the current connection to the target
   bool paced_ = false;                                  ///< waits for its turn to connect, see AttemptLimiter
   bool hangup_seen_ = false;                            ///< the client closed its side while it waited
-  bool grows_ = false;           ///< see grows()
+  bool grows_ = false;                                  ///< see grows()
   std::string from_client_, to_client_, from_upstream_, to_upstream_;
   bool client_ended_ = false, upstream_ended_ = false;
 
   const Endpoint accepted_on_;
   std::uint64_t ticket_ = 0;  ///< of the pending answer, if tickets are used
   Target target_;
-  bool has_target_ = false;            ///< aim() was called
-  std::optional<Target> permitted_;    ///< by the user, for this connection only
-  std::string rule_;                   ///< that allowed the target
-  std::vector<std::string> aliases_;   ///< of the target
-  std::vector<Address> addresses_;     ///< of the target, all of them allowed
-  std::size_t next_address_ = 0;       ///< index of the next one to try
-  Address address_;                    ///< the one that is being connected to, or is connected
-  std::optional<Endpoint> proxy_;      ///< the upstream proxy, if the policy has one
+  bool has_target_ = false;           ///< aim() was called
+  std::optional<Target> permitted_;   ///< by the user, for this connection only
+  std::string rule_;                  ///< that allowed the target
+  std::vector<std::string> aliases_;  ///< of the target
+  std::vector<Address> addresses_;    ///< of the target, all of them allowed
+  std::size_t next_address_ = 0;      ///< index of the next one to try
+  Address address_;                   ///< the one that is being connected to, or is connected
+  std::optional<Endpoint> proxy_;     ///< the upstream proxy, if the policy has one
   Clock::time_point began_ = Clock::now(), active_ = began_, resolved_ = began_, connecting_since_ = began_,
                     connected_ = began_;
   bool reported_ = false;            ///< the current target has its report: allowed or denied
@@ -239,7 +242,7 @@ class Connection final : public Watcher {
                 reported_received_ = 0;
 
   bool aimed_for_request_ = false;  ///< a connection was made for the HTTP request that comes next
-  bool response_due_ = false;  ///< a request was sent and its response is not complete
+  bool response_due_ = false;       ///< a request was sent and its response is not complete
   bool head_request_ = false, websocket_ = false, keep_alive_ = true;  ///< of the current HTTP request
   http::BodyFramer request_body_, response_body_;
   http::InterimCount interim_;       ///< responses to the current HTTP request

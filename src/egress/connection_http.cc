@@ -97,19 +97,9 @@ bool Connection::takeRequest() {
       return false;
     }
   } else {
-    if (head.connect) {
-      const HostPort target = head.authority;
-      from_client_.erase(0, head.used);
-      aim(target, Way::tunnel_request);
-      return false;
-    }
-    if (!head.absolute) return refuse("the target names no host");
-    if (!same || !upstream_ready_ || upstream_ended_) {
-      if (std::exchange(aimed_for_request_, true)) {  // once for each request, however it ends
-        answer(502, "Bad Gateway", "caisson: cannot reach " + head.authority.text() + "\n");
-        return false;
-      }
-      aim(head.authority, Way::http);  // handles this request again once connected
+    if (!head.connect && !head.absolute) return refuse("the target names no host");
+    if (head.connect || !same || !upstream_ready_ || upstream_ended_) {
+      aimForRequest(head);
       return false;
     }
   }
@@ -133,6 +123,19 @@ bool Connection::takeRequest() {
   return true;
 }
 
+void Connection::aimForRequest(const http::RequestHead& head) {
+  const HostPort target = head.authority;
+  if (head.connect) {
+    from_client_.erase(0, head.used);
+    return aim(target, Way::tunnel_request);
+  }
+  // Once for each request, however the connection ends.
+  if (std::exchange(aimed_for_request_, true)) {
+    return answer(502, "Bad Gateway", "caisson: cannot reach " + target.text() + "\n");
+  }
+  aim(target, Way::http);  // handles this request again once connected
+}
+
 bool Connection::takeResponse() {
   if (!response_due_) {
     if (!from_upstream_.empty()) close(true);  // a response without a request
@@ -142,7 +145,8 @@ bool Connection::takeResponse() {
   while (!response_head_done_) {
     const http::ResponseHead head = http::parseResponse(from_upstream_, head_request_);
     if (head.status == http::Status::more) {
-      if (upstream_ended_) answer(502, "Bad Gateway", "caisson: " + target_.host().text() + " ended without an answer\n");
+      if (upstream_ended_)
+        answer(502, "Bad Gateway", "caisson: " + target_.host().text() + " ended without an answer\n");
       return moved;
     }
     const bool switching = head.code == 101;

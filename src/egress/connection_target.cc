@@ -213,7 +213,8 @@ bool Connection::abandoned() const {
 }
 
 void Connection::unreachable(std::string_view why) {
-  const std::string text = target_.host().text() + ":" + std::to_string(target_.port()) + ": " + std::string(why) + "\n";
+  const std::string text =
+      target_.host().text() + ":" + std::to_string(target_.port()) + ": " + std::string(why) + "\n";
   const int error = errno;
   server_.reportUnreachable(target_.host().text(), target_.port(), why);
   errno = error;

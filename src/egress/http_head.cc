@@ -299,7 +299,8 @@ Looks looksLikeRequest(std::string_view bytes) {
   const std::string_view word = bytes.substr(begin, at - begin);
   const bool line_end = bytes[at] == '\n' || (bytes[at] == '\r' && at + 1 < bytes.size() && bytes[at + 1] == '\n');
   const bool usual = bytes[at] == ' ' || bytes[at] == '\t';
-  if (!line_end && !usual && isMethod(word)) return bytes[at] == '\r' && at + 1 == bytes.size() ? Looks::more : Looks::http;
+  if (!line_end && !usual && isMethod(word))
+    return bytes[at] == '\r' && at + 1 == bytes.size() ? Looks::more : Looks::http;
   if (!isBlank(bytes[at]) || line_end || at == begin) return Looks::other;
   // "WORD rest" is a request if `rest` is a target; a line such as "HELO name" is not.
   while (at < bytes.size() && isBlank(bytes[at])) ++at;

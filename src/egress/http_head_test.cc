@@ -125,12 +125,14 @@ TEST(HttpDetection, DistinguishesRequestsFromOtherProtocols) {
   EXPECT_EQ(looksLikeRequest("GET http://x/ HTTP/1.1\r\n"), Looks::http);
   EXPECT_EQ(looksLikeRequest("PRI * HTTP/2.0\r\n"), Looks::http);
   EXPECT_EQ(looksLikeRequest("GE"), Looks::more);
-  for (const std::string_view odd : {" GET / HTTP/1.1\r\n", "\t\v\f\x1c\xa0GET / HTTP/1.1\r\n", "GET\v/ HTTP/1.1\r\n",
-                                     "get\x1f/x", "GET\r/", "GET\x85/", "GET/ HTTP/1.1\r\n", "POST\x01/", "odd\f* HTTP/1.0\r\n"}) {
+  for (const std::string_view odd :
+       {" GET / HTTP/1.1\r\n", "\t\v\f\x1c\xa0GET / HTTP/1.1\r\n", "GET\v/ HTTP/1.1\r\n", "get\x1f/x", "GET\r/",
+        "GET\x85/", "GET/ HTTP/1.1\r\n", "POST\x01/", "odd\f* HTTP/1.0\r\n"}) {
     EXPECT_EQ(looksLikeRequest(odd), Looks::http) << odd;
   }
   EXPECT_EQ(looksLikeRequest(std::string_view("GET\0/", 5)), Looks::http);
-  for (const std::string_view other : {"PING\r\n", "get key\r\n", "*1\r\n$4\r\nPING\r\n", "\x10\x0e\0\x04MQTT", "GROUP x\r\n", "HEAD\r\n"}) {
+  for (const std::string_view other :
+       {"PING\r\n", "get key\r\n", "*1\r\n$4\r\nPING\r\n", "\x10\x0e\0\x04MQTT", "GROUP x\r\n", "HEAD\r\n"}) {
     EXPECT_EQ(looksLikeRequest(other), Looks::other) << other;
   }
   EXPECT_EQ(looksLikeRequest(std::string(5000, ' ')), Looks::other);

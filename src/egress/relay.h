@@ -18,14 +18,15 @@ class Flow {
   };
 
   /// Moves bytes from one socket to the other until one of them would block or the share of a turn is used up. Shuts
-  /// down writing to `to` when the sender has closed. Reads at most `allowance` bytes; what was read before is delivered.
+  /// down writing to `to` when the sender has closed. Reads at most `allowance` bytes; what was read before is
+  /// delivered.
   State pump(PipePool& pipes, int from, int to, std::uint64_t allowance = ~std::uint64_t{0});
   /// Marks the source as possibly readable or closed. Once pump() has found nothing to read, it does not try again
   /// before this call.
   void setReadable() { readable_ = true; }
   /// Gives the pipe back; one that still holds bytes is closed, and they are lost.
   void release(PipePool& pipes);
-  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }                 ///< delivered so far
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }                ///< delivered so far
   [[nodiscard]] std::uint64_t bytesRead() const { return bytes_ + inside_; }  ///< from the sender so far
   [[nodiscard]] bool ended() const { return ended_; }
   /// For callers that poll: what pump() waits for, after it returned State::waiting.

@@ -71,8 +71,8 @@ class Rules {
   /// with an entry in network.private_hosts.
   [[nodiscard]] Decision judgeName(const Host& host) const;
   /// Whether this host may be reached on this port. Denied hosts win; else an allowed pattern must match that names the
-  /// port or, without a port, the port lists must allow it. The port of a pattern is a single port of the lists: it beats
-  /// a denied range, but not a denied port.
+  /// port or, without a port, the port lists must allow it. The port of a pattern is a single port of the lists: it
+  /// beats a denied range, but not a denied port.
   [[nodiscard]] Decision judge(const Host& host, std::uint16_t port) const;
   /// Whether `host`, already allowed, may be reached at this address. One in a blocked range or of this machine (`own`)
   /// needs an exception in network.private_hosts, where mayBeExcepted() permits that. With nullopt for `port`, only

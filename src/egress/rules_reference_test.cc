@@ -29,11 +29,12 @@ constexpr KnownAddress kAddresses[] = {
     {"169.254.169.254", Range::never, ""},
     {"224.0.0.1", Range::never, ""},
 };
-constexpr const char* kNames[] = {"a.test",        "b.a.test",  "c.b.a.test", "ba.test", "evil.test", "x.evil.test",
-                                  "notevil.test",  "localhost", "db.internal", "tv.local", "test",
-                                  "metadata.google.internal"};
+constexpr const char* kNames[] = {"a.test",      "b.a.test",    "c.b.a.test",   "ba.test",
+                                  "evil.test",   "x.evil.test", "notevil.test", "localhost",
+                                  "db.internal", "tv.local",    "test",         "metadata.google.internal"};
 constexpr std::uint16_t kPorts[] = {22, 25, 80, 443, 444, 8000, 8080};
-constexpr const char* kPortTexts[] = {"22", "80", "443", "444", "8080", "20-30", "1-1023", "440-450", "8000-8090", "1-65535"};
+constexpr const char* kPortTexts[] = {"22",    "80",     "443",     "444",       "8080",
+                                      "20-30", "1-1023", "440-450", "8000-8090", "1-65535"};
 
 struct Case {
   RuleTexts rules;
@@ -203,7 +204,8 @@ class Cases {
   std::string entry() {
     std::string host = plainHost();
     const std::string port = draw(4) == 0 ? ":" + std::to_string(pick(kPorts)) : "";
-    if (isAddress(host)) return port.empty() || host.find(':') == std::string::npos ? host + port : "[" + host + "]" + port;
+    if (isAddress(host))
+      return port.empty() || host.find(':') == std::string::npos ? host + port : "[" + host + "]" + port;
     const unsigned form = draw(4);
     return (form == 0 ? "*." : form == 1 ? "." : "") + host + port;
   }

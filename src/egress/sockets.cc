@@ -65,6 +65,15 @@ std::optional<Endpoint> peerOf(int descriptor) {
   return endpointOf(storage);
 }
 
+bool connectedToItself(int descriptor) {
+  sockaddr_storage local{};
+  socklen_t size = sizeof(local);
+  const auto peer = peerOf(descriptor);
+  if (!peer || ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&local), &size) != 0) return false;
+  const auto own = endpointOf(local);
+  return own && own->port == peer->port && own->address == peer->address;
+}
+
 sys::Fd startConnect(const Endpoint& endpoint, int buffer_bytes) {
   const int family = endpoint.address.isV4() ? AF_INET : AF_INET6;
   sys::Fd socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

@@ -34,6 +34,10 @@ std::optional<Endpoint> originalTarget(int descriptor, bool redirected);
 /// The remote end of a connection.
 std::optional<Endpoint> peerOf(int descriptor);
 
+/// Whether a connection has the same end twice. The kernel may choose the port that is connected to as the local one if
+/// nothing listens there; the socket would then be its own server, and keep that port.
+bool connectedToItself(int descriptor);
+
 /// A non-blocking TCP socket that connects to `endpoint`; invalid with errno on immediate failure. `buffer_bytes`: as
 /// in boundBuffers(), 0 for none.
 sys::Fd startConnect(const Endpoint& endpoint, int buffer_bytes = 0);

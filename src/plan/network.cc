@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include "policy/profiles/presets.h"
@@ -31,6 +32,7 @@ std::uint16_t portOfPattern(const std::string& pattern) {
 
 /// Ports inside that belong to the egress in mode proxy: its proxy, capture and name server.
 constexpr std::uint16_t kEgressPorts[] = {53, 3128, 3129};
+constexpr std::string_view kOtherPort = "use another port, or --net none";
 /// Bounded, since each port costs a pair of sockets at every launch.
 constexpr std::size_t kMaxPorts = 32;
 
@@ -46,11 +48,8 @@ Result<std::vector<std::uint16_t>> planPortList(std::string_view key, const std:
     return fail(plainError(Stage::plan, "plan", key, "more than 32 ports", "name only the ports that are needed"));
   }
   if (policy.network.mode != policy::NetworkMode::proxy) return ports;
-  for (const std::uint16_t port : kEgressPorts) {
-    if (std::ranges::find(ports, port) == ports.end()) continue;
-    return fail(plainError(Stage::plan, "plan", key,
-                           "port " + std::to_string(port) + " inside belongs to the proxy of network mode `proxy`",
-                           "use another port, or --net none"));
+  for (const std::uint16_t port : ports) {
+    if (isEgressPort(port)) return fail(plainError(Stage::plan, "plan", key, takenByEgress(port), kOtherPort));
   }
   return ports;
 }
@@ -79,6 +78,7 @@ Result<void> planPorts(const policy::Policy& policy, Plan& plan) {
   plan.host_ports = std::move(*host_ports);
   plan.published_ports = std::move(*published);
   plan.max_connections = network.max_connections;
+  plan.idle_limit = idleLimit(network);
   if (!plan.host_ports.empty()) plan.layers["host_ports"] = listPorts(plan.host_ports) + " of 127.0.0.1 on the host";
   if (!plan.published_ports.empty()) {
     plan.layers["published_ports"] = listPorts(plan.published_ports) + " at 127.0.0.1 on the host";
@@ -87,6 +87,17 @@ Result<void> planPorts(const policy::Policy& policy, Plan& plan) {
 }
 
 }  // namespace
+
+bool isEgressPort(std::uint16_t port) { return std::ranges::find(kEgressPorts, port) != std::end(kEgressPorts); }
+
+std::chrono::seconds idleLimit(const policy::Network& network) {
+  constexpr double kMost = 1e9;
+  return std::chrono::seconds(static_cast<std::int64_t>(std::ceil(std::min(network.idle_seconds, kMost))));
+}
+
+std::string takenByEgress(std::uint16_t port) {
+  return "port " + std::to_string(port) + " inside belongs to the proxy of network mode `proxy`";
+}
 
 std::vector<std::uint16_t> expandPorts(const std::vector<std::string>& entries, std::size_t most) {
   std::set<std::uint16_t> ports;

@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -412,6 +413,7 @@ struct Plan {
   std::vector<std::uint16_t> host_ports;       ///< of the host's loopback, reachable inside under the same number
   std::vector<std::uint16_t> published_ports;  ///< of the sandbox, reachable at the host's loopback
   std::uint64_t max_connections = 0;           ///< to host_ports, all together
+  std::chrono::seconds idle_limit{0};          ///< after which one of them is ended
   bool require_time_namespace = false;         ///< false: continue without it where the kernel has none, and report it
   std::vector<Step> steps;
   Landlock landlock;

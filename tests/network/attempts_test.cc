@@ -31,7 +31,7 @@ TEST_F(Attempts, AbsoluteRequestForASyntheticAddressConnectsOnce) {
   const RunOutput output = python({".example.org"}, std::string(kAsk) + R"(
 print(b"/x from 80" in ask(get(four, f"http://{four}/x")))
 print(b"/x from 80" in ask(get(f"[{six}]", f"http://[{six}]/x")))
-s = socket.create_connection(("127.0.0.1", 3128)); s.sendall(get(four, f"http://{four}/x")); s.close()   # nobody reads
+s = socket.create_connection(("127.0.0.1", 3128)); s.sendall(get(four, f"http://{four}/x")); s.close()   # without reading
 time.sleep(2))");
   EXPECT_EQ(output.out, "True\nTrue\n") << output.describe();
   EXPECT_GE(connectionsSeen(80), before + 2);

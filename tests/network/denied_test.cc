@@ -42,10 +42,12 @@ TEST_F(Denied, AddressIsDeniedByEveryName) {
 
 TEST_F(Denied, NameIsDeniedThroughItsAliases) {
   const RunOutput output = python(
-      {"*"}, std::string(kReach) + "for host in ('evil.test', 'front.example.org', 'chain.example.org', 'alias.example.org'): reach(host)",
+      {"*"},
+      std::string(kReach) +
+          "for host in ('evil.test', 'front.example.org', 'chain.example.org', 'alias.example.org'): reach(host)",
       "denied_hosts = [\"evil.test\"]");
-  EXPECT_EQ(output.out, "evil.test 80\nfront.example.org 80\nchain.example.org 80\nalias.example.org 80" +
-                            std::string(kAllWays))
+  EXPECT_EQ(output.out,
+            "evil.test 80\nfront.example.org 80\nchain.example.org 80\nalias.example.org 80" + std::string(kAllWays))
       << output.describe();
   const auto result = json({"*"}, {"getent", "hosts", "chain.example.org"}, "denied_hosts = [\"*.test\"]");
   EXPECT_TRUE(denied(result, "chain.example.org", "resolve")) << result;
@@ -53,7 +55,9 @@ TEST_F(Denied, NameIsDeniedThroughItsAliases) {
 
 TEST_F(Denied, PortOfAnEntryCounts) {
   const RunOutput output =
-      python({"*"}, std::string(kReach) + "reach('other.example.org'); reach('other.example.org', 8080); reach('front.example.org', 8080)",
+      python({"*"},
+             std::string(kReach) +
+                 "reach('other.example.org'); reach('other.example.org', 8080); reach('front.example.org', 8080)",
              "denied_hosts = [\"93.184.0.3:80\", \"evil.test:8080\"]\nallowed_ports = [\"80\", \"8080\"]");
   EXPECT_EQ(output.out,
             "other.example.org 80\nother.example.org 8080" + std::string(kAllWays) + "front.example.org 8080\n")

@@ -10,8 +10,9 @@ class SessionNetwork : public NetworkTest {
   void SetUp() override {
     NetworkTest::SetUp();
     home_ = files.makeDir("home", 0700);
-    const RunOutput made =
-        caisson({"session", "create", "--policy", policyFor({"example.org"}, ""), "--workspace", ":none"});
+    const RunOutput made = caisson({"session", "create", "--policy",
+                                    policyFor({"example.org"}, "exposed_ports = [\"53\", \"3000\", \"3128-3129\"]"),
+                                    "--workspace", ":none"});
     ASSERT_EQ(made.exit_status, 0) << made.describe();
     id_ = made.out.substr(0, made.out.find('\n'));
   }
@@ -99,6 +100,15 @@ TEST_F(SessionNetwork, DeniedNameCutsConnectionsThatItsAliasesMade) {
   EXPECT_NE(exec("sleep 1; test -e /tmp/cut").exit_status, 0) << "denied for another port";
   EXPECT_EQ(network("deny", "EVIL.test.").exit_status, 0);
   EXPECT_TRUE(eventually([&] { return exec("test -e /tmp/cut").exit_status == 0; }));
+}
+
+TEST_F(SessionNetwork, PortsOfTheEgressAreNotExposed) {
+  for (const char* port : {"53", "3128", "3129"}) {
+    const RunOutput refused = caisson({"session", "expose", id_, port});
+    EXPECT_NE(refused.exit_status, 0) << refused.describe();
+    EXPECT_TRUE(contains(refused.err, "belongs to the proxy of network mode `proxy`")) << refused.describe();
+  }
+  EXPECT_EQ(caisson({"session", "expose", id_, "3000"}).exit_status, 0);
 }
 
 TEST_F(SessionNetwork, InvalidChangesAreRejected) {

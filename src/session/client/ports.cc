@@ -3,6 +3,7 @@
 
 #include <charconv>
 
+#include "plan/network.h"
 #include "session/client/session_context.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
@@ -41,6 +42,9 @@ Result<OpenPort> SessionContext::openPort(std::uint16_t port, std::uint16_t host
   if (port == 0 || (inward && port < kFirstUnprivileged)) {
     return fail(plainError(Stage::usage, "session expose", text, "not a usable port",
                            inward ? "ports below 1024 cannot be opened inside" : "give a port from 1 to 65535"));
+  }
+  if (network.mode == policy::NetworkMode::proxy && plan::isEgressPort(port)) {
+    return fail(plainError(Stage::usage, "session expose", text, plan::takenByEgress(port), "use another port"));
   }
   if (inward && host_port == 0) host_port = port;
   const char* key = inward ? "network.host_ports" : "network.exposed_ports";

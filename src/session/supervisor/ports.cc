@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "plan/network.h"
 #include "session/network/ports.h"
 #include "session/store/session_paths.h"
 #include "supervise/network/port_sockets.h"
@@ -77,6 +78,7 @@ PortSet::Port& PortSet::add(const PortOptions& options, sys::Fd lock) {
     relay.make_socket = [](int family, const PortRelay::SocketReady& ready) {
       ready(supervise::makeHostSocket(family));
     };
+    relay.idle_limit = plan::idleLimit(metadata_.policy.network);
     relay.admit = [this, &port] { return admit(port); };
     relay.finished = [this, &port](const PortRelay::Finished& done) { log_.closed(port.options.host_port, done); };
   } else {

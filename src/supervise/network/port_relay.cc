@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "egress/sockets.h"
 #include "supervise/network/port_sockets.h"
 
 namespace caisson::supervise {
@@ -94,13 +95,13 @@ void PortRelay::onSocket(std::uint64_t id, int family, sys::Fd socket) {
   if (pair.far || pair.connected) return;
   pair.far = std::move(socket);
   const int error = connectToLoopback(pair.far.get(), family, options_.port);
-  if (error == 0) return onConnected(id);
+  if (error == 0) return onConnected(id, family);
   if (error != EINPROGRESS) return onConnectFailed(id, family, error);
   loop_.on(pair.far.get(), POLLOUT, [this, id, family](short) {
     Pair& connecting = pairs_.at(id);
     loop_.remove(connecting.far.get());
     const int outcome = pendingError(connecting.far.get());
-    outcome == 0 ? onConnected(id) : onConnectFailed(id, family, outcome);
+    outcome == 0 ? onConnected(id, family) : onConnectFailed(id, family, outcome);
   });
 }
 
@@ -111,9 +112,17 @@ void PortRelay::onConnectFailed(std::uint64_t id, int family, int error) {
   requestSocket(id, AF_INET6, error);
 }
 
-void PortRelay::onConnected(std::uint64_t id) {
+void PortRelay::onConnected(std::uint64_t id, int family) {
   Pair& pair = pairs_.at(id);
+  if (egress::connectedToItself(pair.far.get())) {
+    resetOnClose(pair.far.get());  // frees the port at once for its real service
+    return onConnectFailed(id, family, ECONNREFUSED);
+  }
   pair.connected = true;
+  pair.active = Clock::now();
+  if (options_.idle_limit.count() > 0) {
+    pair.idle_timer = loop_.at(pair.active + options_.idle_limit, [this, id] { checkIdle(id); });
+  }
   loop_.cancel(pair.timer);
   pair.timer = 0;
   if (pump(id)) watch(id);
@@ -141,11 +150,25 @@ void PortRelay::onReady(std::uint64_t id, bool near, short events) {
   watch(id);
 }
 
+void PortRelay::checkIdle(std::uint64_t id) {
+  Pair& pair = pairs_.at(id);
+  pair.idle_timer = 0;
+  const auto due = pair.active + options_.idle_limit;
+  if (Clock::now() < due) {
+    pair.idle_timer = loop_.at(due, [this, id] { checkIdle(id); });
+    return;
+  }
+  resetOnClose(pair.near.get());
+  finish(id, 0);
+}
+
 bool PortRelay::pump(std::uint64_t id) {
   using State = egress::Flow::State;
   Pair& pair = pairs_.at(id);
+  const std::uint64_t before = pair.outward.bytes() + pair.inward.bytes();
   const State there = pair.outward.pump(pipes_, pair.near.get(), pair.far.get());
   const State back = pair.inward.pump(pipes_, pair.far.get(), pair.near.get());
+  if (pair.outward.bytes() + pair.inward.bytes() != before) pair.active = Clock::now();
   if (there == State::broken || back == State::broken || isOver(pair)) {
     finish(id, 0);
     return false;
@@ -211,6 +234,7 @@ void PortRelay::finish(std::uint64_t id, int error) {
   if (node.empty()) return;
   Pair& pair = node.mapped();
   loop_.cancel(pair.timer);
+  loop_.cancel(pair.idle_timer);
   unwatch(pair);
   if (!pair.connected) resetOnClose(pair.near.get());
   if (!options_.finished) return;

@@ -32,7 +32,9 @@ class PortRelay {
     std::uint16_t port = 0;  ///< on the other side
     /// Creates a TCP socket of the other side and calls back, now or later; an invalid one: none available.
     std::function<void(int family, SocketReady ready)> make_socket;
-    bool try_ipv6 = false;        ///< after a refusal at 127.0.0.1
+    bool try_ipv6 = false;  ///< after a refusal at 127.0.0.1
+    /// A connection that carries no byte for so long is ended; zero: no limit.
+    std::chrono::milliseconds idle_limit{0};
     std::function<bool()> admit;  ///< called for each new connection; false: it is reset. Null: all are admitted
     std::function<void(const Finished&)> finished;  ///< called once for each admitted connection; may be null
   };
@@ -63,6 +65,8 @@ class PortRelay {
     Clock::time_point began;
     sys::EventLoop::TimerId timer = 0;  ///< until connected: the deadline; then: the next pump without an event
     bool connected = false;
+    Clock::time_point active;                ///< when it last carried a byte
+    sys::EventLoop::TimerId idle_timer = 0;  ///< see Options::idle_limit
     int near_events = kUnwatched, far_events = kUnwatched;
   };
   static constexpr int kUnwatched = -1;
@@ -79,8 +83,9 @@ class PortRelay {
   void onSocket(std::uint64_t id, int family, sys::Fd socket);
   /// Tries IPv6, if that is wanted and 127.0.0.1 refused the connection; else ends it.
   void onConnectFailed(std::uint64_t id, int family, int error);
-  /// The other side is connected: stops the deadline and starts to move data.
-  void onConnected(std::uint64_t id);
+  /// The other side is connected: stops the deadline and starts to move data. A socket that is connected to itself
+  /// counts as refused.
+  void onConnected(std::uint64_t id, int family);
   /// A side of a connected pair is ready or was closed: moves data, then watches again or ends the connection.
   void onReady(std::uint64_t id, bool near, short events);
   /// Moves the available data. False: the connection is over and gone.
@@ -94,6 +99,8 @@ class PortRelay {
   [[nodiscard]] bool isOver(const Pair& pair) const;
   /// Pumps after `pause`, also without an event. Does nothing if that is planned already.
   void pumpLater(std::uint64_t id, Clock::duration pause);
+  /// Ends the connection if it carried nothing since `Options::idle_limit`, else checks again when it could.
+  void checkIdle(std::uint64_t id);
   /// Closes both sides, removes the pair and reports it. Resets the near side if the far side was never connected.
   void finish(std::uint64_t id, int error);
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace caisson::supervise {
@@ -113,6 +114,42 @@ TEST_F(PortRelayTest, CarriesBothDirectionsAndEachEnd) {
   EXPECT_EQ(finished_[0].sent, 8U);
   EXPECT_EQ(finished_[0].received, 6U);
   EXPECT_EQ(finished_[0].error, 0);
+}
+
+TEST_F(PortRelayTest, SocketThatIsConnectedToItselfCountsAsRefused) {
+  // The kernel picks such a port by chance after some thousand connections; here it is chosen.
+  const sockaddr_in unused = std::exchange(back_, {}).address;
+  PortRelay::Options mine = options();
+  mine.port = ntohs(unused.sin_port);
+  mine.make_socket = [&](int family, const PortRelay::SocketReady& ready) {
+    sys::Fd socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    EXPECT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&unused), sizeof(unused)), 0);
+    ready(std::move(socket));
+  };
+  PortRelay relay(loop_, mine);
+  HostListener front = listenOnLoopback();
+  relay.listenAt(std::move(front.socket));
+  const sys::Fd client = connectTo(front.address);
+  ASSERT_TRUE(turnUntil([&] { return finished_.size() == 1; }));
+  EXPECT_EQ(finished_[0].error, ECONNREFUSED);
+  const sys::Fd service(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::bind(service.get(), reinterpret_cast<const sockaddr*>(&unused), sizeof(unused)), 0) << errno;
+}
+
+TEST_F(PortRelayTest, IdleConnectionEnds) {
+  PortRelay::Options mine = options();
+  mine.idle_limit = std::chrono::milliseconds(300);
+  PortRelay relay(loop_, mine);
+  HostListener front = listenOnLoopback();
+  relay.listenAt(std::move(front.socket));
+  const sys::Fd client = connectTo(front.address);
+  ASSERT_TRUE(acceptAtServer());
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(::write(client.get(), "x", 1), 1);
+  EXPECT_EQ(readAll(client.get()), "");
+  EXPECT_GE(std::chrono::steady_clock::now() - start, mine.idle_limit);
+  EXPECT_TRUE(turnUntil([&] { return finished_.size() == 1; }));
+  EXPECT_EQ(relay.connections(), 0U);
 }
 
 TEST_F(PortRelayTest, LosesNothingOfALargeStream) {

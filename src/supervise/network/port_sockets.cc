@@ -5,6 +5,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace caisson::supervise {
@@ -44,6 +45,12 @@ sys::Fd makeHostSocket(int family) {
 }
 
 int connectToLoopback(int socket, int family, std::uint16_t port) {
+  // One side of the port, the larger one of the usual range (32768 to 60999); 0 leaves that end as it is.
+  constexpr int kLocalPortRange = 51;  // IP_LOCAL_PORT_RANGE
+  constexpr std::uint16_t kMiddle = 46884;
+  const std::uint32_t range = port > kMiddle ? static_cast<std::uint32_t>(port - 1) << 16
+                                             : static_cast<std::uint32_t>(std::min(port + 1, 65535));
+  ::setsockopt(socket, SOL_IP, kLocalPortRange, &range, sizeof(range));
   ::fcntl(socket, F_SETFL, O_NONBLOCK);
   int connected = 0;
   if (family == AF_INET6) {

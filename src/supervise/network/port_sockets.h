@@ -13,6 +13,7 @@ namespace caisson::supervise {
 sys::Fd makeHostSocket(int family);
 
 /// Connects without blocking. Returns 0, EINPROGRESS or the errno.
+/// On Linux 6.3 and later the local port is never `port`, which could connect the socket to itself.
 int connectToLoopback(int socket, int family, std::uint16_t port);
 
 /// Binds to 127.0.0.1 and listens, non-blocking. Sets `port` if it was 0. `where`: "host" or "session", for the error.

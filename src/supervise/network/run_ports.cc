@@ -37,6 +37,7 @@ RunPorts::Port& RunPorts::add(std::uint16_t number, bool published) {
     options.make_socket = [this](int family, PortRelay::SocketReady ready) { requestSocket(family, std::move(ready)); };
   } else {
     options.make_socket = [](int family, const PortRelay::SocketReady& ready) { ready(makeHostSocket(family)); };
+    options.idle_limit = plan_.idle_limit;
     options.admit = [this, number] { return admit(number); };
   }
   options.finished = [this, &port](const PortRelay::Finished& finished) {
