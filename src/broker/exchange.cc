@@ -10,13 +10,13 @@ namespace http = egress::http;
 
 constexpr std::size_t kPending = 64 * 1024;
 constexpr std::uint16_t kSecurePort = 443;
-/// Shorter secrets occur in harmless text by chance.
-constexpr std::size_t kMaskedBytes = 8;
 
 }  // namespace
 
 Exchange::Exchange(egress::HostPort target, std::vector<Injection> injections)
-    : target_(std::move(target)), injections_(std::move(injections)) {}
+    : target_(std::move(target)), injections_(std::move(injections)) {
+  for (const Injection& one : injections_) secrets_.push_back(one.secret);
+}
 
 bool Exchange::wantsClient() const {
   return !finished_ && !client_ended_ && from_client_.size() < kPending && to_upstream_.size() < kPending;
@@ -62,7 +62,7 @@ void Exchange::advance() {
   if (finished_) return;
   if (tunnel_) {
     to_upstream_ += std::exchange(from_client_, {});
-    to_client_ += std::exchange(from_upstream_, {});
+    if (!frames_.feed(std::exchange(from_upstream_, {}), secrets_, to_client_)) return breakOff();
     if (client_ended_ || upstream_ended_) finished_ = true;
     return;
   }
@@ -121,6 +121,7 @@ void Exchange::sendRequest(const http::RequestHead& head) {
     replaced.push_back(one.header);
     events_.push_back({true, std::string(one.name) + " (" + std::string(one.header) + ")"});
   }
+  if (head.websocket) replaced.emplace_back("Sec-WebSocket-Extensions");  // a secret is not found in compressed frames
   to_upstream_ += http::rewriteForOrigin(head, {.extra = lines, .without = replaced, .default_port = kSecurePort});
   ::explicit_bzero(lines.data(), lines.size());
   request_body_ = http::BodyFramer(head.body);
@@ -144,13 +145,13 @@ bool Exchange::takeResponse() {
     moved = true;
     if (tunnel_) return true;
   }
-  const std::size_t used = response_body_.feed(from_upstream_);
-  to_client_.append(from_upstream_, 0, used);
+  const std::size_t used = response_body_.feed(from_upstream_, to_client_, trailers_);
   from_upstream_.erase(0, used);
   if (response_body_.bad()) {
     breakOff();
     return false;
   }
+  if (response_body_.done()) to_client_ += withoutSecrets(std::exchange(trailers_, {}), secrets_);
   const bool over = response_body_.done() || (response_body_.untilClose() && upstream_ended_);
   if (!over) {
     if (upstream_ended_ && from_upstream_.empty()) breakOff();  // truncated
@@ -177,7 +178,7 @@ bool Exchange::forwardResponseHead() {
     answer(502, "Bad Gateway", "caisson: " + target_.host.text() + " sent too many interim answers\n");
     return false;
   }
-  to_client_ += withoutSecrets(std::string_view(from_upstream_).substr(0, head.used));
+  to_client_ += withoutSecrets(std::string_view(from_upstream_).substr(0, head.used), secrets_);
   if (switching) {
     tunnel_ = true;
   } else if (head.code / 100 != 1) {
@@ -187,17 +188,6 @@ bool Exchange::forwardResponseHead() {
   }
   from_upstream_.erase(0, head.used);
   return true;
-}
-
-std::string Exchange::withoutSecrets(std::string_view head) const {
-  std::string text(head);
-  for (const Injection& one : injections_) {
-    if (one.secret.size() < kMaskedBytes) continue;
-    for (std::size_t at = text.find(one.secret); at != std::string::npos; at = text.find(one.secret, at)) {
-      text.replace(at, one.secret.size(), "***");  // hides the length, too
-    }
-  }
-  return text;
 }
 
 void Exchange::refuse(std::string_view flaw) {

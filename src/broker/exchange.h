@@ -6,14 +6,15 @@
 //
 // Pure: performs no I/O, so tests and a fuzzer can drive it with any bytes.
 // Guarantees: a credential is never sent before hostProved(), to another host, or more than once per request. Input
-// that two servers could interpret differently is denied, not forwarded. A WebSocket continues as raw bytes after the
-// host has accepted it.
+// that two servers could interpret differently is denied, not forwarded. A WebSocket continues as frames after the
+// host has accepted it, without extensions such as compression.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "broker/mask.h"
 #include "egress/http_body.h"
 #include "egress/http_head.h"
 
@@ -88,9 +89,6 @@ class Exchange {
   void answer(int code, std::string_view reason, const std::string& text);
   /// Ends the exchange so that the connection is closed at once; see broken().
   void breakOff() { finished_ = broken_ = true; }
-  /// Replaces secrets in a response head by "***", or the payload could read one that the host echoes, as in a cookie.
-  /// Secrets under 8 bytes stay, since they occur by chance; bodies are not searched.
-  [[nodiscard]] std::string withoutSecrets(std::string_view head) const;
 
   egress::HostPort target_;
   std::vector<Injection> injections_;
@@ -102,7 +100,10 @@ class Exchange {
   bool response_due_ = false, response_head_done_ = false;   ///< request sent; final response head forwarded
   bool head_request_ = false, websocket_ = false, keep_alive_ = true;  ///< of the current request
   egress::http::BodyFramer request_body_, response_body_;
-  egress::http::InterimCount interim_;  ///< responses to the current request
+  egress::http::InterimCount interim_;     ///< responses to the current request
+  std::vector<std::string_view> secrets_;  ///< masked in response heads, trailers and WebSocket frames; not in bodies
+  std::string trailers_;                   ///< of the response, as far as they arrived
+  FrameMasker frames_;                     ///< of an accepted WebSocket
   std::vector<Event> events_;
 };
 

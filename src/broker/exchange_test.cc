@@ -175,6 +175,35 @@ TEST(Exchange, SecretRepeatedInAResponseHeadIsMasked) {
   EXPECT_TRUE(has(exchange.toClient(), "t=***\r\n"));
 }
 
+TEST(Exchange, SecretRepeatedInChunkExtensionsAndTrailersIsMasked) {
+  const std::string response = std::string("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;t=") + kSecret +
+                               "\r\nok\r\n0;" + kSecret + "\r\nX-T: " + kSecret + "\r\n\r\n";
+  for (const std::size_t piece : {response.size(), std::size_t{1}, std::size_t{7}}) {
+    Exchange exchange = make();
+    exchange.fromClient(kGet);
+    for (std::size_t at = 0; at < response.size(); at += piece) exchange.fromUpstream(response.substr(at, piece));
+    EXPECT_EQ(exchange.toClient(),
+              "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\nX-T: ***\r\n\r\n");
+    EXPECT_FALSE(exchange.finished());
+    exchange.fromClient(kGet);
+    exchange.fromUpstream(kFine);
+    EXPECT_TRUE(exchange.toClient().ends_with("ok"));
+  }
+}
+
+TEST(Exchange, SecretRepeatedInAWebSocketIsMasked) {
+  Exchange exchange = make();
+  exchange.fromClient(
+      "GET /ws HTTP/1.1\r\nHost: api.example.org\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+      "Sec-WebSocket-Extensions: permessage-deflate\r\n\r\n");
+  EXPECT_FALSE(has(exchange.toUpstream(), "deflate"));
+  exchange.fromUpstream("HTTP/1.1 101 Switching Protocols\r\n\r\n\x81\x0fs3cr3t-");
+  exchange.fromUpstream("token-42\x82\x01x");
+  EXPECT_TRUE(exchange.toClient().ends_with("\x81\x0f***************\x82\x01x")) << exchange.toClient();
+  exchange.fromUpstream("\xc1\x01z");  // compressed, although that was not agreed
+  EXPECT_TRUE(exchange.broken());
+}
+
 TEST(Exchange, WebSocketIsRelayedOnlyAfterTheHostAcceptedIt) {
   const std::string ask =
       "GET /ws HTTP/1.1\r\nHost: api.example.org\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n";
@@ -182,9 +211,9 @@ TEST(Exchange, WebSocketIsRelayedOnlyAfterTheHostAcceptedIt) {
   agreed.fromClient(ask + "early");
   EXPECT_TRUE(has(agreed.toUpstream(), kField));
   EXPECT_FALSE(has(agreed.toUpstream(), "early"));
-  agreed.fromUpstream("HTTP/1.1 101 Switching Protocols\r\n\r\nhello");
+  agreed.fromUpstream("HTTP/1.1 101 Switching Protocols\r\n\r\n\x81\x05hello");
   EXPECT_TRUE(agreed.toUpstream().ends_with("early"));
-  EXPECT_TRUE(agreed.toClient().ends_with("hello"));
+  EXPECT_TRUE(agreed.toClient().ends_with("\x81\x05hello"));
   Exchange unasked = make();
   unasked.fromClient(kGet);
   unasked.fromUpstream("HTTP/1.1 101 Switching Protocols\r\n\r\n");

@@ -32,25 +32,38 @@ std::size_t BodyFramer::feed(std::string_view bytes) {
       done_ = left_ == 0;
       return used;
     }
-    case Framing::Kind::chunked: return feedChunks(bytes);
+    case Framing::Kind::chunked: return feedChunks(bytes, {});
   }
   return 0;
 }
 
-std::size_t BodyFramer::feedChunks(std::string_view bytes) {
+std::size_t BodyFramer::feed(std::string_view bytes, std::string& out, std::string& trailers) {
+  if (kind_ == Framing::Kind::chunked && !done_ && !bad_) return feedChunks(bytes, {&out, &trailers});
+  const std::size_t used = feed(bytes);
+  out.append(bytes.substr(0, used));
+  return used;
+}
+
+std::size_t BodyFramer::feedChunks(std::string_view bytes, Sink sink) {
   std::size_t at = 0;
   while (at < bytes.size() && !done_ && !bad_) {
     if (part_ == Part::data) {
       const auto used = static_cast<std::size_t>(std::min<std::uint64_t>(left_, bytes.size() - at));
       left_ -= used;
+      if (sink.body != nullptr) sink.body->append(bytes.substr(at, used));
       at += used;
       if (left_ == 0) part_ = Part::data_return;
       continue;
     }
+    const Part before = part_;
     if (!step(bytes[at])) {
       bad_ = true;
       break;
     }
+    const bool trailer = before == Part::trailer || before == Part::trailer_end;
+    const bool extension = part_ == Part::extension;
+    std::string* const to = trailer ? sink.trailers : extension ? nullptr : sink.body;
+    if (to != nullptr) to->push_back(bytes[at]);
     ++at;
   }
   return at;

@@ -215,6 +215,11 @@ TEST_F(Credentials, ASecretCanComeFromAPrivateFile) {
   EXPECT_EQ(readable.exit_status, 125);
   EXPECT_TRUE(contains(readable.err, "others may read it")) << readable.describe();
 
+  const std::string little = files.write("short", "s3cr3t7\n", 0600);
+  const RunOutput refused = shell(with(little), "true");
+  EXPECT_EQ(refused.exit_status, 125);
+  EXPECT_TRUE(contains(refused.err, "too short to be masked")) << refused.describe();
+
   ASSERT_EQ(::symlink(file.c_str(), (files / "link").c_str()), 0);
   EXPECT_EQ(shell(with(files / "link"), "true").exit_status, 125) << "the creator of the link chooses what is sent";
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <list>
 
+#include "broker/mask.h"
 #include "plan/credentials.h"
 #include "policy/decode/syntax.h"
 #include "policy/document/document.h"
@@ -55,6 +56,11 @@ Result<void> checkSecret(std::string_view secret, const policy::Credential& one)
   if (secret.empty()) {
     return fail(
         plainError(Stage::policy, "credential", policy::nameOf(one), where + " is empty", "put the secret there"));
+  }
+  if (secret.size() < broker::kLeastSecretBytes) {
+    return fail(plainError(Stage::policy, "credential", policy::nameOf(one),
+                           where + " is too short to be masked in responses",
+                           "use a secret of at least " + std::to_string(broker::kLeastSecretBytes) + " bytes"));
   }
   if (secret.size() > kMaxSecret || !std::ranges::all_of(secret, [](char c) { return c >= 0x20 && c < 0x7f; })) {
     return fail(plainError(Stage::policy, "credential", policy::nameOf(one),
