@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kHeader = 12;
 constexpr std::size_t kNameBytes = 255;
-constexpr std::size_t kMaxAddresses = 16;
+constexpr std::size_t kMaxAddresses = 64;  // more than a host needs; none is dropped unjudged
 constexpr std::size_t kMaxAliases = 8;
 constexpr std::uint16_t kExtendedError = 15, kFiltered = 17;
 
@@ -232,7 +232,8 @@ std::expected<Response, std::string_view> parseResponse(Bytes message, std::uint
       std::size_t target = record.data;
       if (!readName(message, target, true, wanted)) return std::unexpected("an alias is malformed");
       response.aliases.push_back(wanted);
-    } else if (record.type == type && response.addresses.size() < kMaxAddresses) {
+    } else if (record.type == type) {
+      if (response.addresses.size() == kMaxAddresses) return std::unexpected("too many addresses");
       const auto address = addressOf(message, record);
       if (!address) return std::unexpected("an address has the wrong size");
       response.addresses.push_back(*address);

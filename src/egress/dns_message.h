@@ -61,7 +61,7 @@ std::vector<std::uint8_t> buildQuery(std::uint16_t id, std::string_view name, st
 struct Response {
   Rcode code = Rcode::ok;
   bool truncated = false;
-  std::vector<Address> addresses;    ///< of the requested type, at the end of the alias chain; at most 16
+  std::vector<Address> addresses;    ///< of the requested type, at the end of the alias chain; at most 64
   std::uint32_t ttl = 0;             ///< the minimum along the chain
   std::vector<std::string> aliases;  ///< the targets of the CNAME records that were followed
 };

@@ -106,6 +106,22 @@ TEST(DnsResponse, FollowsAliasesToTheAddress) {
   EXPECT_EQ(response->ttl, 20U);
 }
 
+TEST(DnsResponse, NoAddressIsDropped) {
+  const Message query = buildQuery(7, "example.org", kTypeA);
+  const auto with = [&](std::uint8_t count) {
+    Message wire;
+    for (std::uint8_t i = 0; i < count; ++i) {
+      const Message one = record(12, kTypeA, {93, 184, 0, i}, 60);
+      wire.insert(wire.end(), one.begin(), one.end());
+    }
+    return parseResponse(respond(query, count, wire), 7, "example.org", kTypeA);
+  };
+  const auto many = with(64);
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->addresses.size(), 64U);
+  EXPECT_FALSE(with(65));
+}
+
 TEST(DnsResponse, RecordsOfOtherNamesAreIgnored) {
   const Message query = buildQuery(7, "www.example.org", kTypeA);
   const Message wire = record(16, kTypeA, {6, 6, 6, 6});  // owned by example.org

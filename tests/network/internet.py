@@ -31,6 +31,7 @@ ZONE = {
     "rebind.example.org": ["127.0.0.1"],
     "mixed.example.org": [V4, "10.0.0.1"],
     "metadata.example.org": ["169.254.169.254"],
+    "seventeen.example.org": [V4] * 16 + ["10.0.0.1"],
     "mapped.example.org": ["::ffff:10.0.0.1"],
     "nat64.example.org": ["64:ff9b::a00:1"],
     "own.example.org": ["93.184.0.1"],

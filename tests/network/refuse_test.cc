@@ -155,7 +155,7 @@ print("asked"))");
 
 TEST_F(Refuse, NamesThatResolveToPrivateAddresses) {
   CONFORMS("R-NETWORK-7");
-  for (const char* name : {"rebind", "mixed", "metadata", "mapped", "nat64", "own"}) {
+  for (const char* name : {"rebind", "mixed", "seventeen", "metadata", "mapped", "nat64", "own"}) {
     const std::string host = std::string(name) + ".example.org";
     const auto by_proxy = json({".example.org"}, {"curl", "-sS", "http://" + host + "/"});
     EXPECT_TRUE(denied(by_proxy, host + ":80", "connect")) << by_proxy;

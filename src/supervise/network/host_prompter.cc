@@ -15,6 +15,7 @@
 #include "approval/what.h"
 #include "base/terminal_reset.h"
 #include "egress/host_name.h"
+#include "egress/shown_host.h"
 
 namespace caisson::supervise {
 namespace {
@@ -50,7 +51,10 @@ const Words& wordsOf(HostPrompter::Span span) { return span == HostPrompter::Spa
 
 std::string questionAbout(const std::string& target, const Words& words) {
   std::string text(terminalReset(std::getenv("TERM")));
-  text += "caisson: approval needed: host:" + target + "\r\n  " + approval::meaning("host:" + target) + ".\r\n";
+  // The payload chose the name: a long one must not push the rest of the prompt away, nor hide whose host it is.
+  constexpr std::size_t kMeaningBytes = 34;
+  const std::string brief = "host:" + egress::shortened(target, kMeaningBytes);
+  text += "caisson: approval needed: " + egress::shownQuestion(target) + "\r\n  " + approval::meaning(brief) + ".\r\n";
   text += "  o     once: the connections that wait for it now\r\n";
   text.append(words.lasting).append("\r\n");
   text += "  good  whenever a terminal is there, for a year (caisson approvals revoke)\r\n";
