@@ -182,7 +182,7 @@ void DnsServer::answerUnasked(const dns::Question& question, const std::string& 
   dns::Answer answer;
   answer.ttl = kAnswerTtl;
   if (question.type == dns::kTypeA) {
-    if (const auto address = server_.names.addressOf(name, true)) answer.addresses.push_back(*address);
+    if (const auto address = server_.names.addressOfUnlisted(name, Clock::now())) answer.addresses.push_back(*address);
   }
   reply(dns::buildAnswer(question, answer));
 }
