@@ -6,6 +6,7 @@
 #include "plan/optional_layers.h"
 #include "policy/describe/json.h"
 #include "session/client/session_context.h"
+#include "session/commit/directory_baseline.h"
 #include "session/commit/git_base.h"
 #include "session/store/pool.h"
 #include "session/store/session_info.h"
@@ -209,6 +210,7 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
     return fail(error);
   }
   session::recordGitBases(handle->directory(), handle->metadata().workspace, handle->metadata().began);
+  session::recordDirectories(handle->directory(), handle->metadata().workspace, handle->metadata().began);
   if (!options.wait_for_disk) store_->makeDurableLater(handle->id(), handle->metadata().name);
   return Session(std::move(handle));
 }

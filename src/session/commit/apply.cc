@@ -27,6 +27,7 @@ Error failed(std::string_view call, const std::string& path, int error) {
 }
 
 constexpr const char* kChanged = "it was changed meanwhile";
+constexpr const char* kChangedBelow = "something in it changed meanwhile";
 
 // Why a rename failed. needsCopy(): it does not work between these directories. unsupported(): the file system does not
 // have this kind of rename.
@@ -41,6 +42,13 @@ std::optional<FileInfo> infoAt(int directory, const std::string& name) {
   struct stat status;
   if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
   return fileInfoOf(status);
+}
+
+/// Renames to a name that must not exist. EEXIST if it does.
+int moveNew(int from, const std::string& old_name, int to, const std::string& new_name) {
+  const int error = renameWith(from, old_name, to, new_name, RENAME_NOREPLACE);
+  if (!unsupported(error)) return error;
+  return infoAt(to, new_name) ? EEXIST : renameWith(from, old_name, to, new_name, 0);
 }
 
 }  // namespace
@@ -90,7 +98,18 @@ std::string Applier::whyNot(const Action& action, const std::optional<FileInfo>&
   if (!action.before->matches(*there, recovering_)) return kChanged;
   if (there->type != FileType::directory || action.kind == ActionKind::directory) return "";
   const auto ours = [&](const std::string& path, const FileInfo& info) { return committed_.isOurs(path, info); };
-  return tree_.changedBelow(action.path, transaction_.since_ns, ours) ? "something in it changed meanwhile" : "";
+  const DirectoryToCheck directory{tree_.root(), action.path, action.path};
+  return isChangedSince(directory, transaction_.since_ns, ours) ? kChangedBelow : "";
+}
+
+std::string Applier::whyPutBack(const Action& action, int directory, const std::string& name) const {
+  const auto old = infoAt(directory, name);
+  if (!old || !action.before->matches(*old, true)) return kChanged;
+  if (old->type != FileType::directory) return "";
+  auto root = sys::RootDir::adopt(Fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), {});
+  const auto ours = [&](const std::string& path, const FileInfo& info) { return committed_.isOurs(path, info); };
+  const bool changed = !root || isChangedSince({*root, name, action.path, true}, transaction_.since_ns, ours);
+  return changed ? kChangedBelow : "";
 }
 
 Result<std::string> Applier::apply(std::size_t index) {
@@ -119,17 +138,23 @@ Result<std::string> Applier::place(std::size_t index) {
   if (there && action.isStaged(*there)) {
     if (!action.isUnchanged(*there)) return kChanged;
     // Exchanged before a crash, but perhaps the old file was not checked yet.
-    const auto old = infoAt(staging_.descriptor(), stagedName(index));
-    if (!action.before || !old || action.before->matches(*old, true)) return "";
-    const int error = renameWith(staging_.descriptor(), stagedName(index), *parent, name, RENAME_EXCHANGE);
+    const int staging = staging_.descriptor();
+    if (!action.before || !infoAt(staging, stagedName(index))) return "";
+    std::string why = whyPutBack(action, staging, stagedName(index));
+    const int error = why.empty() ? 0 : renameWith(staging, stagedName(index), *parent, name, RENAME_EXCHANGE);
     if (error != 0) return fail(failed("rename", action.path, error));
-    return kChanged;
+    return why;
   }
   if (std::string why = whyNot(action, there); !why.empty()) {
     if (!recovering_) return why;
     const auto copied = isDoneByCopy(action, *parent, name);
     if (!copied) return fail(copied.error());
-    return *copied ? "" : why;
+    if (!*copied || !action.before || !infoAt(*parent, temporaryName(index))) return *copied ? "" : why;
+    // Exchanged with a copy before a crash: the same check.
+    why = whyPutBack(action, *parent, temporaryName(index));
+    const int error = why.empty() ? 0 : renameWith(*parent, temporaryName(index), *parent, name, RENAME_EXCHANGE);
+    if (error != 0) return fail(failed("rename", action.path, error));
+    return why;
   }
   if (action.kind == ActionKind::link && !action.may_lead_out && leadsOut(action)) {
     return "a link that leads out of the workspace";
@@ -143,7 +168,9 @@ Result<std::string> Applier::place(std::size_t index) {
     inheritOwner(*facts, source.directory, source.name);
     error = move(index, source, *parent, name, conflict);
   }
-  if (needsCopy(error)) {
+  // Moving a directory changes its `..`, which needs write permission for it; beside its place it stays.
+  const bool was_directory = action.before && action.before->type == FileType::directory;
+  if (needsCopy(error) || (was_directory && (error == EACCES || error == EPERM))) {
     auto copied = copyBeside(index, *parent, *facts);
     if (!copied) return fail(copied.error());
     error = move(index, *copied, *parent, name, conflict);
@@ -157,10 +184,7 @@ Result<std::string> Applier::place(std::size_t index) {
 int Applier::move(std::size_t index, const Source& source, int parent, const std::string& name, std::string& conflict) {
   const Action& action = transaction_.actions[index];
   if (!action.before) {
-    int error = renameWith(source.directory, source.name, parent, name, RENAME_NOREPLACE);
-    if (unsupported(error)) {
-      error = infoAt(parent, name) ? EEXIST : renameWith(source.directory, source.name, parent, name, 0);
-    }
+    const int error = moveNew(source.directory, source.name, parent, name);
     if (error == 0) done_.push_back({index, How::added, source.beside});
     return error;
   }
@@ -168,18 +192,15 @@ int Applier::move(std::size_t index, const Source& source, int parent, const std
   const int error = expose ? EINVAL : renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
   if (error == 0) {
     step("commit: exchanged");
-    const auto old = infoAt(source.directory, source.name);
-    if (old && action.before->matches(*old, true)) {
+    conflict = whyPutBack(action, source.directory, source.name);
+    if (conflict.empty()) {
       done_.push_back({index, How::exchanged, source.beside});
       return 0;
     }
-    conflict = kChanged;
     return renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
   }
-  const bool directory = action.before->type == FileType::directory;
-  // Moving a directory changes its `..`, which needs write permission for it.
-  if (!unsupported(error) && !(directory && (error == EACCES || error == EPERM))) return error;
-  if (directory) {
+  if (!unsupported(error)) return error;
+  if (action.before->type == FileType::directory) {
     if (auto removed = sys::removeTreeAt(parent, name, action.path, Stage::state); !removed) {
       return removed.error().sys_errno != 0 ? removed.error().sys_errno : EIO;
     }
@@ -255,34 +276,40 @@ Result<std::string> Applier::remove(std::size_t index) {
   const std::string away = stagedName(index);
   if (!there) {
     // Moved away before a crash, but perhaps the old file was not checked yet.
-    const auto old = infoAt(staging_.descriptor(), away);
-    if (!old || action.before->matches(*old, true)) return "";
-    const int error = renameWith(staging_.descriptor(), away, *parent, name, RENAME_NOREPLACE);
-    if (error != 0) return fail(failed("rename", action.path, error));
-    return kChanged;
+    const Source beside{*parent, temporaryName(index), true};
+    for (const Source& moved : {Source{staging_.descriptor(), away}, beside}) {
+      if (!infoAt(moved.directory, moved.name)) continue;
+      std::string changed = whyPutBack(action, moved.directory, moved.name);
+      const int error = changed.empty() ? 0 : moveNew(moved.directory, moved.name, *parent, name);
+      if (error != 0) return fail(failed("rename", action.path, error));
+      return changed;
+    }
+    return "";
   }
   if (std::string why = whyNot(action, there); !why.empty()) return why;
-  const bool expose = wouldExpose(action, {staging_.descriptor(), away});
-  int error = expose ? EXDEV : renameWith(*parent, name, staging_.descriptor(), away, RENAME_NOREPLACE);
-  if (error == 0) {
-    step("commit: moved away");
-    const auto old = infoAt(staging_.descriptor(), away);
-    if (old && action.before->matches(*old, true)) {
-      done_.push_back({index, How::moved_away});
-      return "";
-    }
-    error = renameWith(staging_.descriptor(), away, *parent, name, RENAME_NOREPLACE);
-    if (error != 0) return fail(failed("rename", action.path, error));
-    return kChanged;
+  if (wouldExpose(action, {staging_.descriptor(), away})) {
+    if (::unlinkat(*parent, name.c_str(), 0) != 0 && errno != ENOENT) return fail(failed("unlink", action.path, errno));
+    done_.push_back({index, How::removed});
+    return "";
+  }
+  Source to{staging_.descriptor(), away};
+  int error = moveNew(*parent, name, to.directory, to.name);
+  if (needsCopy(error) || error == EACCES || error == EPERM) {
+    to = {*parent, temporaryName(index), true};
+    beside_.push_back(index);
+    error = moveNew(*parent, name, to.directory, to.name);
   }
   if (error == ENOENT) return "";
-  if (!needsCopy(error) && !unsupported(error) && error != EACCES && error != EPERM) {
-    return fail(failed("rename", action.path, error));
+  if (error != 0) return fail(failed("rename", action.path, error));
+  step("commit: moved away");
+  std::string why = whyPutBack(action, to.directory, to.name);
+  if (why.empty()) {
+    done_.push_back({index, How::moved_away, to.beside});
+    return "";
   }
-  if (auto removed = sys::removeTreeAt(*parent, name, action.path, Stage::state); !removed)
-    return fail(removed.error());
-  done_.push_back({index, How::removed});
-  return "";
+  error = moveNew(to.directory, to.name, *parent, name);
+  if (error != 0) return fail(failed("rename", action.path, error));
+  return why;
 }
 
 Result<std::string> Applier::makeDirectory(std::size_t index) {
@@ -335,7 +362,7 @@ bool Applier::undoOne(const Done& done) {
     case How::made: return ::unlinkat(*parent, name.c_str(), AT_REMOVEDIR) == 0;
     case How::exchanged: return renameWith(directory, source, *parent, name, RENAME_EXCHANGE) == 0;
     case How::added: return renameWith(*parent, name, directory, source, 0) == 0;
-    case How::moved_away: return renameWith(directory, source, *parent, name, RENAME_NOREPLACE) == 0;
+    case How::moved_away: return moveNew(directory, source, *parent, name) == 0;
     case How::mode: {
       if (!action.before) return true;
       const Fd made(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

@@ -48,13 +48,13 @@ class Applier {
     added,       ///< put the staged object where nothing was
     replaced,    ///< replaced the real object, which is lost: the file system cannot exchange
     removed,     ///< removed the real object, which is lost
-    moved_away,  ///< moved the real object to the staging directory
+    moved_away,  ///< moved the real object to the staging directory, or to a temporary name beside its place
     mode,        ///< changed the mode of an existing directory, or nothing
   };
   struct Done {
     std::size_t index = 0;
     How how = How::added;
-    bool beside = false;     ///< the source was a copy beside the real file
+    bool beside = false;     ///< the source was a copy beside the real file, or that is where it was moved to
     mode_t mode_before = 0;  ///< for `mode`
   };
 
@@ -79,6 +79,9 @@ class Applier {
   /// After a crash: whether a copy made by copyBeside() is in place, by its content, since its inode is not in the
   /// journal.
   Result<bool> isDoneByCopy(const Action& action, int parent, const std::string& name) const;
+  /// Why what was moved out of the workspace, to `name` in `directory`, is not what the commit was planned for, or
+  /// empty.
+  [[nodiscard]] std::string whyPutBack(const Action& action, int directory, const std::string& name) const;
   /// Why the real object `there` is not what the commit was planned for, or empty.
   [[nodiscard]] std::string whyNot(const Action& action, const std::optional<sys::FileInfo>& there) const;
   /// Whether a link would lead out of the workspace, resolved by the kernel in the tree as it is now. Links are applied

@@ -78,6 +78,7 @@ void keepApplied(CommitReport& report, Applied applied) {
   };
   if (!applied.conflicts.empty()) std::erase_if(report.applied, left);
   for (NotCommitted& one : applied.conflicts) report.conflicts.push_back(std::move(one));
+  std::ranges::stable_sort(report.conflicts, {}, &NotCommitted::path);
 }
 
 Error otherDigest(const std::string& session, const std::string& digest) {
@@ -176,7 +177,8 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
     staging = std::move(*made);
   }
   MergeBases bases(directory_, metadata_, *roots, *committed);
-  CommitPlanner planner(metadata_, *before, *now, tree, *committed, bases, staging ? &*staging : nullptr);
+  CommitPlanner planner(metadata_, *before, *now, tree, *committed,
+                        DirectoryBaseline::load(directory_, metadata_.began), bases, staging ? &*staging : nullptr);
   if (auto planned = planner.plan(*changes, request); !planned) {
     if (planned.error().code == ErrorCode::path_escapes) record_.pathRefused(id(), metadata_.policy, planned.error());
     return fail(planned.error());

@@ -20,6 +20,7 @@ using sys::FileInfo;
 using sys::FileType;
 
 constexpr const char* kChanged = "it was changed meanwhile";
+constexpr const char* kOther = "it is another directory there now: it was moved or replaced meanwhile";
 
 /// A real file whose change time is later than this counts as changed since the session began. If the wall clock was
 /// set back since, files changed later may carry an earlier time: then the result is earlier, so that more counts as
@@ -71,17 +72,20 @@ Result<std::string> normalCommitPath(std::string_view path, const std::string& w
 }
 
 CommitPlanner::CommitPlanner(const Metadata& metadata, const LayerStack& before, const LayerStack& now, RealTree& real,
-                             const Committed& committed, MergeBases& bases, const Staging* staging)
+                             const Committed& committed, DirectoryBaseline baseline, MergeBases& bases,
+                             const Staging* staging)
     : workspace_(metadata.workspace),
       before_(before),
       now_(now),
       real_(real),
       committed_(committed),
+      since_ns_(changedSince(metadata)),
+      directories_there_(real, committed, std::move(baseline), since_ns_),
       merger_(bases, real, now),
       staging_(staging),
       held_(real, metadata.policy.filesystem.workspace, metadata.workspace),
       result_(real) {
-  transaction_.since_ns = changedSince(metadata);
+  transaction_.since_ns = since_ns_;
 }
 
 void CommitPlanner::leave(std::vector<NotCommitted>& list, const std::string& path, std::string_view why) {
@@ -146,13 +150,15 @@ const LayerStack::View& CommitPlanner::viewOf(const std::string& directory) {
 LayerStack::Entry CommitPlanner::find(const std::string& path) { return now_.lookUp(path, viewOf(directoryOf(path))); }
 
 bool CommitPlanner::parentChanged(const std::string& path) {
-  const std::string parent = directoryOf(path);
-  const auto [found, added] = parent_changed_.try_emplace(parent, false);
-  if (added) {
-    const auto info = real_.root().stat(parent);
-    found->second = info && info->modified_ns > transaction_.since_ns && !committed_.isOurs(parent + "/", *info);
-  }
-  return found->second;
+  const DirectoryState state = directories_there_.stateOf(directoryOf(path));
+  return state == DirectoryState::changed || state == DirectoryState::another;
+}
+
+std::string CommitPlanner::whyElsewhere(const std::string& path) {
+  const auto other = directories_there_.replacedOnTheWay(path);
+  if (!other) return "";
+  const std::string name = other->empty() ? "the workspace" : displayedPath(*other);
+  return name + " is another directory there now: it was moved or replaced meanwhile";
 }
 
 bool CommitPlanner::isSame(const Candidate& candidate) {
@@ -205,8 +211,13 @@ bool CommitPlanner::removesDirectory(const Candidate& candidate) {
 RemovedDirectory CommitPlanner::inspectRemoved(const std::string& path) {
   return inspectRemoval(
       real_, before_, path,
-      {.since_ns = transaction_.since_ns,
+      {.since_ns = since_ns_,
        .is_ours = [&](const std::string& below, const FileInfo& info) { return committed_.isOurs(below, info); },
+       .is_unchanged_directory =
+           [&](const std::string& below) {
+             const DirectoryState state = directories_there_.stateOf(below);
+             return state == DirectoryState::unchanged || state == DirectoryState::ours;
+           },
        .why_held = [&](const std::string& below, bool directory) { return held_.why(below, directory); }});
 }
 
@@ -226,10 +237,14 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
     return suspect ? "it may have been removed there meanwhile" : "";
   }
   if (there->type == FileType::directory) {
-    if (directory) return "";
+    if (directory) return directories_there_.stateOf(change.path) == DirectoryState::another ? kOther : "";
     if (change.kind == ChangeKind::added) return "a directory was made there meanwhile";
     const RemovedDirectory& removed = candidate.removed;
-    if (removed.changed) return "something in it changed meanwhile";
+    if (std::string why = whyElsewhere(change.path); !why.empty()) return why;
+    if (!removed.changed.empty()) {
+      return std::string(change.kind == ChangeKind::deleted ? "the session removed it" : "the session replaced it") +
+             ", and " + displayedPath(removed.changed) + " was changed or moved there meanwhile";
+    }
     return removed.unseen.empty() ? "" : "it holds " + removed.unseen + ", which was hidden from the session";
   }
   if (ours(change.path, *there)) return "";
@@ -238,7 +253,8 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
     return "a part of it was hidden from the session";
   }
   if (change.kind == ChangeKind::added) return "it was made there meanwhile, or was hidden from the session";
-  return there->changed_ns > transaction_.since_ns ? kChanged : "";
+  if (there->changed_ns > since_ns_) return kChanged;
+  return whyElsewhere(change.path);
 }
 
 CommitPlanner::Resolution CommitPlanner::resolutionOf(const std::string& path) {

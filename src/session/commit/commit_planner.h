@@ -17,6 +17,7 @@
 #include "caisson/session.h"
 #include "session/commit/committed.h"
 #include "session/commit/held_paths.h"
+#include "session/commit/host_directories.h"
 #include "session/commit/journal.h"
 #include "session/commit/merge.h"
 #include "session/commit/real_tree.h"
@@ -40,7 +41,7 @@ class CommitPlanner {
   /// `before`: what the session began with; `now`: the session's layers; `real`: the real workspace; `staging` null: a
   /// dry run.
   CommitPlanner(const Metadata& metadata, const LayerStack& before, const LayerStack& now, RealTree& real,
-                const Committed& committed, MergeBases& bases, const Staging* staging);
+                const Committed& committed, DirectoryBaseline baseline, MergeBases& bases, const Staging* staging);
 
   /// Decides on all changes; report() and transaction() then have the result. Files that cannot be read are left out
   /// and named in the report; a full disk is an error. Call once.
@@ -112,8 +113,10 @@ class CommitPlanner {
   /// Whether the holes of a file are within what a commit reads of them; counts them.
   bool mayReadHoles(const sys::FileInfo& info);
   /// Whether names were made or removed in the real directory of `path` since the session began, other than by this
-  /// session's commits.
+  /// session's commits, or it is another directory.
   bool parentChanged(const std::string& path);
+  /// Why `path` does not lead to what the session saw there, or empty: a directory on the way is another one now.
+  std::string whyElsewhere(const std::string& path);
   /// What the session has at `path`.
   LayerStack::Entry find(const std::string& path);
   /// The layers that show the directory; empty if the session has none of that name.
@@ -126,6 +129,8 @@ class CommitPlanner {
   const LayerStack& now_;
   RealTree& real_;
   const Committed& committed_;
+  std::int64_t since_ns_;
+  HostDirectories directories_there_;
   FileMerger merger_;
   const Staging* staging_;
   HeldPaths held_;
@@ -138,7 +143,6 @@ class CommitPlanner {
   std::unordered_set<std::string> directories_;              ///< that the commit makes
   std::unordered_set<std::string> held_directories_;         ///< new ones that are held back
   std::unordered_map<std::string, LayerStack::View> views_;  ///< cache of viewOf()
-  std::unordered_map<std::string, bool> parent_changed_;     ///< cache of parentChanged()
   std::unordered_set<std::string> known_;                    ///< Transaction::known_directories
   CommitReport report_;
   Transaction transaction_;

@@ -11,9 +11,13 @@ namespace {
 constexpr const char* kFile = "committed";
 constexpr std::uint64_t kMaxBytes = 256U << 20;
 
+std::string objectOf(const sys::FileInfo& info) {
+  return std::to_string(info.device) + "." + std::to_string(info.inode) + ".";
+}
+
 std::string stampOf(const sys::FileInfo& info) {
-  return std::to_string(info.device) + "." + std::to_string(info.inode) + "." + std::to_string(info.size) + "." +
-         std::to_string(info.modified_ns) + "." + std::to_string(info.changed_ns);
+  return objectOf(info) + std::to_string(info.size) + "." + std::to_string(info.modified_ns) + "." +
+         std::to_string(info.changed_ns);
 }
 
 }  // namespace
@@ -43,6 +47,14 @@ Result<Committed> Committed::load(const sys::RootDir& session) {
 bool Committed::isOurs(const std::string& path, const sys::FileInfo& now) const {
   const auto found = stamps_.find(path);
   return found != stamps_.end() && found->second == stampOf(now);
+}
+
+bool Committed::isSameObject(const std::string& path, const sys::FileInfo& now) const {
+  for (const std::string& name : {path, path + "/"}) {
+    const auto found = stamps_.find(name);
+    if (found != stamps_.end() && found->second.starts_with(objectOf(now))) return true;
+  }
+  return false;
 }
 
 std::string Committed::hashOf(const std::string& path) const {

@@ -17,6 +17,9 @@ class Committed {
   /// Whether `now` is the object, unchanged, that this session committed to the path. A path with a trailing `/`: the
   /// directory's list of names.
   [[nodiscard]] bool isOurs(const std::string& path, const sys::FileInfo& now) const;
+  /// Whether `now` is what this session committed to the path, perhaps changed since; of a directory, whether it is the
+  /// one that the session made, or made names in.
+  [[nodiscard]] bool isSameObject(const std::string& path, const sys::FileInfo& now) const;
   /// Adds what the session just committed. `sha256`: of a regular file's content; else empty. save() writes it.
   void add(const std::string& path, const sys::FileInfo& now, const std::string& sha256 = {});
   /// The SHA-256 of the content that this session committed to the path last, or empty.

@@ -81,23 +81,33 @@ Result<std::optional<FileInfo>> RealTree::look(const std::string& path) {
   return fail(failed("stat", path, errno));
 }
 
-bool RealTree::changedBelow(const std::string& path, std::int64_t since_ns,
-                            const std::function<bool(const std::string&, const FileInfo&)>& ours) const {
-  std::vector<std::string> pending{path};
+std::optional<RealTree::DirectoryInfo> RealTree::lookAtDirectory(const std::string& path) {
+  std::string name = ".";
+  const auto parent = path.empty() ? Result<int>(root_.descriptor()) : parentOf(path, name);
+  if (!parent) return std::nullopt;
+  const auto there = sys::inspect(*parent, name.c_str()), top = sys::inspect(root_.descriptor(), "");
+  if (!there || !top || !S_ISDIR(there->stx_mode)) return std::nullopt;
+  return DirectoryInfo{sys::fileInfoOf(*there), !sys::sameMount(*there, *top)};
+}
+
+bool isChangedSince(const DirectoryToCheck& directory, std::int64_t since_ns, const IsOurs& ours) {
+  const auto is_changed = [&](const std::string& path, const FileInfo& info) {
+    if (info.changed_ns <= since_ns || ours(path, info)) return false;
+    return info.type != FileType::directory || !ours(path + "/", info);
+  };
+  const auto top = directory.root.stat(directory.at);
+  if (!top || (!directory.moved && is_changed(directory.path, *top))) return true;
+  std::vector<std::string> pending{""};
   while (!pending.empty()) {
-    const std::string directory = std::move(pending.back());
+    const std::string below = std::move(pending.back());
     pending.pop_back();
-    const auto entries = root_.list(directory);
+    const auto entries = directory.root.list(directory.at + below);
     if (!entries) return true;
     for (const sys::DirectoryEntry& entry : *entries) {
-      const std::string below = directory + "/" + entry.name;
-      const auto info = root_.stat(below);
-      if (!info) return true;
-      if (info->type == FileType::directory) {
-        pending.push_back(below);
-      } else if (info->changed_ns > since_ns && !ours(below, *info)) {
-        return true;
-      }
+      std::string name = below + "/" + entry.name;
+      const auto info = directory.root.stat(directory.at + name);
+      if (!info || info->device != top->device || is_changed(directory.path + name, *info)) return true;
+      if (info->type == FileType::directory) pending.push_back(std::move(name));
     }
   }
   return false;

@@ -16,6 +16,20 @@ namespace caisson::session {
 
 sys::FileInfo fileInfoOf(const struct stat& status);
 
+/// Whether an object of the workspace is as a commit of this session left it.
+using IsOurs = std::function<bool(const std::string& path, const sys::FileInfo& info)>;
+
+/// The directory `at` below `root`. `path`: where it is in the workspace, for `ours`.
+struct DirectoryToCheck {
+  const sys::RootDir& root;
+  std::string at, path;
+  bool moved = false;  ///< it was just moved, which sets its own change time: only what is below counts
+};
+/// Whether the directory or anything below was changed after `since_ns`, or cannot be read. What is moved into a
+/// directory has a new change time itself, and so has the directory. Objects for which `ours` returns true do not
+/// count.
+bool isChangedSince(const DirectoryToCheck& directory, std::int64_t since_ns, const IsOurs& ours);
+
 class RealTree {
  public:
   explicit RealTree(const sys::RootDir& root) : root_(root) {}
@@ -40,10 +54,12 @@ class RealTree {
 
   /// The object at `path`, or nothing. An error when a parent is a link or not a directory.
   Result<std::optional<sys::FileInfo>> look(const std::string& path);
-  /// Whether anything below a directory was changed after `since_ns`, or cannot be read. Directories themselves, and
-  /// objects for which `ours` returns true, do not count.
-  [[nodiscard]] bool changedBelow(const std::string& path, std::int64_t since_ns,
-                                  const std::function<bool(const std::string&, const sys::FileInfo&)>& ours) const;
+  struct DirectoryInfo {
+    sys::FileInfo info;
+    bool mounted = false;  ///< on another mount than the workspace
+  };
+  /// The directory at `path`; "" is the workspace itself. Nothing if there is none, or a link is on the way.
+  std::optional<DirectoryInfo> lookAtDirectory(const std::string& path);
 
  private:
   const sys::RootDir& root_;

@@ -23,12 +23,13 @@ RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, 
   while (!pending.empty()) {
     const auto [directory, view] = std::move(pending.back());
     pending.pop_back();
+    if (!rules.is_unchanged_directory(directory)) return {.changed = directory};
     const auto entries = real.root().list(directory);
-    if (!entries) return {.changed = true};
+    if (!entries) return {.changed = directory};
     for (const sys::DirectoryEntry& entry : *entries) {
       const std::string below = directory + "/" + entry.name;
       const auto info = real.root().stat(below);
-      if (!info) return {.changed = true};
+      if (!info) return {.changed = below};
       const bool is_directory = info->type == FileType::directory;
       if (found.held.empty()) {
         found.held_reason = rules.why_held(below, is_directory);
@@ -40,7 +41,7 @@ RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, 
         continue;
       }
       if (rules.is_ours(below, *info)) continue;
-      if (info->changed_ns > rules.since_ns) return {.changed = true};
+      if (info->changed_ns > rules.since_ns) return {.changed = below};
       if (!isSeen(before, seen)) return {.unseen = below};
     }
   }

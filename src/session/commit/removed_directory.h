@@ -14,7 +14,7 @@
 namespace caisson::session {
 
 struct RemovedDirectory {
-  bool changed = false;     ///< something in it changed since, or cannot be read
+  std::string changed;      ///< what changed since or was moved there, or cannot be read; empty: nothing
   std::string unseen;       ///< a file that the session did not see, or not in full; empty: it saw all of them
   std::string held;         ///< a path that is held back unless it is named; empty: there is none
   std::string held_reason;  ///< why
@@ -23,7 +23,10 @@ struct RemovedDirectory {
 struct RemovalRules {
   std::int64_t since_ns = 0;  ///< a later change time means that a file changed
   /// Whether a file is as a commit of this session left it: then it counts as seen and unchanged.
-  std::function<bool(const std::string& path, const sys::FileInfo& info)> is_ours;
+  IsOurs is_ours;
+  /// Whether a directory is the one that was there when the session began, with the same names but for what this
+  /// session's commits changed.
+  std::function<bool(const std::string& path)> is_unchanged_directory;
   /// Why a path is held back, or empty.
   std::function<std::string(const std::string& path, bool directory)> why_held;
 };

@@ -13,6 +13,7 @@
 #include "base/version.h"
 #include "session/client/session_context.h"
 #include "session/client/worker.h"
+#include "session/commit/directory_baseline.h"
 #include "session/commit/git_base.h"
 #include "session/layers/layer_stack.h"
 #include "session/layers/root_layers.h"
@@ -245,7 +246,10 @@ Result<Store::Found> SessionContext::fork(const ForkOptions& options) {
   other.root_upper = newLayerName();
   other.setTtl(Moment::now(), options.ttl_seconds);
   auto added = store_->add(std::move(other));
-  if (added) copyGitBases(directory_, added->directory);
+  if (added) {
+    copyGitBases(directory_, added->directory);
+    copyDirectories(directory_, added->directory);
+  }
   return added;
 }
 

@@ -13,6 +13,7 @@
 //                                rollback    the layer to discard before the next use (rollback.h)
 //                                warnings    weaker protection of the sandbox that was started last
 //                                tier/       files of a session in the landlock tier (tier/tier_files.h)
+//                                directories the real directories when it began (commit/directory_baseline.h)
 //                                reserve     disk space for a restore or rollback on a full disk
 //                                ports/      open ports, one locked file each
 //                                logs/       background commands

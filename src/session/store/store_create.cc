@@ -9,6 +9,7 @@
 #include "host/facts.h"
 #include "plan/landlock_tier.h"
 #include "plan/workspace.h"
+#include "session/commit/directory_baseline.h"
 #include "session/commit/git_base.h"
 #include "session/layers/steps.h"
 #include "session/sandbox.h"
@@ -197,7 +198,10 @@ void Store::makeDurableLater(const std::string& id, const std::string& name) {
 void Store::completeLater(const Metadata& metadata, sys::Fd replaced) {
   later_->add([this, id = metadata.id, name = metadata.name, workspace = metadata.workspace, began = metadata.began,
                held = std::make_shared<sys::Fd>(std::move(replaced))] {
-    if (auto directory = paths_.sessions().enter(id)) recordGitBases(*directory, workspace, began);
+    if (auto directory = paths_.sessions().enter(id)) {
+      recordGitBases(*directory, workspace, began);
+      recordDirectories(*directory, workspace, began);
+    }
     makeDurable(id, name);
     held->reset();
   });

@@ -1,0 +1,62 @@
+#include "session/commit/host_directories.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "base/path_parts.h"
+
+namespace caisson::session {
+namespace {
+
+using sys::FileInfo;
+using sys::FileType;
+
+}  // namespace
+
+DirectoryState HostDirectories::stateOf(const std::string& directory) {
+  if (const auto found = states_.find(directory); found != states_.end()) return found->second;
+  const DirectoryState state = find(directory);
+  return states_.emplace(directory, state).first->second;
+}
+
+DirectoryState HostDirectories::find(const std::string& directory) {
+  const bool top = directory.empty();
+  const DirectoryState above = top ? DirectoryState::changed : stateOf(directoryOf(directory));
+  if (above == DirectoryState::another || above == DirectoryState::missing) return above;
+  const auto there = real_.lookAtDirectory(directory);
+  if (!there) return DirectoryState::missing;
+  // A mount hides what the session sees: an overlay does not show the mounts below its layers.
+  if (there->mounted) return DirectoryState::another;
+  const FileInfo& info = there->info;
+  const bool ours = committed_.isOurs(directory + "/", info) || committed_.isOurs(directory, info);
+  const auto* const known = baseline_.find(directory);
+  if (known != nullptr && known->inode != info.inode) {
+    // This session's commit may have replaced it.
+    if (!committed_.isSameObject(directory, info)) return DirectoryState::another;
+    return ours ? DirectoryState::ours : DirectoryState::changed;
+  }
+  if (known != nullptr && known->changed_ns == info.changed_ns) return DirectoryState::unchanged;
+  if (ours) return DirectoryState::ours;
+  if (known != nullptr) return DirectoryState::changed;
+  if (info.changed_ns <= since_ns_) return DirectoryState::unchanged;
+  // Moving a directory changes its directory, too.
+  const bool stayed = top || above == DirectoryState::unchanged || committed_.isSameObject(directory, info);
+  return stayed ? DirectoryState::changed : DirectoryState::another;
+}
+
+std::optional<std::string> HostDirectories::replacedOnTheWay(const std::string& path) {
+  std::string directory = directoryOf(path);
+  if (stateOf(directory) != DirectoryState::another) return std::nullopt;
+  while (!directory.empty() && stateOf(directoryOf(directory)) == DirectoryState::another) {
+    directory = directoryOf(directory);
+  }
+  return directory;
+}
+
+bool HostDirectories::isModeChanged(const std::string& directory, const FileInfo& info) const {
+  const auto* const known = baseline_.find(directory);
+  return known != nullptr && known->mode != info.mode && !committed_.isOurs(directory, info) &&
+         !committed_.isOurs(directory + "/", info);
+}
+
+}  // namespace caisson::session

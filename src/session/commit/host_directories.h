@@ -1,0 +1,46 @@
+// Whether the directories of the real workspace are those that the session's commands could see.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "session/commit/committed.h"
+#include "session/commit/directory_baseline.h"
+#include "session/commit/real_tree.h"
+
+namespace caisson::session {
+
+enum class DirectoryState : std::uint8_t {
+  unchanged,  ///< the same directory with the same names
+  ours,       ///< only this session's commits made or removed names in it
+  changed,    ///< the same directory; names were made, removed or replaced in it
+  another,    ///< moved here, or replaced, or a mount since the session began, or this is not known
+  missing,
+};
+
+class HostDirectories {
+ public:
+  /// `since_ns`: what changed later, changed since the session began.
+  HostDirectories(RealTree& real, const Committed& committed, DirectoryBaseline baseline, std::int64_t since_ns)
+      : real_(real), committed_(committed), baseline_(std::move(baseline)), since_ns_(since_ns) {}
+
+  /// Of a directory of the workspace; "" is the workspace itself. In another directory, everything is another.
+  DirectoryState stateOf(const std::string& directory);
+  /// The uppermost directory on the way to `path` that is another one now. Nothing: `path` leads where it did.
+  std::optional<std::string> replacedOnTheWay(const std::string& path);
+  /// Whether the permissions of a directory are known to be others than when the session began. `info`: as it is now.
+  [[nodiscard]] bool isModeChanged(const std::string& directory, const sys::FileInfo& info) const;
+
+ private:
+  DirectoryState find(const std::string& directory);
+
+  RealTree& real_;
+  const Committed& committed_;
+  DirectoryBaseline baseline_;
+  std::int64_t since_ns_;
+  std::unordered_map<std::string, DirectoryState> states_;
+};
+
+}  // namespace caisson::session

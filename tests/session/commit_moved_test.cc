@@ -1,0 +1,235 @@
+// Directories and files that the host moves while a session works: a commit deletes and replaces only what the session
+// could see. A rename leaves the change times of everything below what is moved.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "functional/commit.h"
+#include "session/layers/steps.h"
+
+namespace caisson::test {
+namespace {
+
+void moveOnHost(const std::string& from, const std::string& to) {
+  ASSERT_EQ(::rename(from.c_str(), to.c_str()), 0) << from << " to " << to;
+}
+
+class CommitMoved : public CommitTest {
+ protected:
+  Session createLater() {
+    sleepFor(std::chrono::milliseconds(30));  // change times have the precision of the clock tick
+    Session session = create();
+    sleepFor(std::chrono::milliseconds(30));
+    return session;
+  }
+  static std::string conflictsOf(const CommitReport& report) {
+    std::string text;
+    for (const NotCommitted& one : report.conflicts) text += one.path + ": " + one.reason + "\n";
+    return text;
+  }
+  /// A commit, and one with the digest of a dry run, leave out exactly the path `conflict`, and name `host`.
+  void expectConflict(Session& session, const std::string& conflict, const std::string& host) {
+    const CommitReport dry = commit(session, {.dry_run = true});
+    EXPECT_EQ(paths(dry.conflicts), conflict + "\n") << conflictsOf(dry);
+    EXPECT_NE(conflictsOf(dry).find(host), std::string::npos) << conflictsOf(dry);
+    EXPECT_EQ(paths(commit(session, {.expect = dry.digest}).conflicts), conflict + "\n");
+    EXPECT_EQ(paths(commit(session).conflicts), conflict + "\n");
+    EXPECT_EQ(paths(commit(session, {.paths = {conflict}}).conflicts), conflict + "\n");
+  }
+};
+
+TEST_F(CommitMoved, OldFilesMovedIntoARemovedDirectoryAreKept) {
+  workspace.write("victim/known", "old\n");
+  workspace.write("important/sub/work", "of the host\n");
+  Session session = createLater();
+  output(session, "rm -rf victim; echo x > other");
+  const std::string reviewed = commit(session, {.dry_run = true}).digest;
+  moveOnHost(workspace / "important", workspace / "victim/important");
+  EXPECT_FALSE(session.commit({.expect = reviewed})) << "not what was reviewed";
+  expectConflict(session, "victim", "victim");
+  EXPECT_EQ(readFile(workspace / "victim/important/sub/work"), "of the host\n");
+  EXPECT_EQ(readFile(workspace / "other"), "x\n") << "the rest is committed";
+}
+
+TEST_F(CommitMoved, OldFilesMovedDeepIntoARemovedDirectoryAreKept) {
+  workspace.write("victim/a/b/known", "old\n");
+  workspace.write("important/work", "of the host\n");
+  Session session = createLater();
+  output(session, "rm -rf victim");
+  moveOnHost(workspace / "important", workspace / "victim/a/b/important");
+  expectConflict(session, "victim", "victim/a/b");
+  EXPECT_EQ(readFile(workspace / "victim/a/b/important/work"), "of the host\n");
+}
+
+TEST_F(CommitMoved, OldFilesMovedIntoADirectoryMadeAgainAreKept) {
+  workspace.write("src/known", "old\n");
+  workspace.write("important/sub/work", "of the host\n");
+  Session session = createLater();
+  output(session, "rm -rf src; mkdir src; echo new > src/new");
+  moveOnHost(workspace / "important", workspace / "src/important");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(paths(report.conflicts), "src/important\n") << conflictsOf(report);
+  EXPECT_EQ(applied(report), "src/known\nsrc/new\n");
+  EXPECT_EQ(readFile(workspace / "src/important/sub/work"), "of the host\n");
+}
+
+TEST_F(CommitMoved, OldFilesMovedIntoADirectoryReplacedByAFileAreKept) {
+  workspace.write("file/known", "old\n");
+  workspace.write("link/known", "old\n");
+  workspace.write("important/sub/work", "of the host\n");
+  workspace.write("more/sub/work", "of the host\n");
+  Session session = createLater();
+  output(session, "rm -rf file link; echo x > file; ln -s file link");
+  moveOnHost(workspace / "important", workspace / "file/important");
+  moveOnHost(workspace / "more", workspace / "link/more");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(paths(report.conflicts), "file\nlink\n") << conflictsOf(report);
+  EXPECT_EQ(readFile(workspace / "file/important/sub/work"), "of the host\n");
+  EXPECT_EQ(readFile(workspace / "link/more/sub/work"), "of the host\n");
+}
+
+TEST_F(CommitMoved, OldDirectoryInThePlaceOfARemovedOneIsKept) {
+  workspace.write("victim/known", "old\n");
+  workspace.write("important/sub/work", "of the host\n");
+  Session session = createLater();
+  output(session, "rm -rf victim");
+  moveOnHost(workspace / "victim", workspace / "victim.old");
+  moveOnHost(workspace / "important", workspace / "victim");
+  expectConflict(session, "victim", "victim");
+  EXPECT_EQ(readFile(workspace / "victim/sub/work"), "of the host\n");
+}
+
+TEST_F(CommitMoved, OldDirectoryInThePlaceOfACommittedRemovalIsKept) {
+  workspace.write("victim/known", "old\n");
+  workspace.write("important/sub/work", "of the host\n");
+  Session session = createLater();
+  output(session, "rm -rf victim");
+  EXPECT_EQ(applied(commit(session)), "victim\n");
+  moveOnHost(workspace / "important", workspace / "victim");
+  expectConflict(session, "victim", "victim");
+  EXPECT_EQ(readFile(workspace / "victim/sub/work"), "of the host\n");
+}
+
+/// Once, when the commit has checked everything and nothing is written yet; then when the directory is moved away.
+std::function<void()> move_on_the_host;
+std::string_view move_at;
+
+TEST_F(CommitMoved, OldFilesMovedThereDuringTheApplyAreKept) {
+  for (const char* at : {"commit: staging made", "commit: journal written"}) {
+    workspace.write("victim/known", "old\n");
+    workspace.write("file/known", "old\n");
+    workspace.write("important/sub/work", "of the host\n");
+    workspace.write("more/sub/work", "of the host\n");
+    Session session = createLater();
+    output(session, "rm -rf victim file; echo x > file");
+    move_at = at;
+    move_on_the_host = [&] {
+      moveOnHost(workspace / "important", workspace / "victim/important");
+      moveOnHost(workspace / "more", workspace / "file/more");
+    };
+    session::step_observer = [](const char* name) {
+      if (name == move_at && move_on_the_host) std::exchange(move_on_the_host, {})();
+    };
+    const CommitReport report = commit(session);
+    session::step_observer = nullptr;
+    EXPECT_EQ(paths(report.conflicts), "file\nvictim\n") << at << conflictsOf(report);
+    EXPECT_EQ(readFile(workspace / "victim/important/sub/work"), "of the host\n") << at;
+    EXPECT_EQ(readFile(workspace / "file/more/sub/work"), "of the host\n") << at;
+    expectNoLeftovers(session);
+    std::filesystem::remove_all(workspace / "victim");
+    std::filesystem::remove_all(workspace / "file");
+  }
+}
+
+TEST_F(CommitMoved, ChangeInAnExchangedDirectoryIsAConflict) {
+  for (const char* name : {"dirA/a.txt", "dirA/gone", "dirA/sub/deep", "dirA/removed/x"}) workspace.write(name, "A\n");
+  for (const char* name : {"dirB/a.txt", "dirB/gone", "dirB/sub/deep", "dirB/removed/x"}) workspace.write(name, "B\n");
+  Session session = createLater();
+  output(session,
+         "echo A+ >> dirA/a.txt; rm dirA/gone; echo A+ >> dirA/sub/deep; rm -r dirA/removed; echo n > dirA/new");
+  const std::string reviewed = commit(session, {.dry_run = true}).digest;
+  moveOnHost(workspace / "dirA", workspace / "dirA.old");
+  moveOnHost(workspace / "dirB", workspace / "dirA");
+  EXPECT_FALSE(session.commit({.expect = reviewed})) << "not what was reviewed";
+  const CommitReport report = commit(session);
+  EXPECT_EQ(paths(report.conflicts), "dirA/a.txt\ndirA/gone\ndirA/removed\ndirA/sub/deep\n") << conflictsOf(report);
+  EXPECT_NE(conflictsOf(report).find("dirA/sub/deep: dirA is another directory there now"), std::string::npos)
+      << conflictsOf(report);
+  for (const char* name : {"a.txt", "gone", "sub/deep", "removed/x"}) {
+    EXPECT_EQ(readFile(workspace / ("dirA/" + std::string(name))), "B\n") << name;
+    EXPECT_EQ(readFile(workspace / ("dirA.old/" + std::string(name))), "A\n") << name;
+  }
+  // Only an explicit choice replaces the file of the other directory.
+  EXPECT_EQ(applied(commit(session, {.paths = {"dirA/a.txt"}, .theirs = {"dirA/a.txt"}})), "dirA/a.txt\n");
+  EXPECT_EQ(readFile(workspace / "dirA/a.txt"), "A\nA+\n");
+}
+
+TEST_F(CommitMoved, DirectoryExchangedWithinAChangedDirectoryIsAConflict) {
+  workspace.write("top/dirA/a.txt", "A\n");
+  workspace.write("top/dirB/a.txt", "B\n");
+  Session session = createLater();
+  output(session, "echo A+ >> top/dirA/a.txt");
+  // The times of the directories are set back; the change time cannot be.
+  workspace.write("top/another", "x\n");
+  moveOnHost(workspace / "top/dirA", workspace / "top/dirA.old");
+  moveOnHost(workspace / "top/dirB", workspace / "top/dirA");
+  workspace.write("top/dirA/another", "x\n");
+  ASSERT_EQ(runProgram({"touch", "-d", "2001-01-01", workspace / "top", workspace / "top/dirA"}).exit_status, 0);
+  expectConflict(session, "top/dirA/a.txt", "top/dirA");
+  EXPECT_EQ(readFile(workspace / "top/dirA/a.txt"), "B\n");
+}
+
+TEST_F(CommitMoved, ExchangedDirectoryIsAConflictOfAForkAndAfterARestore) {
+  workspace.write("dirA/a.txt", "A\n");
+  workspace.write("dirB/a.txt", "B\n");
+  Session session = createLater();
+  ASSERT_TRUE(session.checkpoint("clean"));
+  output(session, "echo A+ >> dirA/a.txt");
+  auto fork = session.fork();
+  ASSERT_TRUE(fork) << fork.error().message();
+  ASSERT_TRUE(session.restore("clean"));
+  output(session, "rm -r dirA");
+  workspace.write("made", "x\n");
+  moveOnHost(workspace / "dirA", workspace / "dirA.old");
+  moveOnHost(workspace / "dirB", workspace / "dirA");
+  workspace.write("dirA/made", "x\n");
+  expectConflict(session, "dirA", "dirA");
+  expectConflict(*fork, "dirA/a.txt", "dirA");
+  EXPECT_EQ(readFile(workspace / "dirA/a.txt"), "B\n");
+}
+
+TEST_F(CommitMoved, WhatTheHostAddsBesideIsNoConflict) {
+  for (const char* name : {"src/a", "src/gone", "src/deep/x", "tree/x", "top"}) workspace.write(name, "old\n");
+  Session session = createLater();
+  output(session, "echo new > src/a; rm src/gone; echo new > src/deep/x; rm -r tree; echo new > top; echo n > src/n");
+  for (const char* name : {"made", "src/made", "src/deep/made", "src/built/made"}) workspace.write(name, "host\n");
+  const CommitReport report = commit(session);
+  EXPECT_TRUE(report.conflicts.empty()) << conflictsOf(report);
+  EXPECT_EQ(applied(report), "src/a\nsrc/deep/x\nsrc/gone\nsrc/n\ntop\ntree\n");
+  // A fork has the same beginning; after the commit, the session's own directories are known.
+  output(session, "mkdir pkg; echo 1 > pkg/f");
+  EXPECT_EQ(applied(commit(session)), "pkg\npkg/f\n");
+  workspace.write("pkg/built", "host\n");
+  workspace.write("again", "host\n");
+  output(session, "echo 2 > pkg/f");
+  EXPECT_EQ(applied(commit(session)), "pkg/f\n");
+}
+
+TEST_F(CommitMoved, WithoutARecordOnlyADoubtIsAConflict) {
+  for (const char* name : {"quiet/a", "busy/a"}) workspace.write(name, "old\n");
+  Session session = createLater();
+  ASSERT_EQ(::unlink((home_path + "/sessions/" + session.id() + "/directories").c_str()), 0);
+  output(session, "echo new > quiet/a; echo new > busy/a");
+  workspace.write("made", "host\n");
+  workspace.write("busy/made", "host\n");  // moved here, or a name made in it: its times do not tell
+  const CommitReport report = commit(session);
+  EXPECT_EQ(paths(report.conflicts), "busy/a\n") << conflictsOf(report);
+  EXPECT_EQ(applied(report), "quiet/a\n");
+}
+
+}  // namespace
+}  // namespace caisson::test
