@@ -18,7 +18,11 @@ struct Change {
   std::string type;        ///< of the current file, or of the deleted one: as in FileEntry
   std::uint64_t size = 0;  ///< of the current file
   std::string omitted;     ///< of a directory: why changes in it are not listed; or empty
+  /// Permission bits before and after, of a file or directory that stays one and gets others; else both 0.
+  std::uint32_t old_mode = 0, new_mode = 0;
 };
+/// "mode 0600 -> 0644" if the change is one of permission bits, too; else empty.
+std::string modeChange(const Change& change);
 
 struct DiffOptions {
   std::string checkpoint;         ///< "" or "begin": since the session began
@@ -43,6 +47,9 @@ struct FileDiff {
   bool unread = false;  ///< a directory that could not be read: what is in it is not in the diff
   [[nodiscard]] bool renamed() const { return path != old_path; }
 };
+
+/// The same of a path of a diff.
+std::string modeChange(const FileDiff& diff);
 
 struct CommitRequest {
   /// Relative to the workspace: files, or directories with every change below them. Empty: everything. Files that the
@@ -77,6 +84,7 @@ struct ManifestEntry : Change {
   std::string held_reason;          ///< why it is held back unless named: "editors run tasks from it"
   bool merged = false;              ///< the content is a merge of the session's and the real file's
   bool replaces_directory = false;  ///< a file or link in the place of a real directory, which goes with all it holds
+  std::string replaced;             ///< identifies the state of what is replaced or deleted on the host; or empty
 };
 
 struct NotCommitted {
@@ -90,7 +98,7 @@ struct CommitReport {
   std::vector<NotCommitted> held;       ///< the host would execute it later, and the request does not list it
   std::vector<NotCommitted> skipped;    ///< cannot be committed: pipes, sockets, what cannot be read
   std::vector<std::string> kept;        ///< conflicts resolved by `ours`: the real file stays
-  std::string digest;                   ///< of the manifest and the workspace's path, for CommitRequest::expect
+  std::string digest;                   ///< of the manifest, what it replaces, and the workspace's path, for `expect`
   std::uint64_t bytes = 0;              ///< of all files together
   /// All links and git configurations of the workspace were found. If not, it is too large, and files that the host
   /// executes because a link or a configuration leads to them may be among `applied`.

@@ -18,11 +18,13 @@ std::string commitTotals(const CommitReport& report) {
 std::string commitLine(const ManifestEntry& entry) {
   std::string line = std::string(name(entry.kind)) + " " + displayedPath(entry.path);
   if (entry.kind == ChangeKind::deleted) return entry.type == "directory" ? line + "/ with everything below" : line;
-  if (entry.type == "directory") return line + "/";
+  const std::string mode = modeChange(entry);
+  if (entry.type == "directory") return line + "/" + (mode.empty() ? "" : " (" + mode + ")");
   if (entry.replaces_directory) line += ", in place of a directory with everything below";
   if (!entry.target.empty()) return line + " -> " + displayedPath(entry.target);
   line += " (" + std::to_string(entry.size) + " bytes";
   if ((entry.mode & 0111U) != 0) line += ", executable";
+  if (!mode.empty()) line += ", " + mode;
   return line + ", sha256 " + entry.sha256.substr(0, 12) + ")";
 }
 

@@ -100,6 +100,7 @@ Json describeChange(const ManifestEntry& entry) {
   if ((entry.mode & 0111U) != 0 && entry.type != "directory") value["executable"] = true;
   if (!entry.target.empty()) value["target"] = safeLine(entry.target);
   if (entry.replaces_directory) value["replaces_directory"] = true;
+  if (const std::string mode = modeChange(entry); !mode.empty()) value["mode_change"] = mode;
   if (entry.held_unless_named) value["caution"] = safeLine(entry.held_reason);
   return value;
 }

@@ -174,6 +174,7 @@ http::Response commitResponse(const CommitReport& report) {
     Json one{{"kind", name(entry.kind)}, {"type", entry.type},     {"size", entry.size},
              {"sha256", entry.sha256},   {"merged", entry.merged}, {"replaces_directory", entry.replaces_directory}};
     setBytes(one, "path", entry.path);
+    if (const std::string mode = modeChange(entry); !mode.empty()) one["mode_change"] = mode;
     if (!applied.add(one)) break;
     ++listed;
   }

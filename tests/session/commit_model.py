@@ -6,7 +6,7 @@ The model has three trees: the workspace at the start of the session, the sessio
 that the session changed is committed unless the path also changed in the real workspace, its name is in the model's list
 of protected names, or it is a link out of the workspace. A path also has the names that links of the real workspace give
 it, and a link to a protected path, or on the way to one, is not committed. A directory that the session removed stays if
-it contains a protected name. The tested program is CAISSON_BIN.
+it contains a protected name. Access for group and others is never given to an existing file. The tested program is CAISSON_BIN.
 """
 import hashlib
 import json
@@ -198,13 +198,21 @@ def below(tree, top):
     return [path for path in tree if path.startswith(top + "/")]
 
 
+def limited(new, there):
+    """Returns `new` without access for group and others that `there`, an object of the same type, does not give."""
+    if not new or not there or new[0] != there[0] or new[0] == "l":
+        return new
+    gained = new[1] & ~there[1] & (0o77 if new[0] == "d" else 0o66)
+    return (new[0], new[1] & ~gained, *new[2:])
+
+
 def commit(base, session, host, touched):
     """Returns the tree after a commit. `touched`: paths that the host changed since the session began."""
     result = dict(host)
     names = other_names(host)
     links = []
     for path in changed_paths(base, session):
-        new, there = session.get(path), host.get(path)
+        new, there = limited(session.get(path), host.get(path)), host.get(path)
         blocked = any(p in result and result[p][0] != "d" for p in parents(path))
         missing = any(p not in result for p in parents(path))
         if new == there or (new and there and new[0] == there[0] == "d" and new[1] == there[1]):

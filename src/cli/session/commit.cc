@@ -53,6 +53,7 @@ std::string asJson(const CommitReport& report) {
     json.key("type").string(entry.type).key("mode").number(std::uint64_t{entry.mode}).key("size").number(entry.size);
     if (!entry.sha256.empty()) json.key("sha256").string(entry.sha256);
     if (!entry.target.empty()) json.bytes("target", entry.target);
+    if (const std::string mode = modeChange(entry); !mode.empty()) json.key("mode_change").string(mode);
     if (entry.merged) json.key("merged").boolean(true);
     if (entry.replaces_directory) json.key("replaces_directory").boolean(true);
     json.end();
@@ -72,6 +73,7 @@ std::string asText(const CommitReport& report) {
     text += std::string(1, letter) + " " + displayedPath(entry.path);
     if (entry.kind == ChangeKind::deleted && entry.type == "directory") text += "/ (with everything in it)";
     if (entry.replaces_directory) text += " (replaces a directory with everything in it)";
+    if (const std::string mode = modeChange(entry); !mode.empty()) text += " (" + mode + ")";
     text += "\n";
   }
   return text;

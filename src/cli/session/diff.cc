@@ -89,6 +89,8 @@ int printPatch(Session& session, const DiffOptions& options) {
   int failed = 0;
   const auto done = session.diffFiles(options, [&](const FileDiff& diff) {
     if (diff.unread) printNotice(diff.path + ": " + diff.omitted);
+    // A patch holds no other permission bits than whether a file is executable.
+    if (const std::string mode = modeChange(diff); !mode.empty()) printNotice(displayedPath(diff.path) + ": " + mode);
     if (!diff.patch.empty())
       failed = print(colour ? coloured(diff.patch) : terminal ? safeLines(diff.patch) : diff.patch);
     return failed == 0;
@@ -100,6 +102,7 @@ struct StatLine {
   std::string name;
   std::uint64_t added = 0, removed = 0;
   std::string note;  // replaces the counts
+  std::string mode;  // follows them
 };
 
 std::string statText(const std::vector<StatLine>& lines) {
@@ -124,7 +127,7 @@ std::string statText(const std::vector<StatLine>& lines) {
     } else {
       text += line.note;
     }
-    text += "\n";
+    text += (line.mode.empty() ? "" : " (" + line.mode + ")") + "\n";
   }
   return text + " " + std::to_string(lines.size()) + (lines.size() == 1 ? " path" : " paths") + " changed, " +
          std::to_string(added) + " lines added(+), " + std::to_string(removed) + " lines removed(-)\n";
@@ -143,6 +146,7 @@ int printStat(Session& session, DiffOptions options) {
     line.removed = diff.removed_lines;
     if (diff.binary) line.note = std::to_string(diff.old_size) + " -> " + std::to_string(diff.size) + " bytes";
     if (!diff.binary && !diff.omitted.empty()) line.note = std::string(name(diff.kind)) + ": " + safeLine(diff.omitted);
+    if (diff.omitted.empty()) line.mode = modeChange(diff);  // else it is named there
     lines.push_back(std::move(line));
     return true;
   });
@@ -161,7 +165,9 @@ int listChanges(Session& session, const std::string& checkpoint, bool as_json) {
     std::string text;
     for (const Change& change : *changes) {
       text += std::string(1, letterOf(change.kind)) + " " + displayedPath(change.path) +
-              (change.type == "directory" ? "/" : "") + "\n";
+              (change.type == "directory" ? "/" : "");
+      if (const std::string mode = modeChange(change); !mode.empty()) text += " (" + mode + ")";
+      text += "\n";
     }
     return print(text);
   }
@@ -173,6 +179,7 @@ int listChanges(Session& session, const std::string& checkpoint, bool as_json) {
     json.key("change").string(name(change.kind));
     json.key("type").string(change.type).key("size").number(change.size);
     if (!change.omitted.empty()) json.key("omitted").string(change.omitted);
+    if (const std::string mode = modeChange(change); !mode.empty()) json.key("mode_change").string(mode);
     json.end();
   }
   json.end().end();

@@ -60,6 +60,7 @@ Json describe(const Call& call, const Sandbox& sandbox, const CommitReport& repo
     if (!entry.sha256.empty()) one["sha256"] = entry.sha256;
     if (!entry.target.empty()) setBytes(one, "target", entry.target);
     if (entry.replaces_directory) one["replaces_directory"] = true;
+    if (const std::string mode = modeChange(entry); !mode.empty()) one["mode_change"] = mode;
     applied.push_back(std::move(one));
   }
   return structuredResult(call, {{"sandbox_id", sandbox.id()},

@@ -115,6 +115,7 @@ class DiffResult {
     Json one{{"change", name(change.kind)}, {"type", change.type}, {"size", change.size}};
     setBytes(one, "path", change.path);
     if (!change.omitted.empty()) one["omitted"] = change.omitted;
+    if (const std::string mode = modeChange(change); !mode.empty()) one["mode_change"] = mode;
     changes_.push_back(std::move(one));
   }
   void add(const FileDiff& diff) {
@@ -128,6 +129,7 @@ class DiffResult {
       one["added_lines"] = diff.added_lines;
       one["removed_lines"] = diff.removed_lines;
       if (diff.binary) one["binary"] = true;
+      if (const std::string mode = modeChange(diff); !mode.empty()) one["mode_change"] = mode;
     }
     if (!diff.omitted.empty()) return leaveOut(diff.path, diff.omitted);
     if (!isUtf8(diff.patch)) return leaveOut(diff.path, "its text is not UTF-8");

@@ -17,6 +17,26 @@ namespace caisson {
 using session::SessionContext;
 using session::Store;
 
+namespace {
+
+std::string modeText(std::uint32_t before, std::uint32_t now) {
+  const auto octal = [](std::uint32_t mode) {
+    std::string text = "0";
+    for (const unsigned shift : {6U, 3U, 0U}) text += static_cast<char>('0' + (mode >> shift & 7U));
+    return text;
+  };
+  return before == now ? "" : "mode " + octal(before) + " -> " + octal(now);
+}
+
+}  // namespace
+
+std::string modeChange(const Change& change) { return modeText(change.old_mode, change.new_mode); }
+
+std::string modeChange(const FileDiff& diff) {
+  const bool stays = diff.type == diff.old_type && (diff.type == "regular file" || diff.type == "directory");
+  return stays ? modeText(diff.old_mode, diff.mode) : "";
+}
+
 std::string_view name(ChangeKind kind) {
   switch (kind) {
     case ChangeKind::added: return "added";

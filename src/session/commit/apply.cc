@@ -10,6 +10,7 @@
 #include <cstdio>
 
 #include "base/path_parts.h"
+#include "session/commit/host_attributes.h"
 #include "session/layers/steps.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
@@ -164,7 +165,7 @@ Result<std::string> Applier::place(std::size_t index) {
   int error = EXDEV;
   const auto facts = tree_.parentFacts();
   if (!facts) return fail(facts.error());
-  if (!facts->gives_access_list) {
+  if (!facts->gives_access_list || keepsAttributes(action)) {
     inheritOwner(*facts, source.directory, source.name);
     error = move(index, source, *parent, name, conflict);
   }
@@ -240,6 +241,11 @@ Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent, const
   const auto copied = readOnce(staged.get(), action.size, file.get(), action.path);
   if (!copied) return fail(copied.error());
   if (hex(copied->sha256) != action.sha256) return fail(failed("read", action.path, EIO));
+  if (keepsAttributes(action)) {
+    const auto attributes = readAttributes(staging_.descriptor(), stagedName(index), action.path);
+    if (!attributes) return fail(attributes.error());
+    if (auto set = setAttributes(file.get(), *attributes, action.path); !set) return fail(set.error());
+  }
   if (::fchmod(file.get(), action.mode) != 0 || ::fsync(file.get()) != 0) {
     return fail(failed("write", action.path, errno));
   }
@@ -328,6 +334,10 @@ Result<std::string> Applier::makeDirectory(std::size_t index) {
     }
   } else if (there->type != FileType::directory) {
     return "something else was made there meanwhile";
+  } else if (action.before) {
+    if (!action.before->matches(*there)) return "it is another directory there now: it was moved or replaced meanwhile";
+    const bool done_before = recovering_ && there->mode == action.mode;
+    if (there->mode != action.before->mode && !done_before) return "its permissions were changed meanwhile";
   }
   const Fd made(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!made) return fail(failed("open", action.path, errno));

@@ -70,6 +70,10 @@ class Applier {
   /// Copies the staged object to a temporary name beside its place, where a rename from the staging directory cannot
   /// work: another file system or mount, or a parent with a default access list.
   Result<Source> copyBeside(std::size_t index, int parent, const RealTree::ParentFacts& facts);
+  /// Whether an action replaces a file by a file, which keeps its access list and extended attributes.
+  static bool keepsAttributes(const Action& action) {
+    return action.kind == ActionKind::file && action.before && action.before->type == sys::FileType::regular;
+  }
   /// Whether what an action replaces must not be moved to the place of its source, where a sandbox could see it.
   [[nodiscard]] bool wouldExpose(const Action& action, const Source& source) const;
   /// Gives a staged object the owner it would have if created in `parent`. Root: owner and group, so that a commit

@@ -20,6 +20,7 @@ using sys::FileInfo;
 using sys::FileType;
 
 constexpr const char* kChanged = "it was changed meanwhile";
+constexpr const char* kModeChanged = "its permissions were changed there meanwhile";
 constexpr const char* kOther = "it is another directory there now: it was moved or replaced meanwhile";
 
 /// A real file whose change time is later than this counts as changed since the session began. If the wall clock was
@@ -161,6 +162,41 @@ std::string CommitPlanner::whyElsewhere(const std::string& path) {
   return name + " is another directory there now: it was moved or replaced meanwhile";
 }
 
+mode_t CommitPlanner::modeToWrite(const Candidate& candidate) {
+  const FileType type = candidate.entry.info.type;
+  mode_t mode = candidate.entry.info.mode & kCommittedBits;
+  if (type == FileType::directory) mode |= 0700U;
+  if (!candidate.there || candidate.there->type != type) return mode;
+  // Writable by others only where it was before, and where the session leaves them access.
+  mode |= candidate.there->mode & 022U & (candidate.entry.info.mode | ((mode & 044U) >> 1U));
+  if (type == FileType::directory) mode |= candidate.there->mode & 07000U;
+  return mode & ~candidate.withheld;
+}
+
+void CommitPlanner::limitMode(Candidate& candidate) const {
+  const FileType type = candidate.entry.info.type;
+  if (candidate.change.kind == ChangeKind::deleted || !candidate.there || candidate.there->type != type) return;
+  if (type != FileType::regular && type != FileType::directory) return;
+  // That a file becomes executable is shown as such.
+  const mode_t access = type == FileType::directory ? 077U : 066U;
+  const mode_t gained = modeToWrite(candidate) & ~candidate.there->mode & access;
+  if (gained == 0) return;
+  const bool named = std::ranges::find(chosen_, candidate.change.path) != chosen_.end();
+  if (!named) {
+    candidate.withheld = gained;
+  } else if (candidate.named_despite.empty()) {
+    candidate.named_despite = "it gives access to the group or to others that the real one does not give";
+  }
+}
+
+void CommitPlanner::reportWithheld(const Candidate& candidate) {
+  Change wide;
+  wide.old_mode = candidate.there->mode & 0777U;
+  wide.new_mode = (modeToWrite(candidate) | candidate.withheld) & 0777U;
+  leave(report_.held, candidate.change.path,
+        modeChange(wide) + " gives access to the group or to others, and is left out");
+}
+
 bool CommitPlanner::isSame(const Candidate& candidate) {
   if (candidate.change.kind == ChangeKind::deleted) return !candidate.there;
   if (!candidate.there || candidate.there->type != candidate.entry.info.type) return false;
@@ -170,7 +206,7 @@ bool CommitPlanner::isSame(const Candidate& candidate) {
     const auto target = real_.root().readLink(candidate.change.path);
     return target && *target == candidate.target;
   }
-  if ((there.mode & kCommittedBits) != (here.mode & kCommittedBits)) return false;
+  if ((there.mode & 0777U) != (modeToWrite(candidate) & 0777U)) return false;
   if (there.type == FileType::directory) return true;
   if (there.type != FileType::regular || there.size != here.size) return false;
   std::string name;
@@ -237,7 +273,8 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
     return suspect ? "it may have been removed there meanwhile" : "";
   }
   if (there->type == FileType::directory) {
-    if (directory) return directories_there_.stateOf(change.path) == DirectoryState::another ? kOther : "";
+    if (directory && directories_there_.stateOf(change.path) == DirectoryState::another) return kOther;
+    if (directory) return directories_there_.isModeChanged(change.path, *there) ? kModeChanged : "";
     if (change.kind == ChangeKind::added) return "a directory was made there meanwhile";
     const RemovedDirectory& removed = candidate.removed;
     if (std::string why = whyElsewhere(change.path); !why.empty()) return why;
@@ -340,13 +377,25 @@ void CommitPlanner::consider(const StackChange& found) {
     return leaveConflict(change.path, there.error().message());
   }
   candidate.there = *there;
-  if (isSame(candidate)) return;
+  if (*there && (*there)->type == FileType::regular) {
+    real_.syncFile(change.path);
+    if (const auto synced = real_.look(change.path)) candidate.there = *synced;
+  }
+  limitMode(candidate);
+  if (isSame(candidate)) {
+    if (candidate.withheld == 0) return;
+    markMet(change.path);
+    return reportWithheld(candidate);
+  }
   markMet(change.path);
   if (const auto chosen = choices_.find(change.path);
       chosen != choices_.end() && chosen->second.how == Resolution::ours) {
     return leaveConflict(change.path, "");
   }
-  if (removesDirectory(candidate)) candidate.removed = inspectRemoved(change.path);
+  if (removesDirectory(candidate)) {
+    real_.syncAll();
+    candidate.removed = inspectRemoved(change.path);
+  }
   if (const std::string parent = directoryOf(change.path); held_directories_.contains(parent)) {
     if (candidate.entry.present && candidate.entry.info.type == FileType::directory)
       held_directories_.insert(change.path);

@@ -33,7 +33,7 @@ namespace caisson::session {
 /// /workspace or below `workspace`, the directory on the host. An error for other absolute paths, `..` and "".
 Result<std::string> normalCommitPath(std::string_view path, const std::string& workspace);
 
-/// The permissions that a commit writes: no setuid, setgid or sticky bit, and not writable by others.
+/// The permissions that a commit gives a new file: no setuid, setgid or sticky bit, and not writable by others.
 inline constexpr mode_t kCommittedBits = 0755;
 
 class CommitPlanner {
@@ -62,6 +62,9 @@ class CommitPlanner {
     std::optional<std::string> merged;   ///< the content to write instead of the session's
     RemovedDirectory removed;            ///< if a real directory is removed or replaced: what it holds
     bool replaces_hidden = false;        ///< the real file may have been hidden from the session
+    /// Access for group and others that the session's file gives and the real one does not. Not given unless the
+    /// request names the path.
+    mode_t withheld = 0;
   };
 
   enum class Resolution { none, ours, theirs, merge };
@@ -82,6 +85,12 @@ class CommitPlanner {
   /// Whether the real workspace has the same object already: from an earlier commit, or because the same change was
   /// made there.
   bool isSame(const Candidate& candidate);
+  /// The permissions that the commit writes: without what is withheld, and writable by others where the real file is.
+  [[nodiscard]] static mode_t modeToWrite(const Candidate& candidate);
+  /// Sets Candidate::withheld, or the reason for which the path had to be named.
+  void limitMode(Candidate& candidate) const;
+  /// Reports access that is withheld.
+  void reportWithheld(const Candidate& candidate);
   /// Why the change is held back unless it is named: a protected file, a git directory, with ordinary_files_only an
   /// unusual name or kind of file. Empty: it is not.
   [[nodiscard]] std::string whyHeld(const Candidate& candidate);
@@ -109,7 +118,7 @@ class CommitPlanner {
   Result<void> accept(const Candidate& candidate);
   /// Reads a file once, into staging, and sets the action's size, mode and hash. False: it could not be read, and is
   /// named in the report.
-  Result<bool> readContent(const Candidate& candidate, Action& action);
+  Result<bool> readContent(const Candidate& candidate, const HostAttributes& attributes, Action& action);
   /// Whether the holes of a file are within what a commit reads of them; counts them.
   bool mayReadHoles(const sys::FileInfo& info);
   /// Whether names were made or removed in the real directory of `path` since the session began, other than by this

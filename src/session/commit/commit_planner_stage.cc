@@ -28,7 +28,7 @@ bool CommitPlanner::mayReadHoles(const FileInfo& info) {
   return true;
 }
 
-Result<bool> CommitPlanner::readContent(const Candidate& candidate, Action& action) {
+Result<bool> CommitPlanner::readContent(const Candidate& candidate, const HostAttributes& attributes, Action& action) {
   const std::string& path = candidate.change.path;
   const std::string staged = stagedName(transaction_.actions.size());
   for (int tries = 0; tries < kReadTries; ++tries) {
@@ -49,13 +49,13 @@ Result<bool> CommitPlanner::readContent(const Candidate& candidate, Action& acti
       leave(report_.skipped, path, "a sparse file: one commit reads 4 GiB of holes at most, in all files together");
       return false;
     }
-    // Writable by others only where it was before.
-    const mode_t kept =
-        candidate.there && candidate.there->type == FileType::regular ? candidate.there->mode & 022U : 0;
-    action.mode = (source->info.mode & kCommittedBits) | kept;
+    Candidate read_now = candidate;
+    read_now.entry.info.mode = source->info.mode;
+    limitMode(read_now);
+    action.mode = modeToWrite(read_now);
     ReadFile read;
     if (staging_ != nullptr) {
-      auto object = staging_->addFile(staged, source->file.get(), size, action.mode, read, path);
+      auto object = staging_->addFile(staged, source->file.get(), size, {action.mode, attributes}, read, path);
       if (!object) {
         (void)staging_->drop(staged);
         if (isFull(object.error())) return fail(object.error());
@@ -94,12 +94,24 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     action.modified_ns = made->modified_ns;
     return {};
   };
+  HostAttributes attributes;
+  const bool replaces_file = candidate.there && candidate.there->type == FileType::regular;
+  if (replaces_file && change.kind != ChangeKind::deleted && candidate.entry.info.type == FileType::regular) {
+    std::string name;
+    const auto parent = real_.parentOf(change.path, name);
+    auto read = parent ? readAttributes(*parent, name, change.path) : Result<HostAttributes>(fail(parent.error()));
+    if (!read) {
+      leaveConflict(change.path, "its access list and extended attributes cannot be kept: " + read.error().message());
+      return {};
+    }
+    attributes = *std::move(read);
+  }
   if (change.kind == ChangeKind::deleted) {
     action.kind = ActionKind::remove;
   } else if (candidate.entry.info.type == FileType::directory) {
     action.kind = ActionKind::directory;
     const bool was = candidate.there && candidate.there->type == FileType::directory;
-    action.mode = (candidate.entry.info.mode & kCommittedBits) | 0700U | (was ? candidate.there->mode & 07022U : 0);
+    action.mode = modeToWrite(candidate);
     if (candidate.there && !was && staging_ != nullptr) {
       if (auto made = object(staging_->addDirectory(staged, action.mode, change.path)); !made) return made;
     }
@@ -118,13 +130,14 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     action.size = candidate.merged->size();
     action.sha256 = hex(Sha256().add(*candidate.merged).finish());
     if (staging_ != nullptr) {
-      if (auto made = object(staging_->addContent(staged, *candidate.merged, action.mode, change.path)); !made) {
+      if (auto made = object(staging_->addContent(staged, *candidate.merged, {action.mode, attributes}, change.path));
+          !made) {
         return made;
       }
     }
   } else {
     action.kind = ActionKind::file;
-    const auto read = readContent(candidate, action);
+    const auto read = readContent(candidate, attributes, action);
     if (!read) return fail(read.error());
     if (!*read) return {};
   }
@@ -132,6 +145,12 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
   entry.held_unless_named = !candidate.named_despite.empty();
   entry.held_reason = candidate.named_despite;
   entry.replaces_directory = change.kind != ChangeKind::deleted && removesDirectory(candidate);
+  if (removesDirectory(candidate)) entry.replaced += " " + candidate.removed.state;
+  const bool stays = candidate.there && candidate.there->type == candidate.entry.info.type && action.mode != 0;
+  entry.old_mode = stays ? candidate.there->mode & 0777U : 0;
+  entry.new_mode = stays ? action.mode & 0777U : 0;
+  if (entry.old_mode == entry.new_mode) entry.old_mode = entry.new_mode = 0;
+  if (candidate.withheld != 0 && !candidate.merged) reportWithheld(candidate);
   if (action.kind == ActionKind::file) report_.bytes += action.size;
   report_.applied.push_back(std::move(entry));
   if (!parentChanged(change.path)) known_.insert(directoryOf(change.path));

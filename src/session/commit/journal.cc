@@ -10,20 +10,27 @@ namespace caisson::session {
 namespace {
 
 /// Raise the number when a type that the journal contains changes.
-constexpr std::string_view kFormatLine = "caisson commit journal 3\n", kFormatName = "caisson commit journal ";
-constexpr std::int64_t kJournalFormat = 3;
+constexpr std::string_view kFormatLine = "caisson commit journal 4\n", kFormatName = "caisson commit journal ";
+constexpr std::int64_t kJournalFormat = 4;
 constexpr std::uint64_t kMaxBytes = 1U << 30;
 
 }  // namespace
 
 HostIdentity HostIdentity::of(const sys::FileInfo& info) {
-  return {info.type, info.device, info.inode, info.size, info.modified_ns, info.changed_ns};
+  return {info.type, info.device, info.inode, info.size, info.modified_ns, info.changed_ns, info.mode};
+}
+
+std::string HostIdentity::text() const {
+  std::string text = std::string(sys::name(type)) + " " + std::to_string(inode) + " " + std::to_string(mode);
+  if (type == sys::FileType::directory) return text;
+  return text + " " + std::to_string(size) + " " + std::to_string(modified_ns) + " " + std::to_string(changed_ns);
 }
 
 bool HostIdentity::matches(const sys::FileInfo& now, bool renamed) const {
   if (now.type != type || now.device != device || now.inode != inode) return false;
   if (type == sys::FileType::directory) return true;  // names in it come and go with the commit itself
-  return now.size == size && now.modified_ns == modified_ns && (renamed || now.changed_ns == changed_ns);
+  return now.size == size && now.modified_ns == modified_ns && now.mode == mode &&
+         (renamed || now.changed_ns == changed_ns);
 }
 
 Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction) {

@@ -24,11 +24,14 @@ struct HostIdentity {
   sys::FileType type = sys::FileType::unknown;
   std::uint64_t device = 0, inode = 0, size = 0;
   std::int64_t modified_ns = 0, changed_ns = 0;
+  std::uint32_t mode = 0;
 
   static HostIdentity of(const sys::FileInfo& info);
-  /// Whether `now` is the same file with the same content; of a directory, only whether it is the same. `renamed`:
-  /// ignore the change time, which a rename sets.
+  /// Whether `now` is the same file with the same content and permissions; of a directory, only whether it is the same.
+  /// `renamed`: ignore the change time, which a rename sets.
   [[nodiscard]] bool matches(const sys::FileInfo& now, bool renamed = false) const;
+  /// The state of the object as text, which does not depend on device numbers: these change at a reboot.
+  [[nodiscard]] std::string text() const;
 };
 
 enum class ActionKind : std::uint8_t { remove, directory, file, link };
@@ -79,8 +82,8 @@ Result<std::optional<Transaction>> readJournal(const sys::RootDir& session);
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, HostIdentity>)
 void fields(A& archive, T& v) {
-  auto& [type, device, inode, size, modified, changed] = v;
-  archive(type, device, inode, size, modified, changed);
+  auto& [type, device, inode, size, modified, changed, mode] = v;
+  archive(type, device, inode, size, modified, changed, mode);
 }
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, Action>)

@@ -14,13 +14,14 @@ ManifestEntry manifestEntry(const Change& change, const Action& action) {
   entry.sha256 = action.sha256;
   entry.target = action.target;
   entry.merged = action.merged;
+  if (action.before) entry.replaced = action.before->text();
   return entry;
 }
 
 std::string manifestDigest(const std::string& workspace, const std::vector<ManifestEntry>& manifest) {
   Sha256 digest;
   const auto add = [&](std::string_view text) { digest.add(text).add(std::uint8_t{0}); };
-  add("caisson commit 2");
+  add("caisson commit 3");
   add(workspace);
   for (const ManifestEntry& entry : manifest) {
     add(name(entry.kind));
@@ -31,6 +32,7 @@ std::string manifestDigest(const std::string& workspace, const std::vector<Manif
     add(entry.path);
     add(entry.target);
     add(entry.replaces_directory ? "replaces a directory" : "");
+    add(entry.replaced);
   }
   return hex(digest.finish());
 }

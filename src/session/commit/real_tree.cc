@@ -1,8 +1,11 @@
 #include "session/commit/real_tree.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <vector>
@@ -79,6 +82,25 @@ Result<std::optional<FileInfo>> RealTree::look(const std::string& path) {
   if (::fstatat(*parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return fileInfoOf(status);
   if (errno == ENOENT) return std::nullopt;
   return fail(failed("stat", path, errno));
+}
+
+void RealTree::syncFile(const std::string& path) {
+  std::string name;
+  const auto parent = parentOf(path, name);
+  if (synced_ || !parent) return;
+  const Fd file(::openat(*parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file) return;
+  struct statfs system{};
+  // Of an overlay's files only fsync reaches the pages; elsewhere, a flush of the disk's cache is saved.
+  constexpr unsigned kAll = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+  const bool overlay = ::fstatfs(file.get(), &system) != 0 || system.f_type == OVERLAYFS_SUPER_MAGIC;
+  if (overlay || ::sync_file_range(file.get(), 0, 0, kAll) != 0) (void)::fdatasync(file.get());
+}
+
+void RealTree::syncAll() {
+  if (synced_) return;
+  const Fd top(::openat(root_.descriptor(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  synced_ = top && ::syncfs(top.get()) == 0;
 }
 
 std::optional<RealTree::DirectoryInfo> RealTree::lookAtDirectory(const std::string& path) {

@@ -54,6 +54,12 @@ class RealTree {
 
   /// The object at `path`, or nothing. An error when a parent is a link or not a directory.
   Result<std::optional<sys::FileInfo>> look(const std::string& path);
+  /// Writes a file's pages, so that a later change through a mapping of a program sets its times: a page that is dirty
+  /// already is changed without a trace. Errors are ignored; what cannot be opened cannot be compared either.
+  void syncFile(const std::string& path);
+  /// The same for everything on the file system.
+  void syncAll();
+
   struct DirectoryInfo {
     sys::FileInfo info;
     bool mounted = false;  ///< on another mount than the workspace
@@ -66,6 +72,7 @@ class RealTree {
   sys::Fd parent_;  ///< paths come sorted, so that neighbours share their directory
   std::string parent_path_;
   std::optional<ParentFacts> parent_facts_;
+  bool synced_ = false;  ///< by syncAll()
 };
 
 }  // namespace caisson::session

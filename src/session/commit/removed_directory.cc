@@ -3,6 +3,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/sha256.h"
+#include "session/commit/journal.h"
+
 namespace caisson::session {
 namespace {
 
@@ -19,6 +22,7 @@ bool isSeen(const LayerStack& before, const LayerStack::Entry& entry) {
 RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, const std::string& path,
                                 const RemovalRules& rules) {
   RemovedDirectory found;
+  Sha256 state;
   std::vector<std::pair<std::string, LayerStack::View>> pending{{path, before.find(path).below}};
   while (!pending.empty()) {
     const auto [directory, view] = std::move(pending.back());
@@ -31,6 +35,7 @@ RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, 
       const auto info = real.root().stat(below);
       if (!info) return {.changed = below};
       const bool is_directory = info->type == FileType::directory;
+      state.add(below).add(std::uint8_t{0}).add(HostIdentity::of(*info).text()).add(std::uint8_t{0});
       if (found.held.empty()) {
         found.held_reason = rules.why_held(below, is_directory);
         if (!found.held_reason.empty()) found.held = below;
@@ -45,6 +50,7 @@ RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, 
       if (!isSeen(before, seen)) return {.unseen = below};
     }
   }
+  found.state = hex(state.finish());
   return found;
 }
 

@@ -79,13 +79,17 @@ Result<std::uint64_t> writeData(int to, const char* data, std::size_t size, std:
 }
 
 template <class Fill>
-Result<StagedObject> makeFile(int directory, const std::string& name, mode_t mode, const std::string& path,
+Result<StagedObject> makeFile(int directory, const std::string& name, const FileRights& rights, const std::string& path,
                               const Fill& fill) {
+  const mode_t mode = rights.mode;
   // No other user can enter the directory, so the mode may be final at once; the umask or an access list can take bits
   // away.
   const Fd file(::openat(directory, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!file) return fail(failed("create", path, errno));
   if (auto filled = fill(file.get()); !filled) return fail(filled.error());
+  if (!rights.attributes.empty()) {
+    if (auto set = setAttributes(file.get(), rights.attributes, path); !set) return fail(set.error());
+  }
   struct stat status;
   if (::fstat(file.get(), &status) != 0) return fail(failed("write", path, errno));
   if ((status.st_mode & 07777U) != mode && ::fchmod(file.get(), mode) != 0) return fail(failed("chmod", path, errno));
@@ -167,9 +171,9 @@ Result<void> Staging::remove(const RootDir& session, const RootDir* real) {
   return session.remove(kStagingName);
 }
 
-Result<StagedObject> Staging::addFile(const std::string& name, int source, std::uint64_t size, mode_t mode,
+Result<StagedObject> Staging::addFile(const std::string& name, int source, std::uint64_t size, const FileRights& rights,
                                       ReadFile& read, const std::string& path) const {
-  return makeFile(directory_.get(), name, mode, path, [&](int file) -> Result<void> {
+  return makeFile(directory_.get(), name, rights, path, [&](int file) -> Result<void> {
     auto copied = readOnce(source, size, file, path);
     if (!copied) return fail(copied.error());
     read = *copied;
@@ -177,9 +181,9 @@ Result<StagedObject> Staging::addFile(const std::string& name, int source, std::
   });
 }
 
-Result<StagedObject> Staging::addContent(const std::string& name, std::string_view content, mode_t mode,
+Result<StagedObject> Staging::addContent(const std::string& name, std::string_view content, const FileRights& rights,
                                          const std::string& path) const {
-  return makeFile(directory_.get(), name, mode, path,
+  return makeFile(directory_.get(), name, rights, path,
                   [&](int file) { return writeAt(file, content.data(), content.size(), 0, path); });
 }
 

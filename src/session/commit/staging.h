@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/sha256.h"
+#include "session/commit/host_attributes.h"
 #include "sys/root_dir.h"
 
 namespace caisson::session {
@@ -20,6 +21,12 @@ namespace caisson::session {
 struct StagedObject {
   std::uint64_t device = 0, inode = 0;
   std::int64_t modified_ns = 0;
+};
+
+/// Who may use a staged file, and what else the host attached to the file that it replaces.
+struct FileRights {
+  mode_t mode = 0;
+  HostAttributes attributes;
 };
 
 struct ReadFile {
@@ -51,9 +58,9 @@ class Staging {
   [[nodiscard]] bool isInWorkspace() const { return in_workspace_; }
   // `name`: in the staging directory, new; `path`: in the workspace, for errors.
   /// Copies `source` by readOnce(), whose result is stored in `read`. On an error a part of the copy may be left.
-  Result<StagedObject> addFile(const std::string& name, int source, std::uint64_t size, mode_t mode, ReadFile& read,
-                               const std::string& path) const;
-  Result<StagedObject> addContent(const std::string& name, std::string_view content, mode_t mode,
+  Result<StagedObject> addFile(const std::string& name, int source, std::uint64_t size, const FileRights& rights,
+                               ReadFile& read, const std::string& path) const;
+  Result<StagedObject> addContent(const std::string& name, std::string_view content, const FileRights& rights,
                                   const std::string& path) const;
   Result<StagedObject> addLink(const std::string& name, const std::string& target, const std::string& path) const;
   Result<StagedObject> addDirectory(const std::string& name, mode_t mode, const std::string& path) const;

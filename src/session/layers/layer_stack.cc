@@ -363,7 +363,15 @@ bool isUnread(int sys_errno) { return sys_errno == EACCES || sys_errno == ENAMET
 Change toChange(const StackChange& change) {
   const bool deleted = change.kind == ChangeKind::deleted;
   const FileInfo& info = deleted ? change.before.info : change.now.info;
-  return {change.path, change.kind, std::string(sys::name(info.type)), deleted ? 0 : info.size, change.unread};
+  Change made{change.path, change.kind, std::string(sys::name(info.type)), deleted ? 0 : info.size, change.unread};
+  constexpr mode_t kModeBits = 0777;
+  const FileInfo& old = change.before.info;
+  const bool same_type = change.kind == ChangeKind::modified && change.before.present && old.type == info.type;
+  if (same_type && info.type != FileType::link && ((old.mode ^ info.mode) & kModeBits) != 0) {
+    made.old_mode = old.mode & kModeBits;
+    made.new_mode = info.mode & kModeBits;
+  }
+  return made;
 }
 
 bool cameFromBelow(const LayerStack& stack, const std::string& path, const LayerStack::Entry& entry) {
