@@ -9,6 +9,10 @@ links, no symlink out of the root). The same operations with string paths caused
   unlink, rmdir, remove_all  removal through a planted link (`x -> /proc/self/root`)
   chown .................... ownership of a host file changed: judge0 CVE-2024-28189
 
+In STORED_FOLDERS, which act for a sandbox with paths that were stored or observed earlier, sys::RootDir::open() with a
+path (`openRoot` in the allowlist) is also an error: a sandbox may have put something else there since. They use the descriptor that was opened when the
+path was given (RootDir::share), or sys::openKnown(), which compares the directory's identity.
+
 Literal names of kernel files are allowed (open("/dev/null"), open("/proc/self/status")).
 scripts/path_allowlist.txt lists the exceptions, each with the reason. An unused entry is an error.
 """
@@ -54,6 +58,12 @@ DECLARED = re.compile(r"^[ ]*(?:(?:static|inline|virtual|explicit|constexpr|\[\[
 STRING_OR_COMMENT = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])\'', re.S)
 
 
+# Folders whose code handles directories of a sandbox by a path from earlier: a plan, a session, a record.
+STORED_FOLDERS = ("src/api/", "src/host/", "src/isolation/", "src/session/", "src/supervise/")
+STORED_OPEN = re.compile(r"\bRootDir::open\s*\(")
+STORED_WHY = "a sandbox may have replaced what the path leads to"
+
+
 def code_only(text):
     """Returns the text with comments and literals replaced by spaces; line numbers do not change."""
     return STRING_OR_COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match.group(0)), text)
@@ -72,6 +82,9 @@ def findings(path):
     ours = own_functions(path)
     text = path.read_text(errors="replace")
     for number, (line, original) in enumerate(zip(code_only(text).splitlines(), text.splitlines()), 1):
+        if path.as_posix().partition("/src/")[2].startswith(tuple(one[4:] for one in STORED_FOLDERS)):
+            for _ in STORED_OPEN.finditer(line):
+                yield number, "openRoot", STORED_WHY
         for match in RAW_CALL.finditer(line):
             yield number, f"SYS_{match.group(1)}", CALLS[match.group(1)]
         for match in CALL.finditer(line):

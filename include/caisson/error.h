@@ -48,6 +48,7 @@ enum class ErrorCode : std::uint8_t {
   hostname_refused,      ///< the sandbox's host name cannot be set
   command_lost,          ///< the command may have run; how it ended is not known
   digest_mismatch,       ///< the changes to commit are not the ones that were approved
+  directory_replaced,    ///< another directory, or a link to one, is where a known one was
 };
 
 std::string_view name(ErrorCode code);

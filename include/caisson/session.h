@@ -363,6 +363,10 @@ class Session {
   /// Closes existing connections, too. An error if it is not open.
   Result<void> closePort(std::uint16_t port, bool inward = false);
 
+  /// Makes `directory` the session's real directory. Needed when the old one was moved or made anew: a session refuses
+  /// whatever else has its path. Ends the sandbox; the session's changes stay.
+  Result<void> rebind(const std::string& directory, WhenBusy when_busy = WhenBusy::refuse);
+
   /// Sets the session's TTL, counted from now; every later request restarts it. Reactivates a session that expired
   /// with uncommitted changes.
   Result<void> renew(double ttl_seconds);

@@ -23,6 +23,7 @@
 #include "supervise/streams/handed_streams.h"
 #include "supervise/supervise.h"
 #include "supervise/workspace/changes.h"
+#include "supervise/workspace/exec_config.h"
 
 namespace caisson {
 namespace {
@@ -97,7 +98,8 @@ Result<plan::Plan> planFor(const Request& request, sys::CgroupBase* cgroups,
   auto policy = approval::underOwner(request.policy.model());
   if (!policy) return fail(policy.error());
   if (tier) policy->isolation.tier = *tier;
-  plan::HostFacts facts = host::collectFacts(*policy, request.own_scope, cgroups);
+  plan::HostFacts facts =
+      host::collectFacts(*policy, {.own_scope = request.own_scope, .found = cgroups, .will_run = cgroups != nullptr});
   facts.passed = supervise::inspectPassed(policy->process.pass_descriptors);
   auto plan = plan::build(*policy, facts, {request.command, request.interactive, request.learn});
   if (!plan) return plan;
@@ -171,12 +173,14 @@ bool wantsLandlockTier(const Request& request, const RunResult& result) {
 
 Result<RunResult> runIn(const Request& request, std::optional<policy::Tier> tier) {
   sys::CgroupBase cgroups;
+  const std::vector<std::string> notices = supervise::finishKilledRuns();
   auto plan = planFor(request, &cgroups, tier);
   if (!plan) {
     // Missing host features and a denied command are a result; an invalid request is an error.
     if (plan.error().stage != Stage::host && !supervise::isCommandRefusal(plan.error())) return fail(plan.error());
     return refused(request, plan.error());
   }
+  plan->notices.insert(plan->notices.begin(), notices.begin(), notices.end());
   RunResult result = supervise::supervise(*plan, request, std::move(cgroups));
   if (!tier && wantsLandlockTier(request, result)) return runIn(request, policy::Tier::landlock);
   supervise::explainMissingNetwork(request.policy.model().network.mode, request.command, "", result);

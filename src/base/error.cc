@@ -44,6 +44,7 @@ std::string_view name(ErrorCode code) {
     case ErrorCode::hostname_refused: return "hostname_refused";
     case ErrorCode::command_lost: return "command_lost";
     case ErrorCode::digest_mismatch: return "digest_mismatch";
+    case ErrorCode::directory_replaced: return "directory_replaced";
   }
   return "other";
 }

@@ -18,6 +18,7 @@
 
 #include "approval/owner.h"
 #include "host/executables.h"
+#include "host/named_open.h"
 #include "host/root_ids.h"
 #include "host/root_image.h"
 #include "host/runtimes.h"
@@ -25,7 +26,9 @@
 #include "host/state_disk.h"
 #include "host/subordinate_ids.h"
 #include "host/toolchains.h"
+#include "host/tree_writers.h"
 #include "host/workspace_scan.h"
+#include "host/written_trees.h"
 #include "isolation/child.h"
 #include "plan/denied_paths.h"
 #include "plan/filesystem.h"
@@ -53,15 +56,10 @@ namespace {
 using plan::HostFacts;
 using plan::HostPath;
 
-HostPath observe(const std::string& requested) {
+/// Describes an open file. Everything later is done with this descriptor, or checked to be the same file.
+HostPath describe(const std::string& requested, sys::Fd fd) {
   HostPath result;
   result.requested = requested;
-  // O_PATH does not open the file itself, so a FIFO cannot block us and a device is not touched.
-  const sys::Fd fd(::open(requested.c_str(), O_PATH | O_CLOEXEC));
-  if (!fd) {
-    result.sys_errno = errno;
-    return result;
-  }
   struct stat status;
   if (::fstat(fd.get(), &status) != 0) {
     result.sys_errno = errno;
@@ -75,6 +73,30 @@ HostPath observe(const std::string& requested) {
   result.uid = status.st_uid;
   result.gid = status.st_gid;
   if (result.directory && ::faccessat(fd.get(), ".", X_OK, 0) != 0) result.sys_errno = errno;
+  result.opened = std::make_shared<const sys::Fd>(std::move(fd));
+  return result;
+}
+
+/// Opens a path of the user's own, following links.
+HostPath observe(const std::string& requested) {
+  // O_PATH does not open the file itself, so a FIFO cannot block us and a device is not touched.
+  sys::Fd fd(::open(requested.c_str(), O_PATH | O_CLOEXEC));
+  if (fd) return describe(requested, std::move(fd));
+  HostPath result;
+  result.requested = requested;
+  result.sys_errno = errno;
+  return result;
+}
+
+/// Opens what a policy shows to the sandbox, without links that an earlier sandbox may have planted.
+HostPath observeShown(const std::string& requested) {
+  NamedOpen found = openNamed(requested);
+  if (found.opened) return describe(requested, std::move(found.opened));
+  HostPath result;
+  result.requested = requested;
+  result.sys_errno = found.error;
+  result.why_not = std::move(found.why_not);
+  result.remedy = std::move(found.remedy);
   return result;
 }
 
@@ -88,9 +110,13 @@ bool othersMayEnter(const std::string& path) {
   }
 }
 
+bool protectsFiles(const policy::Workspace& workspace) {
+  return workspace.mode == policy::WorkspaceMode::rw && !workspace.allow_exec_config;
+}
+
 /// Finds secrets and, for a workspace that is written directly, files that the host would execute.
-plan::WorkspaceScan scan(const policy::Workspace& workspace, const std::string& path) {
-  const bool protect = workspace.mode == policy::WorkspaceMode::rw && !workspace.allow_exec_config;
+plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostPath& directory) {
+  const bool protect = protectsFiles(workspace);
   if (workspace.show_secrets && !protect) return {};
   ScanOptions options{.secrets = !workspace.show_secrets};
   std::optional<policy::ProtectedFiles> files;  // building its table takes longer than a small scan
@@ -100,11 +126,28 @@ plan::WorkspaceScan scan(const policy::Workspace& workspace, const std::string& 
     options.max_time = kMaxGuardedTime;
     options.max_cpu_time = kMaxGuardedCpuTime;
   }
-  plan::WorkspaceScan found = scanWorkspace(path, options);
+  auto root = sys::RootDir::share(directory.opened->get(), {.known_as = directory.path});
+  if (!root) return {.unscanned = {"."}, .unscanned_count = 1, .exhausted = true};
+  plan::WorkspaceScan found = scanWorkspace(*std::move(root), directory.path, options);
   if (protect) {
-    if (const auto root = sys::RootDir::open(path)) findSharedFiles(*root, found);
+    root = sys::RootDir::share(directory.opened->get(), {.known_as = directory.path});
+    if (root) findSharedFiles(*root, found);
   }
   return found;
+}
+
+/// Registers the writer of a workspace before it is searched.
+void registerWriter(const policy::Workspace& workspace, HostFacts& facts) {
+  if (!protectsFiles(workspace)) return;
+  auto writer = TreeWriter::begin(facts.workspace.opened->get(), facts.workspace.path);
+  if (writer) {
+    facts.writer = *std::move(writer);
+    return;
+  }
+  const Error& error = writer.error();
+  facts.workspace.sys_errno = error.sys_errno != 0 ? error.sys_errno : EIO;
+  facts.workspace.why_not = "the sandboxes that write there cannot be recorded: " + error.message();
+  facts.workspace.remedy = "use --workspace DIR:overlay, or set CAISSON_HOME to a directory you can write";
 }
 
 std::string linkTarget(const std::string& path) {
@@ -186,13 +229,12 @@ std::map<std::string, std::string> realNamesOfDenied(const policy::Policy& polic
 std::vector<std::string> deniedThroughLinks(const policy::Policy& policy, const HostFacts& facts) {
   std::vector<std::string> found;
   if (policy.filesystem.denied.empty() || facts.workspace.path.empty()) return found;
-  const sys::Fd workspace(::open(facts.workspace.path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!workspace) return found;
+  if (!facts.workspace.directory) return found;
   for (const std::string& entry : policy.filesystem.denied) {
     const std::string path = policy::normalPath(entry);
     for (const std::string& top : {std::string(plan::kWorkspace), facts.workspace.path}) {  // both name the workspace
       if (!plan::below(path, top) || path.size() <= top.size()) continue;
-      const long fd = isolation::openBeneath(workspace.get(), path.c_str() + top.size() + 1, O_PATH);
+      const long fd = isolation::openBeneath(facts.workspace.opened->get(), path.c_str() + top.size() + 1, O_PATH);
       if (fd == -ELOOP) found.push_back(entry);
       if (fd >= 0) ::close(static_cast<int>(fd));
     }
@@ -338,7 +380,7 @@ void addOtherDirectories(const std::string& parent, HostFacts& facts) {
   ::closedir(stream);
 }
 
-void observePaths(const policy::Policy& policy, HostFacts& facts) {
+void observePaths(const policy::Policy& policy, const CollectOptions& options, HostFacts& facts) {
   if (policy.isolation.level == policy::Level::process) {
     addOtherDirectories("/", facts);
     addOtherDirectories("/var", facts);
@@ -346,26 +388,33 @@ void observePaths(const policy::Policy& policy, HostFacts& facts) {
   facts.current_directory.path = currentDirectory();
   const policy::Workspace& workspace = policy.filesystem.workspace;
   if (workspace.mode != policy::WorkspaceMode::none) {
-    facts.workspace = observe(workspace.path.empty() ? "." : workspace.path);
+    const std::string requested = workspace.path.empty() ? "." : workspace.path;
+    facts.workspace = options.workspace != nullptr
+                          ? describe(requested, sys::Fd(::fcntl(options.workspace->descriptor(), F_DUPFD_CLOEXEC, 3)))
+                          : observeShown(requested);
   }
   if (policy.isolation.tier == policy::Tier::landlock && facts.may_map_other_ids && facts.workspace.directory) {
     facts.workspace.payload_may_enter = othersMayEnter(facts.workspace.path);
   }
   facts.homes = observeHomes(facts.uid);
   if (facts.workspace.directory && facts.workspace.sys_errno == 0 && !plan::currentDirectoryIsTooBroad(policy, facts)) {
-    facts.scan = scan(workspace, facts.workspace.path);
+    if (options.will_run) registerWriter(workspace, facts);
+    facts.scan = scan(workspace, facts.workspace);
+    if (facts.writer) facts.writer->dropNew(facts.scan.protected_paths);
     if (workspace.mode == policy::WorkspaceMode::ro) facts.mounts_below = hasMountsBelow(facts.workspace.path);
   }
   facts.own_state = realName(sys::stateHome());
+  facts.own_trees = realName(sys::defaultStateHome() + "/trees");
+  if (plan::below(facts.own_trees, facts.own_state)) facts.own_trees.clear();
   observeOwnConfig(policy, facts);
   facts.denied_real = realNamesOfDenied(policy);
   if (mayUseStateDisk(policy)) facts.state_disk = probeStateDisk(sys::stateHome());
   facts.denied_through_links = deniedThroughLinks(policy, facts);
-  if (!facts.workspace.path.empty()) {
-    facts.denied_matches = deniedMatches(facts.workspace.path, plan::deniedPatterns(policy));
+  if (facts.workspace.directory) {
+    facts.denied_matches = deniedMatches(facts.workspace.opened->get(), plan::deniedPatterns(policy));
   }
-  for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observe(path));
-  for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observe(path));
+  for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observeShown(path));
+  for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observeShown(path));
   if (plan::limitsIo(policy.resources)) facts.disks = observeDisks(facts);
 }
 
@@ -423,15 +472,15 @@ std::vector<std::uint32_t> usableProcessors() {
   return cpus;
 }
 
-plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope, sys::CgroupBase* found) {
+plan::HostFacts collectFacts(const policy::Policy& policy, const CollectOptions& options) {
   HostFacts facts;
   observeKernel(facts);
   observeOpenFiles(facts);
   observeIdentity(policy, facts);
-  sys::CgroupBase cgroups = findCgroups(own_scope, facts);
-  if (found != nullptr) *found = std::move(cgroups);
+  sys::CgroupBase cgroups = findCgroups(options.own_scope, facts);
+  if (options.found != nullptr) *options.found = std::move(cgroups);
   observeMachine(facts);
-  observePaths(policy, facts);
+  observePaths(policy, options, facts);
   observeSystem("", facts);
   if (plan::hasOtherRoot(policy)) {
     observeRootImage(policy, facts);

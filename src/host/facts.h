@@ -3,13 +3,21 @@
 
 #include "plan/plan.h"
 #include "sys/cgroup.h"
+#include "sys/root_dir.h"
 
 namespace caisson::host {
 
-/// Collects facts for `policy`, as seen by this process. Reads only; a missing feature is a fact, not an error.
-/// `own_scope`: if no cgroup can be created, first moves this process into a scope of the user's service manager; this
-/// is the only change made here. `found`, if given, gets the cgroup base, so that the caller need not search again.
-plan::HostFacts collectFacts(const policy::Policy& policy, bool own_scope = false, sys::CgroupBase* found = nullptr);
+struct CollectOptions {
+  /// If no cgroup can be created, first move this process into a scope of the user's service manager.
+  bool own_scope = false;
+  sys::CgroupBase* found = nullptr;         ///< gets the cgroup base, so that the caller need not search again
+  const sys::RootDir* workspace = nullptr;  ///< the directory that is meant, instead of what has the path now
+  bool will_run = false;  ///< a program will run: register it as a writer of a workspace that is written directly
+};
+
+/// Collects facts for `policy`, as seen by this process. A missing feature is a fact, not an error. Only reads, unless
+/// the options say otherwise.
+plan::HostFacts collectFacts(const policy::Policy& policy, const CollectOptions& options = {});
 
 /// Whether a file system is mounted below the directory.
 bool hasMountsBelow(const std::string& directory);

@@ -56,7 +56,12 @@ std::optional<std::string> absolutePath(const std::string& base, std::string_vie
     const auto homes = sys::homeDirectories();
     if (homes.empty()) return std::nullopt;
     whole = homes.front() + std::string(value.substr(1));
-  } else if (value.starts_with('~') || value.starts_with("%(")) {
+  } else if (value.starts_with('~')) {  // another user's home, as git reads it
+    const std::size_t slash = std::min(value.find('/'), value.size());
+    const std::string home = sys::homeOfUser(std::string(value.substr(1, slash - 1)));
+    if (home.empty()) return std::nullopt;
+    whole = home + std::string(value.substr(slash));
+  } else if (value.starts_with("%(")) {
     return std::nullopt;
   } else {
     whole = value.starts_with('/') ? std::string(value) : base + "/" + std::string(value);

@@ -8,6 +8,7 @@
 
 #include "host/executables.h"
 #include "host/facts.h"
+#include "host/named_open.h"
 #include "host/root_view.h"
 #include "image/lookup.h"
 #include "plan/denied_paths.h"
@@ -30,8 +31,10 @@ void refuse(plan::RootFacts& root, std::string why, std::string hint) {
 }
 
 void findDirectory(const std::string& path, plan::RootFacts& root) {
-  const sys::Fd directory(::open(path.c_str(), O_PATH | O_CLOEXEC));
-  if (!directory) return refuse(root, "it cannot be opened: " + errnoName(errno), "name an existing directory");
+  const NamedOpen found = openNamed(path);
+  const sys::Fd& directory = found.opened;
+  if (!found.why_not.empty()) return refuse(root, found.why_not, found.remedy);
+  if (!directory) return refuse(root, "it cannot be opened: " + errnoName(found.error), "name an existing directory");
   struct stat status;
   if (::fstat(directory.get(), &status) != 0 || !S_ISDIR(status.st_mode))
     return refuse(root, "it is not a directory", "name a directory, or import an archive with `caisson image import`");

@@ -383,16 +383,13 @@ class Scan {
 
 }  // namespace
 
-std::vector<std::string> deniedMatches(const std::string& workspace, const std::vector<std::string>& patterns) {
+std::vector<std::string> deniedMatches(int workspace, const std::vector<std::string>& patterns) {
   std::vector<std::string> found;
-  if (patterns.empty()) return found;
-  const auto root = sys::RootDir::open(workspace);
-  if (!root) return found;
   for (const std::string& pattern : patterns) {
     const std::size_t slash = pattern.rfind('/');
     const std::string directory = slash == std::string::npos ? "" : pattern.substr(0, slash);
     const char* last = pattern.c_str() + (slash == std::string::npos ? 0 : slash + 1);
-    const long fd = isolation::openBeneath(root->descriptor(), directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const long fd = isolation::openBeneath(workspace, directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) continue;
     DIR* stream = ::fdopendir(static_cast<int>(fd));
     if (stream == nullptr) continue;
@@ -420,8 +417,10 @@ plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOption
 
 plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspace, const ScanOptions& options,
                                   ScanCache* cache) {
+  const auto again = sys::RootDir::share(root.descriptor(), {.known_as = workspace});
+  if (!again) return {.unscanned = {"."}, .unscanned_count = 1, .exhausted = true};
   plan::WorkspaceScan found = Scan(std::move(root), workspace, options, cache).run();
-  for (std::string& path : deniedMatches(workspace, options.denied)) found.secrets.push_back(std::move(path));
+  for (std::string& path : deniedMatches(again->descriptor(), options.denied)) found.secrets.push_back(std::move(path));
   return found;
 }
 

@@ -48,9 +48,9 @@ class ScanCache {
   std::map<std::string, Directory> directories;
 };
 
-/// What these patterns match now, relative to the workspace like them. Only the last part of a path is a pattern: lists
-/// one directory each.
-std::vector<std::string> deniedMatches(const std::string& workspace, const std::vector<std::string>& patterns);
+/// What these patterns match now in the open directory `workspace`, relative to it like them. Only the last part of a
+/// path is a pattern: lists one directory each.
+std::vector<std::string> deniedMatches(int workspace, const std::vector<std::string>& patterns);
 /// Whether a file of this name, in any directory, could match one of the patterns.
 bool mayMatch(const std::vector<std::string>& patterns, const std::string& name);
 

@@ -9,7 +9,9 @@
 #include <filesystem>
 #include <set>
 
+#include "host/git_programs.h"
 #include "support/temp_dir.h"
+#include "sys/home_directory.h"
 
 namespace caisson::host {
 namespace {
@@ -192,6 +194,14 @@ TEST_F(WorkspaceScanTest, ConfigurationOfTheUserNamesPrograms) {
   before == nullptr ? ::unsetenv("HOME") : ::setenv("HOME", home.c_str(), 1);
   EXPECT_TRUE(isProtected(found, "hooks-of-all"));
   EXPECT_TRUE(isProtected(found, "run.sh"));
+}
+
+TEST(AbsolutePath, OtherUsersHomeIsResolvedAsGitDoes) {
+  const std::string root = sys::homeOfUser("root");
+  EXPECT_EQ(absolutePath("/base", "~root/hooks"), root + "/hooks");
+  EXPECT_EQ(absolutePath("/base", "~root"), root);
+  EXPECT_EQ(absolutePath("/base", "~no such user/hooks"), std::nullopt);
+  EXPECT_EQ(absolutePath("/base", "hooks"), "/base/hooks");
 }
 
 TEST_F(WorkspaceScanTest, ConfigurationsThatAreTooLargeExhaustTheSearch) {

@@ -54,6 +54,12 @@ enum StepFlag : std::uint32_t {
   kKept = 1U << 13,             ///< an overlay whose store outlives this sandbox: masks may already exist
 };
 
+/// A file that the parent keeps open, so that its numbers stay its own; inode 0: none. The child cannot mount from the
+/// parent's descriptor, which belongs to another mount namespace: it opens the path again and compares.
+struct ExpectedFile {
+  std::uint64_t device, inode;
+};
+
 struct FlatStep {
   StepKind kind;
   std::uint32_t flags;
@@ -68,6 +74,7 @@ struct FlatStep {
   const char* lower_names;             ///< overlay: its lower directories in the store, uppermost first
   const char *upper_name, *work_name;  ///< overlay: its upper and work directory in the store
   int mount_fd;                        ///< a detached mount that the parent prepared for `source`, or -1
+  ExpectedFile expected;               ///< what `source` is, if the parent keeps it open
 };
 
 /// A Landlock rule; an optional one is skipped if its path cannot be opened.
@@ -75,6 +82,7 @@ struct FlatRule {
   const char* path;
   std::uint64_t access;
   bool optional;
+  ExpectedFile expected;
 };
 
 struct FlatLimit {

@@ -4,6 +4,10 @@
 // launch never continues with partial protection.
 #pragma once
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
 #include <cstddef>
 
 #include "caisson/error.h"
@@ -42,6 +46,15 @@ inline long must(const Block& block, Stage stage, const char* call, const char* 
                  ErrorCode code = ErrorCode::other) {
   if (result < 0) reportAndExit(block, stage, call, object, -result, code);
   return result;
+}
+
+/// Reports and exits if the open file is not the expected one: something else got its name since it was checked.
+inline void requireSame(const Block& block, Stage stage, const char* path, int fd, const ExpectedFile& expected) {
+  if (expected.inode == 0) return;
+  struct stat status;
+  must(block, stage, "fstat", path, raw(SYS_newfstatat, fd, "", &status, AT_EMPTY_PATH));
+  if (status.st_dev == expected.device && status.st_ino == expected.inode) return;
+  reportAndExit(block, stage, "open", path, ESTALE, ErrorCode::directory_replaced);
 }
 
 /// Opens `path` below `root_fd` without following any link (with openat2, or component by component if it is missing).

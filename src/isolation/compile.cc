@@ -132,7 +132,7 @@ void fillLandlock(const plan::Plan& plan, Arena& arena, Block& block) {
   FlatRule* rules = arena.array<FlatRule>(plan.landlock.rules.size());
   for (std::size_t i = 0; i < plan.landlock.rules.size(); ++i) {
     const plan::LandlockRule& rule = plan.landlock.rules[i];
-    rules[i] = {arena.text(rule.path), rule.access, rule.optional};
+    rules[i] = {arena.text(rule.path), rule.access, rule.optional, expectedFile(rule.opened)};
   }
   block.rules = rules;
   block.rule_count = static_cast<std::uint32_t>(plan.landlock.rules.size());

@@ -11,6 +11,9 @@
 
 namespace caisson::isolation {
 
+/// What the child has to find at the path of this file.
+ExpectedFile expectedFile(const sys::SharedFd& opened);
+
 /// Upper bound of what a step takes of the arena.
 std::size_t stepBytes(const plan::Step& step);
 /// Fills the steps of `block`, with memory of the arena.

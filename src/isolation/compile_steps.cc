@@ -1,5 +1,6 @@
 // Steps of the sandbox's tree as flat data.
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <ctime>
@@ -92,6 +93,7 @@ struct Flatten {
                 (step.devices ? kDevices : 0U) | (step.optional ? kOptional : 0U) | (step.inside ? kInside : 0U) |
                 (step.canonical ? kCanonical : 0U) | (step.type == plan::SourceType::directory ? kDirectory : 0U) |
                 (step.type == plan::SourceType::file ? kFile : 0U) | (step.canonical || !ours ? 0U : kOurs);
+    out.expected = expectedFile(step.opened);
   }
   void operator()(const plan::MountTmpfs& step) {
     out.kind = StepKind::tmpfs;
@@ -146,6 +148,7 @@ struct Flatten {
   void operator()(const plan::MountOverlay& step) {
     out.kind = StepKind::overlay;
     out.source = arena.text(step.lower);
+    out.expected = expectedFile(step.opened);
     out.target = relative(arena, step.target);
     out.names = arena.texts(step.whiteouts);
     std::vector<std::string> replaced;
@@ -198,6 +201,12 @@ bool isBelow(const plan::Step& step, const std::vector<std::string>& directories
 }
 
 }  // namespace
+
+ExpectedFile expectedFile(const sys::SharedFd& opened) {
+  struct stat status{};
+  if (!opened || ::fstat(opened->get(), &status) != 0) return {};
+  return {status.st_dev, status.st_ino};
+}
 
 std::size_t stepBytes(const plan::Step& step) {
   std::size_t bytes = sizeof(FlatStep) + 128;

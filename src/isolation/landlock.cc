@@ -21,6 +21,7 @@ void restrictWithLandlock(const Block& block, int* kept) {
     const long fd = raw(SYS_openat, AT_FDCWD, rule.path, O_PATH | O_CLOEXEC, 0);
     if (rule.optional && (fd == -ENOENT || fd == -EACCES || fd == -ENOTDIR)) continue;
     must(block, Stage::landlock, "open", rule.path, fd);
+    requireSame(block, Stage::landlock, rule.path, static_cast<int>(fd), rule.expected);
     struct stat status;
     must(block, Stage::landlock, "fstat", rule.path, raw(SYS_newfstatat, fd, "", &status, AT_EMPTY_PATH));
     std::uint64_t access = rule.access;

@@ -226,6 +226,7 @@ int TreeBuilder::openSource(const FlatStep& step) {
       closeFd(root);
     }
     must("open", step.source, fd);
+    requireSame(block_, Stage::mounts, step.source, static_cast<int>(fd), step.expected);
     const int tree = cloneTree(static_cast<int>(fd), "", step.source);
     closeFd(static_cast<int>(fd));
     return tree;

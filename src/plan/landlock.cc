@@ -77,6 +77,29 @@ void addReading(const Plan& plan, Landlock& landlock) {
 
 std::uint64_t deviceRights(int abi) { return filesystemRights(abi) & (kFsReadFile | kFsWriteFile | kFsIoctlDev); }
 
+/// Rules for the workspace and the named paths, where they are on the host.
+void addShownPaths(const policy::Policy& policy, const HostFacts& host, const Plan& plan, int abi, Landlock& landlock) {
+  const auto add = [&](const HostPath& path, std::uint64_t access) {
+    landlock.rules.push_back({path.path, access & landlock.handled_fs, true});
+    // In a mount namespace there is an overlay, or another view of the directory, at that path.
+    if (plan.tier == policy::Tier::landlock) landlock.rules.back().opened = path.opened;
+  };
+  const bool lists = hasExecutableRules(policy);  // then only steps marked executable are
+  const policy::Workspace& workspace = policy.filesystem.workspace;
+  if (plan.workspace_shown) {
+    const bool exec = policy.filesystem.workspace_exec && !lists;
+    const bool overlay = workspace.mode == policy::WorkspaceMode::overlay && plan.namespaces.mount;
+    const bool may_write = overlay || workspace.mode == policy::WorkspaceMode::rw;
+    add(host.workspace, may_write ? writable(abi, exec) : (exec ? executeRights() : readRights()));
+  }
+  for (const HostPath& path : host.read_only) {
+    add(path, lists ? readRights() : path.directory ? executeRights() : (kFsReadFile | kFsExecute));
+  }
+  for (const HostPath& path : host.read_write) {
+    add(path, path.directory ? writable(abi, !lists) : (kFsReadFile | kFsWriteFile | kFsTruncate));
+  }
+}
+
 }  // namespace
 
 Landlock landlockForOwnRoot(const Plan& plan, int abi) {
@@ -120,7 +143,6 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
   // The filter leaves connect() to the supervisor; this denies what would get past the filter.
   if (plan.tier == policy::Tier::landlock && abi >= 4) landlock.handled_net = kNetBindTcp | kNetConnectTcp;
   const bool listed = policy.process.allowed_executables.has_value();
-  const bool lists = hasExecutableRules(policy);  // then only steps marked executable are
   for (const auto& [path, link] : host.system_directories) {
     if (link.empty()) add(path, listed ? readRights() : executeRights());
   }
@@ -152,18 +174,7 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
     }
     if (const auto* proc = std::get_if<MountProc>(&step)) add(proc->target, readRights() | kFsWriteFile);
   }
-  const policy::Workspace& workspace = policy.filesystem.workspace;
-  if (plan.workspace_shown) {
-    const bool exec = policy.filesystem.workspace_exec && !lists;
-    const bool overlay = workspace.mode == policy::WorkspaceMode::overlay && plan.namespaces.mount;
-    const bool may_write = overlay || workspace.mode == policy::WorkspaceMode::rw;
-    add(host.workspace.path, may_write ? writable(abi, exec) : (exec ? executeRights() : readRights()));
-  }
-  for (const HostPath& path : host.read_only)
-    add(path.path, lists ? readRights() : path.directory ? executeRights() : (kFsReadFile | kFsExecute));
-  for (const HostPath& path : host.read_write) {
-    add(path.path, path.directory ? writable(abi, !lists) : (kFsReadFile | kFsWriteFile | kFsTruncate));
-  }
+  addShownPaths(policy, host, plan, abi, landlock);
   return landlock;
 }
 

@@ -42,7 +42,11 @@ void guardWorkspace(const policy::Policy& policy, const HostFacts& host, Plan& p
                            host.scan.unscanned.front());
     return;
   }
-  plan.guarded = {.path = host.workspace.path, .patterns = workspace.protected_files, .before = {}};
+  plan.guarded = {.path = host.workspace.path,
+                  .opened = host.workspace.opened,
+                  .patterns = workspace.protected_files,
+                  .before = {},
+                  .writer = host.writer};
   plan.guarded->before = host.scan.protected_paths;
 }
 
@@ -70,6 +74,7 @@ Result<void> addTierWorkspace(const policy::Policy& policy, const HostFacts& hos
   plan.layers["workspace"] = (writable ? "read-write " : "read-only ") + host.workspace.path;
   if (writable) {
     plan.attribute_trees.push_back(host.workspace.path);
+    plan.written.push_back({host.workspace.path, host.workspace.opened});
     guardWorkspace(policy, host, plan);
     plan.warnings.emplace_back(kNoRollback);
   } else if (policy.filesystem.workspace.mode == WorkspaceMode::overlay) {
@@ -147,7 +152,9 @@ Result<void> planLandlockTier(const policy::Policy& policy, const HostFacts& hos
   if (auto added = addTierWorkspace(policy, host, plan); !added) return added;
   addPrivateDirectories(policy, host, plan);
   for (const HostPath& path : host.read_write) {
-    if (path.directory) plan.attribute_trees.push_back(path.path);
+    if (!path.directory) continue;
+    plan.attribute_trees.push_back(path.path);
+    plan.written.push_back({path.path, path.opened});
   }
   plan.layers["namespaces"] = "none (landlock tier)";
   plan.layers["file_attributes"] = "changed by the supervisor, in writable directories only";

@@ -32,6 +32,9 @@ std::string homeSecretOf(const HostFacts& host, const std::string& path) {
 
 Result<void> checkNamedPath(const HostPath& path, bool writable) {
   const std::string call = std::string("open ") + (writable ? "--rw" : "--ro");
+  if (!path.why_not.empty()) {
+    return fail(plainError(Stage::host, call, path.requested, path.why_not, path.remedy));
+  }
   if (path.sys_errno != 0) {
     return fail(sysError(Stage::host, call, path.requested, path.sys_errno,
                          "name an existing file or directory that you can read"));
@@ -64,6 +67,7 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
                             .executable = true,
                             .canonical = true,
                             .type = path.directory ? SourceType::directory : SourceType::file,
+                            .opened = path.opened,
                             .owned = plan.identity.maps_files});
   for (const std::string& own : ownStateIn(host, path.path)) plan.steps.push_back(MaskPath{path.path + "/" + own});
   if (!policy.filesystem.workspace.show_secrets) {
@@ -71,6 +75,7 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
       plan.steps.push_back(MaskPath{path.path + "/" + name});
   }
   warnOfNamedPath(host, path, writable, plan);
+  if (writable && path.directory) plan.written.push_back({path.path, path.opened});
   return {};
 }
 
@@ -102,7 +107,7 @@ std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string&
 std::vector<std::string> ownStateIn(const HostFacts& host, const std::string& tree) {
   std::vector<std::string> names;
   const std::string layers = host.own_state.empty() ? "" : sys::memoryStores(host.uid, host.own_state);
-  for (const std::string* own : {&host.own_state, &host.own_config, &layers}) {
+  for (const std::string* own : {&host.own_state, &host.own_config, &host.own_trees, &layers}) {
     if (auto name = nameBelow(*own, tree)) names.push_back(*std::move(name));
   }
   return names;
@@ -148,9 +153,10 @@ Result<void> checkOwnState(const policy::Policy& policy, const HostFacts& host, 
     const bool made_to_be_shown =
         below(shown, host.own_state + "/sessions") || shown.starts_with(host.own_state + "/verify-");
     const std::string layers = sys::memoryStores(host.uid, host.own_state);
-    const bool private_part = (below(shown, host.own_state) && !made_to_be_shown) || below(shown, layers);
-    const bool cannot_hide =
-        plan.tier == policy::Tier::landlock && (below(host.own_state, shown) || below(layers, shown));
+    const bool private_part = (below(shown, host.own_state) && !made_to_be_shown) || below(shown, layers) ||
+                              (!host.own_trees.empty() && below(shown, host.own_trees));
+    const bool cannot_hide = plan.tier == policy::Tier::landlock &&
+                             (below(host.own_state, shown) || below(layers, shown) || below(host.own_trees, shown));
     if (!private_part && !cannot_hide) return {};
     return fail(plainError(Stage::host, "plan", shown, "the sandbox would see caisson's own state: " + host.own_state,
                            "show another directory, or set CAISSON_HOME to one outside of it"));

@@ -17,29 +17,19 @@
 #include <vector>
 
 #include "base/error.h"
+#include "plan/host_path.h"
 #include "plan/identity.h"
 #include "plan/root_facts.h"
 #include "plan/runtime_facts.h"
 #include "plan/syscall_filter.h"
 #include "policy/model.h"
 #include "policy/rules/protected_links.h"
-#include "sys/fd.h"
+
+namespace caisson::host {
+class TreeWriter;
+}
 
 namespace caisson::plan {
-
-/// A host path that the policy names, as probed. `path` is canonical: no links in it.
-struct HostPath {
-  std::string requested;  ///< as the policy names it
-  std::string path;
-  int sys_errno = 0;  ///< why it could not be probed, or 0
-  bool directory = false;
-  bool regular_file = false;
-  uid_t uid = 0;
-  gid_t gid = 0;
-  /// False: the payload of a root caller, which is another user, may not enter it. Probed for the workspace of the
-  /// landlock tier, where nothing shows it under another owner.
-  bool payload_may_enter = true;
-};
 
 /// A descriptor of the caller that the policy passes to the payload.
 struct PassedDescriptor {
@@ -131,16 +121,18 @@ struct HostFacts {
   bool own_config_exists = false;
   std::string own_state;  ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
   StateDisk state_disk;
-  std::vector<std::string> denied_through_links;   ///< denied paths of the workspace that lead through a link: an error
+  std::vector<std::string> denied_through_links;  ///< denied paths of the workspace that lead through a link: an error
+  std::string own_trees;  ///< canonical: what caisson knows of trees that sandboxes write, or empty
   std::map<std::string, std::string> denied_real;  ///< denied paths through links, each with its canonical name
   std::vector<std::string> denied_matches;         ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                            ///< the host uid of a root caller's payload, used by no other user
   uid_t broker_offset = 0x10000;                   ///< from the payload's uid to that of its broker
-  SubordinateIds subordinate;         ///< looked for only with a separate user, or root inside another root
-  std::vector<Toolchain> toolchains;  ///< in the order of the caller's PATH; only if the policy shows them
-  HostPath current_directory;         ///< only `path` is set
-  HostPath workspace;                 ///< as the policy names it, or the current directory
-  WorkspaceScan scan;                 ///< of the workspace
+  SubordinateIds subordinate;                ///< looked for only with a separate user, or root inside another root
+  std::vector<Toolchain> toolchains;         ///< in the order of the caller's PATH; only if the policy shows them
+  HostPath current_directory;                ///< only `path` is set
+  HostPath workspace;                        ///< as the policy names it, or the current directory
+  WorkspaceScan scan;                        ///< of the workspace
+  std::shared_ptr<host::TreeWriter> writer;  ///< of a workspace that is written directly (host/tree_writers.h)
   bool mounts_below = false;  ///< mode `ro`: file systems are mounted below the workspace, so no overlay can show it
   std::vector<HostPath> read_only, read_write;
   /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
@@ -196,7 +188,8 @@ struct Bind {
   bool inside = false;     ///< `source` is a path of the new root; see above
   bool canonical = false;  ///< `source` was resolved by us: a link in it now is an attack, fail
   SourceType type = SourceType::unknown;
-  bool owned = false;  ///< show files of its owner as the sandbox user's (idmapped mount, root callers only)
+  sys::SharedFd opened = {};  ///< what `source` was when it was checked: anything else there now is an error
+  bool owned = false;         ///< show files of its owner as the sandbox user's (idmapped mount, root callers only)
 };
 /// A size-limited directory: a tmpfs or, with `on_disk`, a private directory of the run's or session's store.
 struct MountTmpfs {
@@ -247,6 +240,7 @@ struct MountDevpts {
 /// An overlay over `lower`: writes go to a private tmpfs (or to `store` on disk), names in `whiteouts` are hidden.
 struct MountOverlay {
   std::string lower;
+  sys::SharedFd opened = {};  ///< as in Bind
   std::string target;
   std::vector<std::string> whiteouts;  ///< relative to `lower`
   std::vector<ReplacedFile> replaced;  ///< relative to `lower`
@@ -302,14 +296,17 @@ using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs
 
 /// A workspace that is written directly, with protection of files that the host would execute.
 struct GuardedWorkspace {
-  std::string path;                              ///< on the host
-  std::vector<std::string> patterns;             ///< of the policy, in addition to the built-in table
-  std::vector<WorkspaceScan::Protected> before;  ///< protected files that exist
+  std::string path;                               ///< on the host
+  sys::SharedFd opened = {};                      ///< the directory itself
+  std::vector<std::string> patterns;              ///< of the policy, in addition to the built-in table
+  std::vector<WorkspaceScan::Protected> before;   ///< protected files that exist
+  std::shared_ptr<host::TreeWriter> writer = {};  ///< its entry among those who write there
 };
 
 /// A workspace that is searched for new secret files while the sandbox runs.
 struct WatchedWorkspace {
   std::string path;                 ///< on the host
+  sys::SharedFd opened = {};        ///< the directory itself
   std::string target;               ///< inside
   std::vector<std::string> hidden;  ///< names that are hidden from the beginning, relative to it
 };
@@ -319,6 +316,7 @@ struct LandlockRule {
   std::string path;
   std::uint64_t access = 0;
   bool optional = false;
+  sys::SharedFd opened = {};  ///< as in Bind
 };
 
 struct Landlock {
@@ -428,7 +426,8 @@ struct Plan {
   /// Landlock tier: directories in which the payload may change modes, owners and times of files. Landlock does not
   /// cover these calls, so the supervisor makes them (supervise/syscalls/file_attributes.h).
   std::vector<std::string> attribute_trees;
-  std::uint64_t shown_memory = 0;  ///< what the payload is told that the machine has
+  std::vector<WrittenTree> written;  ///< directories of the host
+  std::uint64_t shown_memory = 0;    ///< what the payload is told that the machine has
   std::optional<DiskQuota> disk;
   std::optional<std::uint64_t> max_file_size;
   std::vector<std::uint32_t> cpu_affinity;  ///< CPUs that the payload may use; empty: any

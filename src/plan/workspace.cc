@@ -116,6 +116,7 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
   hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
   std::vector<std::string> whiteouts = outermost(std::move(hidden));
   plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
+                                    .opened = host.workspace.opened,
                                     .target = target,
                                     .whiteouts = whiteouts,
                                     .replaced = redactedIn(policy, host, whiteouts),
@@ -161,6 +162,7 @@ bool addMasked(const policy::Policy& policy, const HostFacts& host, const std::s
   constexpr std::uint64_t kMaskBytes = 16 * policy::kMiB;
   constexpr std::uint64_t kMaskInodes = 100'000;
   plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
+                                    .opened = host.workspace.opened,
                                     .target = target,
                                     .whiteouts = std::move(whiteouts),
                                     .replaced = std::move(replaced),
@@ -182,7 +184,9 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
                             .writable = writable,
                             .executable = policy.filesystem.workspace_exec,
                             .canonical = true,
+                            .opened = host.workspace.opened,
                             .owned = plan.identity.maps_files});
+  if (writable) plan.written.push_back({host.workspace.path, host.workspace.opened});
   if (writable && policy.filesystem.workspace.allow_exec_config) {
     plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
   } else if (writable) {
@@ -191,7 +195,11 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
                              "it has more than " + std::to_string(kMaxMasks) + " files to protect or hide",
                              "use --workspace DIR:overlay, or name a directory with fewer of them"));
     }
-    plan.guarded = {.path = host.workspace.path, .patterns = policy.filesystem.workspace.protected_files, .before = {}};
+    plan.guarded = {.path = host.workspace.path,
+                    .opened = host.workspace.opened,
+                    .patterns = policy.filesystem.workspace.protected_files,
+                    .before = {},
+                    .writer = host.writer};
     protectFiles(policy, host, target, plan);
     if (host.scan.unscanned_count > 0) {
       // A file that was not seen before the run cannot be told from a new one, and must not be moved.
@@ -265,6 +273,9 @@ bool holdsHome(const HostFacts& host, const std::string& path) {
 
 Result<void> checkWorkspace(const HostFacts& host) {
   const HostPath& workspace = host.workspace;
+  if (!workspace.why_not.empty()) {
+    return fail(plainError(Stage::host, "open workspace", workspace.requested, workspace.why_not, workspace.remedy));
+  }
   if (workspace.sys_errno == ENOENT && workspace.requested == ".") {
     return fail(plainError(Stage::host, "open workspace", "the current directory", "it was removed",
                            "go to a directory that exists, or name one with --workspace DIR"));
@@ -355,7 +366,7 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
   plan.workspace_shown = true;
   if ((!workspace.show_secrets || !deniedPatterns(policy).empty()) && mode != WorkspaceMode::rw &&
       plan.namespaces.mount) {
-    plan.watched = {.path = host.workspace.path, .target = target, .hidden = hidden};
+    plan.watched = {.path = host.workspace.path, .opened = host.workspace.opened, .target = target, .hidden = hidden};
     std::vector<std::string>& names = plan.watched->hidden;
     names.insert(names.end(), host.denied_matches.begin(), host.denied_matches.end());
     for (std::string& path : deniedBelow(policy, host, target)) names.push_back(std::move(path));

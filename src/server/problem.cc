@@ -49,6 +49,7 @@ bool isCallersFault(Stage stage) {
 std::pair<int, std::string_view> statusOf(const Error& error) {
   if (error.code == ErrorCode::path_escapes) return {403, "path_escapes"};
   if (error.code == ErrorCode::digest_mismatch) return {409, "digest_mismatch"};
+  if (error.code == ErrorCode::directory_replaced) return {409, "directory_replaced"};
   if (error.code == ErrorCode::command_denied) return {403, "command_denied"};
   for (const Mapping& mapping : kMappings)
     if (mapping.number == error.sys_errno) return {mapping.status, mapping.code};

@@ -23,6 +23,7 @@
 #include "plan/build_sandbox.h"
 #include "plan/environment.h"
 #include "session/session_policy.h"
+#include "session/store/workspace_root.h"
 #include "sys/descriptor_path.h"
 #include "sys/file_lock.h"
 #include "sys/raw_syscall.h"
@@ -51,6 +52,15 @@ Result<void> useLayers(const Metadata& metadata, plan::Plan& plan) {
                          "use a workspace of mode overlay or none, and level full or process"));
 }
 
+/// The directory that stands for the workspace of a session without one.
+Result<sys::RootDir> openEmpty(const sys::RootDir& directory) {
+  auto empty = directory.openFile(kEmptyDirectory, {.flags = O_PATH, .types = {sys::FileType::directory}});
+  if (!empty) return fail(empty.error());
+  auto path = sys::canonicalPath(empty->get());
+  if (!path) return fail(path.error());
+  return sys::RootDir::adopt(std::move(*empty), {.known_as = *path});
+}
+
 Error stillAlive() {
   return plainError(Stage::state, "kill", "session", "its processes survive SIGKILL",
                     "they hang in the kernel; see its log");
@@ -71,21 +81,20 @@ Result<void> Planner::usePolicy(const sys::RootDir& directory, const Metadata& m
   policy.filesystem.overlay_store = policy::OverlayStore::disk;
   policy.filesystem.workspace.mode = policy::WorkspaceMode::overlay;
   policy.filesystem.workspace.path = metadata.workspace;
-  if (metadata.workspace.empty()) {
-    auto empty = directory.openFile(kEmptyDirectory, {.flags = O_RDONLY, .types = {sys::FileType::directory}});
-    if (!empty) return fail(empty.error());
-    auto path = sys::canonicalPath(empty->get());
-    if (!path) return fail(path.error());
-    policy.filesystem.workspace.path = *path;
-    policy.filesystem.workspace.same_path = false;  // that directory is caisson's own
-  }
+  if (!metadata.workspace.empty()) return {};
+  auto empty = openEmpty(directory);
+  if (!empty) return fail(empty.error());
+  policy.filesystem.workspace.path = empty->knownAs();
+  policy.filesystem.workspace.same_path = false;  // that directory is caisson's own
   return {};
 }
 
 Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& metadata) {
   Planner planner;
   if (auto used = planner.usePolicy(directory, metadata); !used) return fail(used.error());
-  planner.facts = host::collectFacts(planner.policy);
+  auto workspace = metadata.workspace.empty() ? openEmpty(directory) : openRealDirectory(metadata);
+  if (!workspace) return fail(workspace.error());
+  planner.facts = host::collectFacts(planner.policy, {.workspace = &*workspace});
   if (planner.facts.may_map_other_ids) planner.facts.payload_id = metadata.payload_id;
   return planner;
 }

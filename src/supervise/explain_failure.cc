@@ -76,6 +76,9 @@ void explainMounts(Error& error, const plan::Plan& plan) {
         "procMount: Unmasked";
   } else if (code == ENOSYS) {
     error.hint = "the kernel, or a filter around this process, lacks this call; run `caisson doctor`";
+  } else if (error.code == ErrorCode::directory_replaced) {
+    error.reason = "something else got its name after it was checked";
+    error.hint = "run again; if it stays, another process is replacing it";
   } else if (code == ELOOP) {
     error.reason = "a symbolic link is in the path that was not there when it was checked";
     error.hint = "run again; if it stays, another process is replacing the directory";

@@ -183,6 +183,7 @@ void SandboxRun::watchSecrets() {
   const std::vector<std::string>& hidden = plan_.watched->hidden;
   SecretWatch::Options options;
   options.workspace = plan_.watched->path;
+  options.directory = plan_.watched->opened;
   options.scan.secrets = !request_.policy.model().filesystem.workspace.show_secrets;
   options.scan.denied = plan::deniedPatterns(request_.policy.model());
   if (!by_layer) options.masked = hidden;

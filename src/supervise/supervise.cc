@@ -46,10 +46,12 @@ void addUsage(const rusage& used, Usage& sum) {
 
 void SandboxRun::run() {
   const auto start = Clock::now();
-  const auto started = launchHeld();
+  auto started = storeStateBefore(plan_);
+  if (started) started = launchHeld();
   // In parallel with building the sandbox, which waits with its payload until this is recorded.
   if (auto recorded = record_.begin(plan_, request_, result_.sandbox_id); !recorded) {
     if (started) abandon();
+    forgetStateBefore(plan_);
     result_.error = recorded.error();
     if (recorded.error().stage == Stage::policy) {  // in quarantine
       result_.outcome = OutcomeKind::denied;
@@ -58,9 +60,15 @@ void SandboxRun::run() {
     return;
   }
   life_.reach(RunState::created);
-  if (!started) return setupFailed(started.error(), plan_, result_);
-  if (auto released = release(sandbox_, cgroup_); !released) {
+  if (!started) {
+    forgetStateBefore(plan_);
+    return setupFailed(started.error(), plan_, result_);
+  }
+  auto released = storeInit(plan_, sandbox_.init);
+  if (released) released = release(sandbox_, cgroup_);
+  if (!released) {
     abandon();
+    forgetStateBefore(plan_);
     return setupFailed(causeOf(released.error(), sandbox_.control.get()), plan_, result_);
   }
   record_.handOver();
@@ -243,7 +251,9 @@ void SandboxRun::collect(Clock::time_point start) {
   explainLimits(plan_, limits_->full(), limits_->filesInMemory(), result_);
   if (observer_) observer_->report(result_);
   if (result_.escape) respondToEscape(plan_, request_, last, record_.log(), result_);
-  if (result_.outcome != OutcomeKind::setup_failed) quarantineNewFiles(plan_, result_);
+  const bool ran =
+      std::ranges::any_of(result_.lifecycle, [](const StateChange& one) { return one.state == RunState::monitoring; });
+  ran || result_.outcome != OutcomeKind::setup_failed ? quarantineNewFiles(plan_, result_) : forgetStateBefore(plan_);
   if (changes_ && result_.outcome != OutcomeKind::setup_failed) {
     const ChangedFiles changes = findChangedFiles(changes_.get());
     noteDiscardedChanges(changes, plan_, result_);

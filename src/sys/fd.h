@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <memory>
 #include <utility>
 
 namespace caisson::sys {
@@ -35,5 +36,8 @@ class Fd {
  private:
   int fd_ = -1;
 };
+
+/// A descriptor that several owners keep open.
+using SharedFd = std::shared_ptr<const Fd>;
 
 }  // namespace caisson::sys

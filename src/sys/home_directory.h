@@ -12,4 +12,7 @@ std::vector<std::string> homeDirectories();
 /// Whether `path` (canonical) is a home directory of the user, a directory above one, or /.
 bool holdsHome(const std::string& path);
 
+/// The home directory of the user of this name in /etc/passwd (no other user database is read), or "".
+std::string homeOfUser(const std::string& user);
+
 }  // namespace caisson::sys

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "support/temp_dir.h"
+#include "sys/state_home.h"
 
 namespace caisson::sys {
 namespace {
@@ -51,6 +52,12 @@ TEST_F(HomeDirectory, WithoutHomeOnlyTheRootCounts) {
   ::setenv("HOME", "/", 1);
   EXPECT_TRUE(holdsHome("/"));
   EXPECT_FALSE(holdsHome(users_));
+}
+
+TEST(HomeOfUser, IsReadFromTheUserDatabase) {
+  EXPECT_EQ(homeOfUser("root"), homeFromPasswd(0));
+  EXPECT_EQ(homeOfUser("no such user"), "");
+  EXPECT_EQ(homeOfUser(""), "");
 }
 
 }  // namespace

@@ -159,6 +159,10 @@ Result<RootDir> RootDir::adopt(Fd directory, RootDirOptions options) {
   return RootDir(std::move(directory), std::move(options));
 }
 
+Result<RootDir> RootDir::share(int directory, RootDirOptions options) {
+  return adopt(Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 3)), std::move(options));
+}
+
 Result<Fd> RootDir::resolve(std::string_view call, std::string_view relative, const std::string& directory,
                             bool stay_on_mount) const {
   auto found = resolveDirectory(root_.get(), directory,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/sha256.h"
+#include "sys/home_directory.h"
 
 namespace caisson::sys {
 namespace {
@@ -27,7 +28,11 @@ bool isDirectory(const std::string& path) {
 }  // namespace
 
 std::string stateHome() {
-  if (std::string home = absolute("CAISSON_HOME"); !home.empty()) return home;
+  std::string home = absolute("CAISSON_HOME");
+  return home.empty() ? defaultStateHome() : home;
+}
+
+std::string defaultStateHome() {
   if (const std::string data = absolute("XDG_DATA_HOME"); !data.empty()) return data + "/caisson";
   constexpr const char* kBelowHome = "/.local/share/caisson";
   if (const std::string home = absolute("HOME"); isDirectory(home)) return home + kBelowHome;
@@ -35,8 +40,11 @@ std::string stateHome() {
   return {};
 }
 
-// Parsed by hand: getpwuid would load NSS modules.
-std::string homeFromPasswd(uid_t uid) {
+namespace {
+
+/// The home of the user whose field `index` in the user database is `wanted`. Parsed by hand: getpwuid would load NSS
+/// modules.
+std::string homeWhere(std::size_t index, const std::string& wanted) {
   const Fd fd(::open("/etc/passwd", O_RDONLY | O_CLOEXEC));
   if (!fd) return {};
   std::string text;
@@ -44,7 +52,6 @@ std::string homeFromPasswd(uid_t uid) {
   for (ssize_t got; text.size() < (1U << 20) && (got = ::read(fd.get(), buffer, sizeof(buffer))) > 0;) {
     text.append(buffer, static_cast<std::size_t>(got));
   }
-  const std::string wanted = std::to_string(uid);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     std::vector<std::string> fields;
@@ -53,11 +60,17 @@ std::string homeFromPasswd(uid_t uid) {
       fields.push_back(text.substr(at, stop - at));
       at = stop + 1;
     }
-    if (fields.size() >= 6 && fields[2] == wanted) return fields[5];
+    if (fields.size() >= 6 && fields[index] == wanted) return fields[5];
     begin = end + 1;
   }
   return {};
 }
+
+}  // namespace
+
+std::string homeFromPasswd(uid_t uid) { return homeWhere(2, std::to_string(uid)); }
+
+std::string homeOfUser(const std::string& user) { return homeWhere(0, user); }
 
 std::string memoryStores(uid_t uid, const std::string& home) {
   return "/dev/shm/caisson-" + std::to_string(uid) + "-" + hex(Sha256().add(home).finish()).substr(0, 16);

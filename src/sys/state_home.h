@@ -13,6 +13,8 @@ namespace caisson::sys {
 /// CAISSON_HOME, or `caisson` in the user's XDG data directory. Uses HOME if it is a directory, else the home of the
 /// user database. Empty if there is none. Ignores variables with a relative path; creates nothing.
 std::string stateHome();
+/// The same without CAISSON_HOME: for what all runs of a user must know.
+std::string defaultStateHome();
 
 /// Where sessions keep their layers if the state directory `home` (canonical) cannot hold an overlay's: in memory,
 /// below /dev/shm. The name is unique for the user and the state directory.

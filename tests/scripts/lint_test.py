@@ -72,6 +72,15 @@ class Paths(unittest.TestCase):
         text += '  ::open("/dev/null", 0);\n}\n'
         self.assertEqual(lint("check_paths.py", {"src/policy/a.cc": text, "src/sys/b.cc": "int x = open(p, 0);\n"}), (0, ""))
 
+    def test_a_stored_path_is_not_opened_by_name(self):
+        text = "void f() {\n  auto root = sys::RootDir::open(metadata.workspace);\n}\n"
+        for folder in ("session/store", "supervise", "host", "api", "isolation"):
+            status, output = lint("check_paths.py", {f"src/{folder}/a.cc": text})
+            self.assertEqual(status, 1, folder)
+            self.assertIn(f"src/{folder}/a.cc:2", output)
+        self.assertEqual(lint("check_paths.py", {"src/session/a.cc": text.replace("open(metadata.workspace)", "share(fd, {})")}),
+                         (0, ""))
+
     def test_function_with_the_name_of_a_system_call_is_allowed(self):
         self.assertEqual(lint("check_paths.py", {"src/cli/b.h": "struct S {\n  bool open() const { return is_open; }\n};\n"}),
                          (0, ""))

@@ -1,5 +1,6 @@
 #include "cli/agent/project_session.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,13 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxShownName = 24;
 constexpr std::size_t kDigestLetters = 10;
 
+/// Whether git of this user would work there: in a directory that all users may write to, such as /tmp, another user
+/// can make a .git.
+bool isOwnRepository(const fs::path& directory) {
+  struct stat status{};
+  return ::lstat((directory / ".git").c_str(), &status) == 0 && status.st_uid == ::geteuid();
+}
+
 }  // namespace
 
 Result<std::string> projectDirectory(const std::string& directory) {
@@ -30,7 +38,7 @@ Result<std::string> projectDirectory(const std::string& directory) {
     return fail(usageError(begin.string(), "a home directory, or one above it, is not a project",
                            "start the agent in the directory of a project"));
   for (fs::path at = begin; !sys::holdsHome(at.string()); at = at.parent_path())
-    if (::access((at / ".git").c_str(), F_OK) == 0) return at.string();
+    if (isOwnRepository(at)) return at.string();
   return begin.string();
 }
 

@@ -1,4 +1,4 @@
-// `caisson session checkpoint|checkpoints|restore|fork`: freeze, go back, branch.
+// `caisson session checkpoint|checkpoints|restore|fork|rebind`: freeze, go back, branch, another real directory.
 #include "base/json_writer.h"
 #include "base/time_text.h"
 #include "cli/output.h"
@@ -38,6 +38,14 @@ int restore(const Arguments& arguments) {
   auto session = sessionOf(arguments, "session restore", 2, 2);
   if (!session) return printError(session.error());
   if (auto done = session->restore(arguments.operands[1], whenBusy(arguments)); !done) return printError(done.error());
+  return 0;
+}
+
+int rebind(const Arguments& arguments) {
+  auto session = sessionOf(arguments, "session rebind", 2, 2);
+  if (!session) return printError(session.error());
+  const std::string directory(arguments.operands[1]);
+  if (auto done = session->rebind(directory, whenBusy(arguments)); !done) return printError(done.error());
   return 0;
 }
 
@@ -98,6 +106,21 @@ constinit const Verb kSessionRestore{
     .topic = Topic::session,
     .syntax = {.groups = kStopGroups, .operands = "ID CHECKPOINT"},
     .perform = restore,
+};
+
+constinit const Verb kSessionRebind{
+    .path = "session rebind",
+    .summary = "Continue a session on another directory",
+    .description =
+        "A session belongs to the directory that it was created for, not to a path: if another directory, or a link, "
+        "is "
+        "at that path, its commands are refused, since a sandbox may have put it there. This makes DIR the session's "
+        "directory, for example after it was moved, or deleted and cloned again. The session's changes stay; what the "
+        "directory had before is not compared.",
+    .examples = "caisson session rebind fix-login ~/src/app",
+    .topic = Topic::session,
+    .syntax = {.groups = kStopGroups, .operands = "ID DIR"},
+    .perform = rebind,
 };
 
 constinit const Verb kSessionFork{

@@ -15,7 +15,7 @@ extern const Verb kSessionInfo;                                                 
 extern const Verb kSessionExec, kSessionShell;                                   // exec.cc
 extern const Verb kSessionPs, kSessionLogs, kSessionStop;                        // background.cc
 extern const Verb kSessionCheckpoint, kSessionCheckpoints, kSessionRestore;      // layers.cc
-extern const Verb kSessionFork;                                                  // layers.cc
+extern const Verb kSessionFork, kSessionRebind;                                  // layers.cc
 extern const Verb kSessionDiff, kSessionExport;                                  // diff.cc
 extern const Verb kSessionCp;                                                    // copy.cc
 extern const Verb kSessionCommit;                                                // commit.cc

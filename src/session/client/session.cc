@@ -191,6 +191,10 @@ Result<std::vector<OpenPort>> Session::openPorts() { return context_->openPorts(
 
 Result<void> Session::closePort(std::uint16_t port, bool inward) { return context_->closePort(port, inward); }
 
+Result<void> Session::rebind(const std::string& directory, WhenBusy when_busy) {
+  return context_->rebind(directory, when_busy);
+}
+
 Result<void> Session::renew(double ttl_seconds) { return context_->renew(ttl_seconds); }
 
 Result<void> Session::destroy() {
@@ -229,8 +233,8 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
     }
     return fail(error);
   }
-  session::recordGitBases(handle->directory(), handle->metadata().workspace, handle->metadata().began);
-  session::recordDirectories(handle->directory(), handle->metadata().workspace, handle->metadata().began);
+  session::recordGitBases(handle->directory(), handle->metadata());
+  session::recordDirectories(handle->directory(), handle->metadata());
   if (!options.wait_for_disk) store_->makeDurableLater(handle->id(), handle->metadata().name);
   return Session(std::move(handle));
 }

@@ -18,6 +18,7 @@
 #include "session/commit/recover.h"
 #include "session/store/rollback.h"
 #include "session/store/ttl.h"
+#include "session/store/workspace_root.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
 
@@ -83,6 +84,7 @@ Result<sys::Fd> SessionContext::lock() {
   if (!metadata) return fail(metadata.error());
   metadata_ = std::move(*metadata);
   if (auto rolled_back = carryOutRollback(directory_, metadata_); !rolled_back) return fail(rolled_back.error());
+  if (addMissingIdentity(metadata_)) (void)writeMetadata(directory_, metadata_);
   (void)finishInterruptedCommit();  // a failure only blocks the next commit
   (void)extendByActivity(directory_, metadata_);
   forgetKept(directory_);

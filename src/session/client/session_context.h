@@ -49,6 +49,8 @@ class SessionContext {
                                     const ExecRequest& request);
   /// Sets the session's end to `ttl_seconds` from now, also for an expired session.
   Result<void> renew(double ttl_seconds);
+  // rebind.cc
+  Result<void> rebind(const std::string& directory, WhenBusy when_busy);
   /// Turns a pooled session into a normal one that begins now. The change survives a crash of this process; so that it
   /// survives a power loss, call Store::completeLater() with the result, the replaced metadata file.
   Result<sys::Fd> handOut(const std::string& name, double ttl_seconds);

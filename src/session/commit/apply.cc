@@ -89,6 +89,13 @@ bool Applier::leadsOut(const Action& action) const {
   how.resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
   const long opened = sys::raw(SYS_openat2, tree_.root().descriptor(), path.c_str(), &how, sizeof(how));
   if (opened >= 0) ::close(static_cast<int>(opened));
+  if (opened == -ENOSYS || opened == -EPERM) {  // an old kernel, or a filter: walk by hand
+    const auto root =
+        sys::RootDir::share(tree_.root().descriptor(),
+                            {.known_as = tree_.root().knownAs(), .walk_by_hand = true, .refuse_links_out = true});
+    const auto found = root ? root->enter(path) : fail(root.error());
+    return action.target.starts_with('/') || !root || (!found && found.error().code == ErrorCode::path_escapes);
+  }
   return opened == -EXDEV || action.target.starts_with('/');
 }
 

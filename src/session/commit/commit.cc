@@ -13,6 +13,7 @@
 #include <cerrno>
 
 #include "base/sha256.h"
+#include "host/written_trees.h"
 #include "session/client/session_context.h"
 #include "session/commit/commit_planner.h"
 #include "session/commit/manifest.h"
@@ -89,7 +90,8 @@ Error otherDigest(const std::string& session, const std::string& digest) {
       ErrorCode::digest_mismatch);
 }
 
-/// Gives the transaction a name, and the identity of the directory that it changes.
+/// Gives the transaction a name, and the identity of the directory that it changes. Records that this directory may get
+/// links that a sandbox made.
 Result<void> identify(Transaction& transaction, const sys::RootDir& workspace, const std::string& digest) {
   struct stat status;
   const auto name = sys::unpredictableName();
@@ -100,14 +102,14 @@ Result<void> identify(Transaction& transaction, const sys::RootDir& workspace, c
   transaction.workspace_device = status.st_dev;
   transaction.workspace_inode = status.st_ino;
   transaction.digest = digest;
-  return {};
+  return host::recordWrittenTree(workspace.descriptor(), workspace.knownAs());
 }
 
 }  // namespace
 
 Result<void> SessionContext::finishInterruptedCommit() {
   if (!isCommitPending(directory_)) return {};
-  auto recovered = recoverCommit(directory_, metadata_.workspace);
+  auto recovered = recoverCommit(directory_, metadata_);
   if (!recovered) return fail(recovered.error());
   if (!*recovered) return {};
   restart_notice_ = describe(**recovered);

@@ -13,6 +13,7 @@
 
 #include "base/path_parts.h"
 #include "isolation/child.h"
+#include "session/store/workspace_root.h"
 #include "session/commit/real_tree.h"
 
 namespace caisson::session {
@@ -106,10 +107,10 @@ bool takeNumber(std::string_view& line, T& value) {
 
 }  // namespace
 
-void recordDirectories(const sys::RootDir& session, const std::string& workspace, const Moment& began) {
-  if (workspace.empty()) return;
-  const auto root = sys::RootDir::open(workspace);
-  if (root) (void)session.replaceFile(kDirectoriesFile, DirectoryWalk(*root, began).run(), 0600);
+void recordDirectories(const sys::RootDir& session, const Metadata& metadata) {
+  if (metadata.workspace.empty()) return;
+  const auto root = openRealDirectory(metadata);
+  if (root) (void)session.replaceFile(kDirectoriesFile, DirectoryWalk(*root, metadata.began).run(), 0600);
 }
 
 void copyDirectories(const sys::RootDir& from, const sys::RootDir& to) {

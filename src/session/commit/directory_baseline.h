@@ -19,7 +19,7 @@ namespace caisson::session {
 /// Records the directories of the workspace, those near its top first: at most 200,000 entries are read, for 100 ms.
 /// Errors are ignored: what is not recorded is judged by change times, and is a conflict where these leave a doubt. May
 /// be called after the session began: a directory that may have been moved since is left out.
-void recordDirectories(const sys::RootDir& session, const std::string& workspace, const Moment& began);
+void recordDirectories(const sys::RootDir& session, const Metadata& metadata);
 /// Copies the record to a fork, which began at the same moment.
 void copyDirectories(const sys::RootDir& from, const sys::RootDir& to);
 

@@ -10,6 +10,7 @@
 
 #include "session/changes/git_patch.h"
 #include "session/commit/git_index.h"
+#include "session/store/workspace_root.h"
 #include "sys/helper_process.h"
 #include "sys/path_reader.h"
 
@@ -69,22 +70,22 @@ std::optional<std::string> readAll(int from, std::size_t limit, Clock::time_poin
 
 }  // namespace
 
-void recordGitBases(const sys::RootDir& session, const std::string& workspace, const Moment& began) {
-  if (workspace.empty()) return;
+void recordGitBases(const sys::RootDir& session, const Metadata& metadata) {
+  if (metadata.workspace.empty()) return;
   const auto deadline = Clock::now() + kMaxTime;
-  const auto root = sys::RootDir::open(workspace);
+  const auto root = openRealDirectory(metadata);
   if (!root) return;
   const auto index = root->stat(kIndex);
   if (!index || index->type != sys::FileType::regular) return;
   const auto bytes = root->readFile(kIndex, kMaxIndexBytes);
   if (!bytes) return;
   sys::PathReader reader(*root);
-  std::string text = headerOf(began);
+  std::string text = headerOf(metadata.began);
   std::size_t looked_at = 0;
   for (const IndexEntry& entry : readIndex(*bytes)) {
     if (++looked_at > kMaxBases || Clock::now() >= deadline) break;
     const auto info = reader.stat(entry.path);
-    if (!info || !isClean(entry, *info, index->modified_ns, began.wall_ns)) continue;
+    if (!info || !isClean(entry, *info, index->modified_ns, metadata.began.wall_ns)) continue;
     text += entry.id + " " + std::to_string(entry.size) + " " + entry.path;
     text += '\0';
   }
@@ -95,7 +96,7 @@ void copyGitBases(const sys::RootDir& from, const sys::RootDir& to) {
   if (const auto text = from.readFile(kBasesFile, kMaxBasesBytes)) (void)to.replaceFile(kBasesFile, *text, 0600);
 }
 
-GitBases GitBases::load(const sys::RootDir& session, const Metadata& metadata) {
+GitBases GitBases::load(const sys::RootDir& session, const Metadata& metadata, const sys::RootDir* real) {
   GitBases bases;
   const auto text = session.readFile(kBasesFile, kMaxBasesBytes);
   const std::string header = headerOf(metadata.began);
@@ -113,13 +114,13 @@ GitBases GitBases::load(const sys::RootDir& session, const Metadata& metadata) {
     bases.blobs_.emplace(line.substr(space + 1), std::move(blob));
   }
   bases.session_ = &session;
-  bases.workspace_ = metadata.workspace;
+  bases.real_ = real;
   return bases;
 }
 
 std::optional<std::string> GitBases::content(const std::string& path) const {
   const auto found = blobs_.find(path);
-  if (found == blobs_.end() || found->second.size > kMaxBlobBytes) return std::nullopt;
+  if (found == blobs_.end() || found->second.size > kMaxBlobBytes || real_ == nullptr) return std::nullopt;
   const Blob& blob = found->second;
   // Git reads the configuration of the repository that it works in, which can name programs to run. So it works in an
   // empty one of ours and only takes the objects from the workspace's.
@@ -136,10 +137,10 @@ std::optional<std::string> GitBases::content(const std::string& path) const {
       {.path = "/bin/sh",
        .words = {"sh", "-c", "exec \"$@\" >&3 3>&-", "sh", "/usr/bin/env", "PATH=/usr/local/bin:/usr/bin:/bin",
                  "GIT_DIR=" + session_->knownAs() + "/" + repository,
-                 "GIT_OBJECT_DIRECTORY=" + workspace_ + "/.git/objects", "GIT_CONFIG_NOSYSTEM=1",
+                 "GIT_OBJECT_DIRECTORY=/proc/self/fd/4/.git/objects", "GIT_CONFIG_NOSYSTEM=1",
                  "GIT_CONFIG_GLOBAL=/dev/null", "GIT_NO_REPLACE_OBJECTS=1", "GIT_NO_LAZY_FETCH=1",
                  "GIT_TERMINAL_PROMPT=0", "HOME=/nonexistent", "git", "cat-file", "blob", blob.id},
-       .descriptors = {theirs.get()}});
+       .descriptors = {theirs.get(), real_->descriptor()}});
   theirs.reset();
   if (!git) return std::nullopt;
   auto content = readAll(ours.get(), blob.size, Clock::now() + kGitTimeout);

@@ -18,14 +18,15 @@ namespace caisson::session {
 
 /// Records the blob ids of tracked files that are unchanged, at most 50,000 files and for 50 ms. Errors are ignored: a
 /// merge then has no base. May be called after the session began: files that changed after `began` are left out.
-void recordGitBases(const sys::RootDir& session, const std::string& workspace, const Moment& began);
+void recordGitBases(const sys::RootDir& session, const Metadata& metadata);
 /// Copies the record to a fork, which began at the same moment.
 void copyGitBases(const sys::RootDir& from, const sys::RootDir& to);
 
 class GitBases {
  public:
-  /// What recordGitBases() wrote for this session; empty when there is none. `session` must outlive the result.
-  static GitBases load(const sys::RootDir& session, const Metadata& metadata);
+  /// What recordGitBases() wrote for this session; empty when there is none. `session` and `real`, the real
+  /// directory, must outlive the result.
+  static GitBases load(const sys::RootDir& session, const Metadata& metadata, const sys::RootDir* real);
 
   [[nodiscard]] bool has(const std::string& path) const { return blobs_.contains(path); }
   /// The content of the file at the session's beginning, or nothing when it is not known. Runs git, for at most ten
@@ -38,7 +39,7 @@ class GitBases {
     std::uint32_t size = 0;
   };
   const sys::RootDir* session_ = nullptr;
-  std::string workspace_;
+  const sys::RootDir* real_ = nullptr;
   std::unordered_map<std::string, Blob> blobs_;
 };
 

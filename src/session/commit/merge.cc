@@ -31,7 +31,7 @@ std::optional<std::string> readForMerge(int file, std::uint64_t size) {
 }  // namespace
 
 const GitBases& MergeBases::git() {
-  if (!git_) git_ = GitBases::load(session_, metadata_);
+  if (!git_) git_ = GitBases::load(session_, metadata_, roots_.real());
   return *git_;
 }
 

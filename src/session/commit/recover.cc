@@ -9,6 +9,7 @@
 
 #include "session/commit/apply.h"
 #include "session/layers/steps.h"
+#include "session/store/workspace_root.h"
 
 namespace caisson::session {
 namespace {
@@ -112,9 +113,9 @@ bool isCommitPending(const RootDir& session) {
   return ::fstatat(session.descriptor(), kStagingName, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-Result<std::optional<RecoveredCommit>> recoverCommit(const RootDir& session, const std::string& workspace) {
+Result<std::optional<RecoveredCommit>> recoverCommit(const RootDir& session, const Metadata& metadata) {
   if (!isCommitPending(session)) return std::nullopt;
-  auto real = RootDir::open(workspace);
+  auto real = openRealDirectory(metadata);
   struct stat status{};
   auto journal = readJournal(session);
   if (!journal) return fail(journal.error());

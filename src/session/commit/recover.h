@@ -11,6 +11,7 @@
 #include "session/commit/journal.h"
 #include "session/commit/real_tree.h"
 #include "session/commit/staging.h"
+#include "session/store/metadata.h"
 
 namespace caisson::session {
 
@@ -36,9 +37,10 @@ struct RecoveredCommit {
 };
 
 /// Finishes a commit that a crash interrupted, and removes what it left. Nothing when there was none, when it had not
-/// written its journal, or when its workspace is gone or another directory. The caller holds the session's lock. An
-/// error: it cannot be finished now; the journal stays.
-Result<std::optional<RecoveredCommit>> recoverCommit(const sys::RootDir& session, const std::string& workspace);
+/// written its journal, when its workspace is gone, or when the journal is about another one than the session's is now.
+/// The caller holds the session's lock. An error: it cannot be finished now, for example since something else has the
+/// workspace's name; the journal stays.
+Result<std::optional<RecoveredCommit>> recoverCommit(const sys::RootDir& session, const Metadata& metadata);
 
 /// Whether a commit is under way or was interrupted: one stat, without a lock.
 bool isCommitPending(const sys::RootDir& session);

@@ -10,6 +10,7 @@
 
 #include "plan/image_root.h"
 #include "session/changes/sparse_read.h"
+#include "session/store/workspace_root.h"
 #include "session/tier/tier_files.h"
 #include "supervise/disk/foreign_files.h"
 
@@ -229,7 +230,7 @@ Result<LayerRoots> LayerRoots::open(const SessionPaths& paths, const Metadata& m
     roots.store_ = std::make_unique<RootDir>(std::move(*store));
   }
   if (!metadata.workspace.empty()) {
-    auto real = RootDir::open(metadata.workspace);
+    auto real = openRealDirectory(metadata);
     if (!real) return fail(real.error());
     roots.real_ = std::make_unique<RootDir>(std::move(*real));
   }

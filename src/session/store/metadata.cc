@@ -38,15 +38,6 @@ std::int64_t clockNs(clockid_t clock) {
   return now.tv_sec * 1'000'000'000LL + now.tv_nsec;
 }
 
-std::string bootId() {
-  const sys::Fd fd(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
-  char text[64];
-  const ssize_t got = fd ? ::read(fd.get(), text, sizeof(text)) : -1;
-  std::string id = got > 0 ? std::string(text, static_cast<std::size_t>(got)) : "";
-  while (!id.empty() && id.back() == '\n') id.pop_back();
-  return id;
-}
-
 void add(JsonWriter& json, const char* key, const Moment& moment) {
   json.key(key).beginObject().key("wall_ns").number(moment.wall_ns).key("boot_ns").number(moment.boot_ns);
   json.key("boot").string(moment.boot).end();
@@ -70,6 +61,11 @@ Moment later(Moment moment, double seconds) {
   return moment;
 }
 
+Error damagedMetadata(const std::string& where, const char* key) {
+  return plainError(Stage::state, "read", where, std::string("\"") + key + "\" is missing or of a wrong type",
+                    "the session's metadata is damaged; `caisson session destroy` removes it");
+}
+
 /// Reads members of a table; the first missing or mistyped one becomes the error.
 class Reader {
  public:
@@ -78,10 +74,7 @@ class Reader {
   const Node* member(const char* key, Node::Type type) {
     const Node* node = table_.find(key);
     if (node != nullptr && node->type == type) return node;
-    if (!error_) {
-      error_ = plainError(Stage::state, "read", where_, std::string("\"") + key + "\" is missing or of a wrong type",
-                          "the session's metadata is damaged; `caisson session destroy` removes it");
-    }
+    if (!error_) error_ = damagedMetadata(where_, key);
     return nullptr;
   }
   std::string text(const char* key) {
@@ -103,6 +96,13 @@ class Reader {
   [[nodiscard]] bool flag(const char* key) const {
     const Node* node = table_.find(key);
     return node != nullptr && node->type == Node::Type::boolean && node->boolean;
+  }
+  /// Missing in files of an older caisson: empty.
+  sys::FileIdentity identity(const char* key) {
+    if (table_.find(key) == nullptr) return {};
+    auto identity = sys::FileIdentity::read(text(key));
+    if (!identity && !error_) error_ = damagedMetadata(where_, key);
+    return identity.value_or(sys::FileIdentity());
   }
   Moment moment(const char* key) {
     const Node* node = member(key, Node::Type::table);
@@ -149,7 +149,7 @@ Result<void> checkLength(const sys::RootDir& session, const std::string& text, s
 
 }  // namespace
 
-Moment Moment::now() { return {clockNs(CLOCK_REALTIME), clockNs(CLOCK_BOOTTIME), bootId()}; }
+Moment Moment::now() { return {clockNs(CLOCK_REALTIME), clockNs(CLOCK_BOOTTIME), sys::bootId()}; }
 
 std::vector<std::string> Metadata::mountedLayers() const {
   std::vector<std::string> layers = frozen;
@@ -191,6 +191,9 @@ std::string toJson(const Metadata& metadata) {
   JsonWriter json;
   json.beginObject().key("format").number(kFormat).key("caisson").string(ownVersion()).key("id").string(metadata.id);
   json.key("name").string(metadata.name).key("workspace").string(metadata.workspace);
+  if (!metadata.workspace_identity.empty()) {
+    json.key("workspace_identity").string(metadata.workspace_identity.text());
+  }
   add(json, "began", metadata.began);
   add(json, "expires", metadata.expires);
   json.key("ttl_ms").number(static_cast<std::int64_t>(metadata.ttl_seconds * 1000));
@@ -225,6 +228,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   metadata.id = reader.text("id");
   metadata.name = reader.text("name");
   metadata.workspace = reader.text("workspace");
+  metadata.workspace_identity = reader.identity("workspace_identity");
   metadata.began = reader.moment("began");
   metadata.expires = reader.moment("expires");
   metadata.ttl_seconds = document->root.find("ttl_ms") != nullptr  // missing in older files
@@ -257,8 +261,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   if (reader.error()) return fail(*reader.error());
   // Checked against the owner's ceilings when it was created; those may have changed since.
   const policy::Ceilings none = approval::noCeilings();
-  policy::Origin origin;
-  origin.ceilings = &none;
+  const policy::Origin origin{.ceilings = &none};
   auto decoded = policy::decode({where, *stored}, origin);
   if (!decoded && !written_by.empty() && written_by != ownVersion()) {
     return fail(otherVersionError(
@@ -319,9 +322,11 @@ Result<sys::Fd> exchangeMetadata(const sys::RootDir& session, const Metadata& me
 
 Result<void> syncMetadata(const sys::RootDir& session) { return session.makeDurable(kMetaFile); }
 
-ProcessId ProcessId::of(pid_t pid) { return {pid, sys::processStart(pid), bootId()}; }
+ProcessId ProcessId::of(pid_t pid) { return {pid, sys::processStart(pid), sys::bootId()}; }
 
-bool ProcessId::isAlive() const { return pid > 0 && start != 0 && sys::processStart(pid) == start && boot == bootId(); }
+bool ProcessId::isAlive() const {
+  return pid > 0 && start != 0 && sys::processStart(pid) == start && boot == sys::bootId();
+}
 
 Result<InitRecord> readInitRecord(const sys::RootDir& session) {
   auto text = session.readFile(kInitFile, kMaxMetadataBytes);

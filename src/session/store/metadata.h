@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "policy/model.h"
+#include "sys/file_identity.h"
 #include "sys/root_dir.h"
 
 namespace caisson::session {
@@ -59,6 +60,8 @@ struct Metadata {
   std::string id;
   std::string name;
   std::string workspace;  ///< the real directory, canonical; empty: none
+  /// Of the real directory when the session began, so that nothing else is used in its place (workspace_root.h).
+  sys::FileIdentity workspace_identity;
   Moment began;
   Moment expires;
   double ttl_seconds = 0;                ///< a request extends the session's time to this long from then

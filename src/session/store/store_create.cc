@@ -4,8 +4,6 @@
 #include <cerrno>
 
 #include "approval/owner.h"
-#include "base/text.h"
-#include "base/utf8.h"
 #include "host/facts.h"
 #include "plan/landlock_tier.h"
 #include "plan/workspace.h"
@@ -20,6 +18,7 @@
 #include "session/store/store_files.h"
 #include "session/store/ttl.h"
 #include "session/store/unreadable.h"
+#include "session/store/workspace_root.h"
 #include "session/tier/tier_command.h"
 #include "session/tier/tier_files.h"
 #include "supervise/disk/foreign_files.h"
@@ -66,21 +65,6 @@ Result<void> checkOptions(const SessionOptions& options) {
   return {};
 }
 
-/// The sockets of all sessions are below CAISSON_HOME: no sandbox may see them.
-Result<void> checkHomeHidden(const plan::HostFacts& facts, const std::string& home, bool workspace) {
-  const auto refuse = [&](const std::string& shown) {
-    return fail(plainError(Stage::policy, "session create", shown, "caisson's own state (" + home + ") lies inside",
-                           "show less, or move it with CAISSON_HOME"));
-  };
-  if (workspace && plan::below(home, facts.workspace.path)) return refuse(facts.workspace.path);
-  for (const auto* list : {&facts.read_only, &facts.read_write}) {
-    for (const plan::HostPath& path : *list) {
-      if (plan::below(home, path.path) || plan::below(path.path, home)) return refuse(path.path);
-    }
-  }
-  return {};
-}
-
 /// Makes the files of a new session in the landlock tier.
 Result<void> fillTierSession(const SessionPaths& paths, const Store::Found& session, const plan::HostFacts& facts) {
   const Metadata& metadata = session.metadata;
@@ -120,23 +104,15 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   plan::Plan scratch;
   const bool workspace = metadata.policy.filesystem.workspace.mode != policy::WorkspaceMode::none &&
                          !plan::declineCurrentDirectory(metadata.policy, facts, scratch);
-  if (auto checked = checkHomeHidden(facts, paths_.home(), workspace); !checked) return fail(checked.error());
-  if (auto checked = checkHomeHidden(facts, stores.knownAs(), workspace); !checked) return fail(checked.error());
+  if (auto checked = checkStateHidden(paths_, facts, workspace); !checked) return fail(checked.error());
   metadata.id = newId();
   metadata.name = options.name;
   metadata.auto_checkpoint = options.auto_checkpoint;
   metadata.pooled = pooled;
   if (pooled) metadata.pooled_by = ProcessId::of(::getpid());
   if (!options.keep) metadata.creator = ProcessId::of(::getpid());
-  metadata.workspace = workspace ? facts.workspace.path : "";
-  if (workspace && (facts.workspace.sys_errno != 0 || !facts.workspace.directory)) {
-    return fail(sysError(Stage::host, "open workspace", facts.workspace.requested,
-                         facts.workspace.sys_errno != 0 ? facts.workspace.sys_errno : ENOTDIR,
-                         "give an existing directory you can enter: --workspace DIR, or --workspace :none"));
-  }
-  if (!isUtf8(metadata.workspace)) {
-    return fail(plainError(Stage::usage, "session create", printable(metadata.workspace),
-                           "a session's workspace must have a path in UTF-8", "rename the directory"));
+  if (workspace) {
+    if (auto set = setRealDirectory(facts, metadata); !set) return fail(set.error());
   }
   metadata.began = Moment::now();
   metadata.setTtl(metadata.began, options.ttl_seconds);
@@ -196,13 +172,12 @@ void Store::makeDurableLater(const std::string& id, const std::string& name) {
 }
 
 void Store::completeLater(const Metadata& metadata, sys::Fd replaced) {
-  later_->add([this, id = metadata.id, name = metadata.name, workspace = metadata.workspace, began = metadata.began,
-               held = std::make_shared<sys::Fd>(std::move(replaced))] {
-    if (auto directory = paths_.sessions().enter(id)) {
-      recordGitBases(*directory, workspace, began);
-      recordDirectories(*directory, workspace, began);
+  later_->add([this, metadata, held = std::make_shared<sys::Fd>(std::move(replaced))] {
+    if (auto directory = paths_.sessions().enter(metadata.id)) {
+      recordGitBases(*directory, metadata);
+      recordDirectories(*directory, metadata);
     }
-    makeDurable(id, name);
+    makeDurable(metadata.id, metadata.name);
     held->reset();
   });
 }

@@ -30,7 +30,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   }
   releaseReserve(*directory);
   if (isCommitPending(*directory)) {
-    if (const auto found = cache_->read(*directory)) (void)recoverCommit(*directory, found->workspace);
+    if (const auto found = cache_->read(*directory)) (void)recoverCommit(*directory, *found);
   }
   if (auto ended = endSandbox(*directory); !ended) return ended;
   step("destroy: ended");

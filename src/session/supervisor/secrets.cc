@@ -29,7 +29,9 @@ std::vector<std::string> Supervisor::newSecrets() {
   std::vector<std::string> found;
   const auto& watched = sandbox_->plan().watched;
   if (!watched || metadata_.workspace.empty()) return found;
-  const auto scan = host::scanWorkspace(watched->path, scanOptions(), &scan_cache_);
+  auto root = sys::RootDir::share(watched->opened->get(), {.known_as = watched->path});
+  if (!root) return found;
+  const auto scan = host::scanWorkspace(*std::move(root), watched->path, scanOptions(), &scan_cache_);
   for (const std::string& secret : scan.secrets) {
     if (!sandbox_->hides(secret)) found.push_back(secret);
   }
@@ -53,6 +55,7 @@ bool Supervisor::ownLayersHide(const std::string& path) const {
 void Supervisor::makeSecretWatch() {
   supervise::SecretWatch::Options options;
   options.workspace = sandbox_->plan().watched->path;
+  options.directory = sandbox_->plan().watched->opened;
   options.scan = scanOptions();
   options.exposes = [this](const std::string& path) { return !sandbox_->hides(path) && !ownLayersHide(path); };
   options.mask = [this](const std::string& path) { return sandbox_->mask(path); };

@@ -13,6 +13,7 @@
 #include <iterator>
 
 #include "base/version.h"
+#include "host/written_trees.h"
 #include "policy/rules/credential.h"
 #include "session/layers/root_layers.h"
 #include "session/store/background_files.h"
@@ -291,6 +292,7 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   auto plan = planner_->planSandbox(metadata_);
   if (!plan) return caisson::fail(plan.error());
   if (auto used = useRootLayers(paths_, metadata_, *plan); !used) return used;
+  if (auto recorded = host::recordWrittenTrees(*plan); !recorded) return recorded;
   auto started = LiveSandbox::start(
       paths_, directory_, metadata_, *plan, loop_, launcher_,
       {.reply = [this](const InitReply& reply, sys::Fd descriptor) { onReply(reply, std::move(descriptor)); },

@@ -14,6 +14,7 @@
 #include "supervise/run_record.h"
 #include "supervise/supervise.h"
 #include "supervise/workspace/changes.h"
+#include "supervise/workspace/exec_config.h"
 #include "sys/descriptor_path.h"
 #include "sys/file_lock.h"
 
@@ -65,14 +66,16 @@ void describeCopy(const Metadata& metadata, plan::Plan& plan) {
   }
 }
 
-Result<TierPlan> planCommand(const SessionPaths& paths, const Metadata& metadata, const ExecRequest& request) {
+Result<TierPlan> planCommand(const SessionPaths& paths, const Metadata& metadata, const ExecRequest& request,
+                             bool will_run) {
   auto workspace = openTierWorkspace(paths, metadata);
   if (!workspace) return fail(workspace.error());
   const auto path = sys::canonicalPath(workspace->descriptor());
   if (!path) return fail(path.error());
   TierPlan made{.policy = policyOf(metadata, *path, request), .plan = {}, .cgroups = {}};
   if (auto checked = plan::refuseRuntime(made.policy, "a session"); !checked) return fail(checked.error());
-  plan::HostFacts facts = host::collectFacts(made.policy, false, &made.cgroups);
+  plan::HostFacts facts =
+      host::collectFacts(made.policy, {.found = &made.cgroups, .workspace = &*workspace, .will_run = will_run});
   if (facts.may_map_other_ids) facts.payload_id = metadata.payload_id;
   auto plan = plan::build(made.policy, facts, {request.command, request.interactive, false});
   if (!plan) return fail(plan.error());
@@ -118,7 +121,8 @@ Result<sys::Fd> useTierSession(const sys::RootDir& directory) {
 }
 
 Result<RunResult> runInTier(const SessionPaths& paths, const Metadata& metadata, const ExecRequest& request) {
-  auto planned = planCommand(paths, metadata, request);
+  const std::vector<std::string> notices = supervise::finishKilledRuns();
+  auto planned = planCommand(paths, metadata, request, true);
   if (!planned) {
     if (!supervise::isCommandRefusal(planned.error())) return fail(planned.error());
     RunResult result = supervise::refusedResult(planned.error(), metadata.id);
@@ -134,6 +138,7 @@ Result<RunResult> runInTier(const SessionPaths& paths, const Metadata& metadata,
       request.on_output(stream == 1 ? OutputStreamKind::out : OutputStreamKind::err, piece);
     };
   }
+  planned->plan.notices.insert(planned->plan.notices.begin(), notices.begin(), notices.end());
   RunResult result = supervise::supervise(planned->plan, requestOf(paths, planned->policy, request),
                                           std::move(planned->cgroups), options);
   supervise::explainMissingNetwork(metadata.policy.network.mode, request.command, metadata.id, result);
@@ -141,7 +146,7 @@ Result<RunResult> runInTier(const SessionPaths& paths, const Metadata& metadata,
 }
 
 Result<std::vector<std::string>> checkTierSession(const SessionPaths& paths, const Metadata& metadata) {
-  auto planned = planCommand(paths, metadata, {.command = {"true"}});
+  auto planned = planCommand(paths, metadata, {.command = {"true"}}, false);
   if (planned) return std::move(planned->plan.warnings);
   if (!supervise::isCommandRefusal(planned.error())) return fail(planned.error());
   return std::vector<std::string>{std::string(plan::kLandlockTierLosses)};

@@ -13,6 +13,7 @@
 #include "session/store/removal.h"
 #include "session/store/store_files.h"
 #include "session/store/unreadable.h"
+#include "session/store/workspace_root.h"
 #include "sys/descriptor_path.h"
 #include "sys/state_home.h"
 
@@ -107,7 +108,7 @@ Result<RootDir> openTierFiles(const SessionPaths& paths, const Metadata& metadat
 }
 
 Result<RootDir> openTierWorkspace(const SessionPaths& paths, const Metadata& metadata) {
-  if (writesDirectly(metadata)) return RootDir::open(metadata.workspace);
+  if (writesDirectly(metadata)) return openRealDirectory(metadata);
   auto files = openTierFiles(paths, metadata);
   if (!files) return files;
   return files->enter(metadata.upper);
@@ -121,7 +122,7 @@ Result<void> copyWorkspace(const SessionPaths& paths, const Metadata& metadata, 
   auto base = makeOwned(*files, kBaseLayer, 0);
   if (!base) return fail(base.error());
   if (metadata.workspace.empty()) return {};
-  auto real = RootDir::open(metadata.workspace);
+  auto real = openRealDirectory(metadata);
   if (!real) return fail(real.error());
   const std::uint64_t most = metadata.policy.filesystem.max_total_size.value_or(kMaxCopied);
   std::uint64_t copied = 0;

@@ -65,18 +65,24 @@ Result<Fd> mappingNamespace(uid_t uid, gid_t gid, const plan::Identity& identity
 
 }  // namespace
 
-Result<Fd> detachedMount(const char* path) {
+Result<Fd> detachedMount(const char* path, const isolation::ExpectedFile& expected) {
   const Fd root(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   const long opened = isolation::openBeneath(root.get(), path + 1, O_PATH);
   if (opened < 0) return fail(sysError(Stage::mounts, "open", path, static_cast<int>(-opened)));
   const Fd found(static_cast<int>(opened));
+  struct stat status{};
+  if (expected.inode != 0 &&
+      (::fstat(found.get(), &status) != 0 || status.st_dev != expected.device || status.st_ino != expected.inode)) {
+    return fail(withCode(sysError(Stage::mounts, "open", path, ESTALE), ErrorCode::directory_replaced));
+  }
   const long cloned = sys::raw(SYS_open_tree, found.get(), "", 1U | O_CLOEXEC | kAtRecursive | kAtEmptyPath);
   if (cloned < 0) return fail(sysError(Stage::mounts, "open_tree", path, static_cast<int>(-cloned)));
   return Fd(static_cast<int>(cloned));
 }
 
-Result<Fd> ownedMount(const char* source, const plan::Identity& identity, std::vector<std::string>* unmapped) {
-  auto tree = detachedMount(source);
+Result<Fd> ownedMount(const char* source, const plan::Identity& identity, std::vector<std::string>* unmapped,
+                      const isolation::ExpectedFile& expected) {
+  auto tree = detachedMount(source, expected);
   if (!tree) return fail(tree.error());
   struct stat status;
   if (::fstat(tree->get(), &status) != 0) return fail(sysError(Stage::mounts, "fstat", source, errno));
@@ -113,7 +119,7 @@ Result<void> prepareOwnedMounts(const plan::Plan& plan, isolation::Block& block,
       continue;
     }
     auto mount = bind != nullptr || overlay != nullptr || layer->owned
-                     ? ownedMount(steps[i].source, plan.identity, &unmapped)
+                     ? ownedMount(steps[i].source, plan.identity, &unmapped, steps[i].expected)
                      : detachedMount(steps[i].source);
     if (!mount) return fail(mount.error());
     steps[i].mount_fd = mount->get();

@@ -20,6 +20,7 @@
 #include "sys/change_mode.h"
 #include "sys/descriptor_path.h"
 #include "sys/effective_ids.h"
+#include "sys/file_identity.h"
 #include "sys/process_view.h"
 
 namespace caisson::supervise {
@@ -162,10 +163,17 @@ int errnoOfLookup(const Error& error) { return error.sys_errno != 0 ? error.sys_
 FileAttributes::FileAttributes(const plan::Plan& plan)
     : uid_(plan.identity.outside_uid), gid_(plan.identity.outside_gid), own_user_(uid_ == ::geteuid()) {
   for (const std::string& path : plan.attribute_trees) {
-    auto root = sys::RootDir::open(path);
-    // The path was free of links when the plan was made. A program that can write above it could have put one there.
-    const auto now = root ? sys::canonicalPath(root->descriptor()) : Result<std::string>(fail(root.error()));
-    if (now && *now == path) trees_.push_back({path, std::move(*root)});
+    const auto rule = std::ranges::find_if(
+        plan.landlock.rules, [&](const plan::LandlockRule& one) { return one.opened && one.path == path; });
+    if (rule != plan.landlock.rules.end()) {
+      if (auto root = sys::RootDir::share(rule->opened->get(), {.known_as = path}))
+        trees_.push_back({path, *std::move(root)});
+      continue;
+    }
+    // One of ours. A program that can write above it could have put a link there.
+    auto opened = sys::openWithoutLinks(path);
+    auto root = opened ? sys::RootDir::adopt(*std::move(opened), {.known_as = path}) : fail(opened.error());
+    if (root) trees_.push_back({path, *std::move(root)});
   }
 }
 

@@ -1,14 +1,21 @@
 #include "supervise/workspace/exec_config.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <iterator>
 #include <set>
 #include <utility>
 
 #include "base/path_text.h"
 #include "base/text.h"
+#include "host/tree_writers.h"
 #include "host/workspace_scan.h"
+#include "host/written_trees.h"
 #include "policy/rules/protected_files.h"
+#include "supervise/sandbox_id.h"
 #include "supervise/workspace/file_quarantine.h"
+#include "sys/descriptor_path.h"
+#include "sys/file_identity.h"
 #include "sys/root_dir.h"
 
 namespace caisson::supervise {
@@ -46,12 +53,14 @@ std::vector<std::string> outermost(std::vector<std::string> paths) {
 
 class NewFiles {
  public:
-  NewFiles(const plan::GuardedWorkspace& guarded, const sys::RootDir& workspace, RunResult& result)
+  NewFiles(const plan::GuardedWorkspace& guarded, const std::vector<host::ProtectedFile>& before,
+           const sys::RootDir& workspace, RunResult& result)
       : guarded_(guarded),
+        path_(workspace.knownAs()),
         files_(guarded.patterns),
-        quarantine_(workspace, guarded.path, result.sandbox_id),
+        quarantine_(workspace, path_, result.sandbox_id),
         result_(result) {
-    for (const auto& one : guarded.before) before_.emplace(one.path, one.target);
+    for (const auto& one : before) before_.emplace(one.path, one.target);
   }
 
   void moveAll() {
@@ -62,13 +71,16 @@ class NewFiles {
  private:
   /// Files of the run that were not there before, also links that lead elsewhere now.
   std::vector<std::string> search() {
-    const auto scan = host::scanWorkspace(guarded_.path, {.secrets = false,
-                                                          .protected_files = &files_,
-                                                          .open_closed = true,
-                                                          .skipped = quarantine_.inWorkspace(),
-                                                          .max_entries = host::kMaxGuardedEntries,
-                                                          .max_time = host::kMaxGuardedTime,
-                                                          .max_cpu_time = host::kMaxGuardedCpuTime});
+    auto root = sys::RootDir::share(guarded_.opened->get(), {.known_as = path_});
+    const auto scan = root ? host::scanWorkspace(*std::move(root), path_,
+                                                 {.secrets = false,
+                                                  .protected_files = &files_,
+                                                  .open_closed = true,
+                                                  .skipped = quarantine_.inWorkspace(),
+                                                  .max_entries = host::kMaxGuardedEntries,
+                                                  .max_time = host::kMaxGuardedTime,
+                                                  .max_cpu_time = host::kMaxGuardedCpuTime})
+                           : plan::WorkspaceScan{.unscanned = {"."}, .unscanned_count = 1, .exhausted = true};
     unscanned_ = scan.unscanned_count > 0 ? scan.unscanned.front() : "";
     std::set<std::string> found;
     for (const auto& one : scan.protected_paths) {
@@ -121,6 +133,7 @@ class NewFiles {
   }
 
   const plan::GuardedWorkspace& guarded_;
+  const std::string path_;  ///< of the workspace now: a program that may write above it can have moved it
   const policy::ProtectedFiles files_;
   FileQuarantine quarantine_;
   RunResult& result_;
@@ -138,14 +151,68 @@ bool repeatUntilZero(const std::function<std::size_t()>& round) {
   return false;
 }
 
+Result<void> storeStateBefore(const plan::Plan& plan) {
+  if (auto recorded = host::recordWrittenTrees(plan); !recorded) return recorded;
+  if (!plan.guarded || !plan.guarded->writer) return {};
+  return plan.guarded->writer->store(plan.guarded->before, plan.guarded->patterns);
+}
+
+Result<void> storeInit(const plan::Plan& plan, pid_t init) {
+  if (!plan.guarded || !plan.guarded->writer) return {};
+  return plan.guarded->writer->setInit(init);
+}
+
+void forgetStateBefore(const plan::Plan& plan) {
+  if (plan.guarded && plan.guarded->writer) plan.guarded->writer->end();
+}
+
 void quarantineNewFiles(const plan::Plan& plan, RunResult& result) {
   if (!plan.guarded) return;
-  const auto workspace = sys::RootDir::open(plan.guarded->path);
-  if (!workspace) {
-    result.notices.push_back("not searched for new files that the host would execute: " + workspace.error().message());
-    return;
+  const auto refuse = [&](const Error& error) {
+    result.notices.push_back("not searched for new files that the host would execute: " + error.message());
+  };
+  // The directory that the program wrote to, also if it has another name now and something else has its old one.
+  const auto path = sys::canonicalPath(plan.guarded->opened->get());
+  const auto workspace =
+      sys::RootDir::share(plan.guarded->opened->get(), {.known_as = path.value_or(plan.guarded->path)});
+  if (!workspace) return refuse(workspace.error());
+  host::TreeWriter* const writer = plan.guarded->writer.get();
+  const auto before =
+      writer != nullptr ? writer->before() : Result<std::vector<host::ProtectedFile>>(plan.guarded->before);
+  if (!before) return refuse(before.error());
+  NewFiles(*plan.guarded, *before, *workspace, result).moveAll();
+  if (writer != nullptr) writer->end();
+}
+
+std::vector<std::string> finishKilledRuns() {
+  std::vector<std::string> notices;
+  for (const host::KilledWriter& killed : host::killedWriters()) {
+    auto opened = sys::openKnown(killed.path, killed.tree, "remove new files there that the host would execute");
+    if (!opened) {
+      notices.push_back("a run that was killed may have left files that the host would execute: " +
+                        opened.error().message());
+      if (opened.error().sys_errno == ENOENT) host::forgetWriter(killed);
+      continue;
+    }
+    const plan::GuardedWorkspace guarded{.path = killed.path,
+                                         .opened = std::make_shared<const sys::Fd>(std::move(*opened)),
+                                         .patterns = killed.patterns,
+                                         .before = killed.before};
+    const auto workspace = sys::RootDir::share(guarded.opened->get(), {.known_as = killed.path});
+    if (!workspace) continue;
+    RunResult result;
+    result.sandbox_id = newSandboxId();
+    NewFiles(guarded, killed.before, *workspace, result).moveAll();
+    std::set<std::string> paths;
+    for (const Denial& one : result.denials) paths.insert(one.object);
+    if (!paths.empty()) {
+      notices.push_back("a run that was killed in " + displayedPath(killed.path) +
+                        " left files that the host would execute: " + somePaths(paths));
+    }
+    std::ranges::move(result.notices, std::back_inserter(notices));
+    host::forgetWriter(killed);
   }
-  NewFiles(*plan.guarded, *workspace, result).moveAll();
+  return notices;
 }
 
 }  // namespace caisson::supervise

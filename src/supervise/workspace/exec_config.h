@@ -2,13 +2,28 @@
 // moved to a quarantine directory. The kernel cannot forbid names that do not exist yet.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "caisson/run.h"
 #include "plan/plan.h"
 
 namespace caisson::supervise {
+
+/// Stores, before the program starts, which directories it can write to and what is protected in them now: a run that is
+/// killed is checked by the next one.
+Result<void> storeStateBefore(const plan::Plan& plan);
+/// Adds the sandbox's first process to that.
+Result<void> storeInit(const plan::Plan& plan, pid_t init);
+/// Instead of quarantineNewFiles(), if the program never ran.
+void forgetStateBefore(const plan::Plan& plan);
+
+/// Does this check for runs whose caisson was killed. Must precede the search of a workspace. Returns notices.
+std::vector<std::string> finishKilledRuns();
 
 /// Moves such files out of the workspace of a plan with `guarded` set; else does nothing. Nothing of the run may be
 /// alive any more. What was moved, or could not be, is in the result.

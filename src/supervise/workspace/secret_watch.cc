@@ -99,7 +99,8 @@ void SecretWatch::scan() {
   plan::WorkspaceScan found;
   bool added = true;
   for (int round = 0; added && round < kMaxRounds; ++round) {
-    found = host::scanWorkspace(options_.workspace, options_.scan, &cache_);
+    auto root = sys::RootDir::share(options_.directory->get(), {.known_as = options_.workspace});
+    if (root) found = host::scanWorkspace(*std::move(root), options_.workspace, options_.scan, &cache_);
     added = addWatches();
   }
   next_scan_ = Clock::now() + (Clock::now() - start) * kPauseFactor;
@@ -115,12 +116,11 @@ bool SecretWatch::addWatches() {
   dropWatches();
   all_watched_ = true;
   bool added = false;
-  const auto root = sys::RootDir::open(options_.workspace);
   for (const auto& [path, found] : cache_.directories) {
     const auto known = directories_.find(path);
     // Another directory may have its name by now.
     if (known != directories_.end() && known->second.inode == Inode{found.device, found.inode}) continue;
-    const auto now = root ? watch(root->descriptor(), path) : std::nullopt;
+    const auto now = watch(options_.directory->get(), path);
     if (!now) {
       unwatched_.insert(path.empty() ? "." : path);
       all_watched_ = false;
@@ -212,9 +212,7 @@ void SecretWatch::scheduleScan(Clock::time_point earliest) {
 }
 
 std::optional<SecretWatch::Inode> SecretWatch::inodeOf(const std::string& path) const {
-  const auto root = sys::RootDir::open(options_.workspace);
-  const long opened =
-      root ? isolation::openBeneath(root->descriptor(), path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC) : -ENOENT;
+  const long opened = isolation::openBeneath(options_.directory->get(), path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (opened < 0) return std::nullopt;
   const sys::Fd file(static_cast<int>(opened));
   struct stat status{};

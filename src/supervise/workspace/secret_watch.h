@@ -33,6 +33,7 @@ class SecretWatch {
  public:
   struct Options {
     std::string workspace;                                          ///< on the host
+    sys::SharedFd directory;                                        ///< the workspace itself, whatever has its path
     host::ScanOptions scan;                                         ///< what to look for
     std::vector<std::string> masked;                                ///< names that a mount hides already
     std::function<bool(const std::string& path)> exposes;           ///< whether the sandbox shows the host's file
