@@ -1,4 +1,5 @@
 #include "host/facts.h"
+#include "host/denied_matches.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -118,10 +119,10 @@ bool protectsFiles(const policy::Workspace& workspace) {
 plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostPath& directory) {
   const bool protect = protectsFiles(workspace);
   if (workspace.show_secrets && !protect) return {};
-  ScanOptions options{.secrets = !workspace.show_secrets};
+  ScanOptions options{.secrets = !workspace.show_secrets, .hold_links = workspace.mode == policy::WorkspaceMode::rw};
   std::optional<policy::ProtectedFiles> files;  // building its table takes longer than a small scan
   if (protect) {                                // files not found here stay writable
-    options.protected_files = &files.emplace(workspace.protected_files);
+    options.protected_files = &files.emplace(workspace.protected_files, directory.path);
     options.max_entries = kMaxGuardedEntries;
     options.max_time = kMaxGuardedTime;
     options.max_cpu_time = kMaxGuardedCpuTime;
@@ -225,20 +226,25 @@ std::map<std::string, std::string> realNamesOfDenied(const policy::Policy& polic
   return names;
 }
 
-/// Denied paths of the workspace that lead through a symbolic link.
+/// Denied paths of the workspace and of writable trees that lead through a symbolic link there: what it leads to would
+/// be shown once a payload has replaced the link.
 std::vector<std::string> deniedThroughLinks(const policy::Policy& policy, const HostFacts& facts) {
   std::vector<std::string> found;
-  if (policy.filesystem.denied.empty() || facts.workspace.path.empty()) return found;
-  if (!facts.workspace.directory) return found;
-  for (const std::string& entry : policy.filesystem.denied) {
-    const std::string path = policy::normalPath(entry);
-    for (const std::string& top : {std::string(plan::kWorkspace), facts.workspace.path}) {  // both name the workspace
-      if (!plan::below(path, top) || path.size() <= top.size()) continue;
-      const long fd = isolation::openBeneath(facts.workspace.opened->get(), path.c_str() + top.size() + 1, O_PATH);
-      if (fd == -ELOOP) found.push_back(entry);
-      if (fd >= 0) ::close(static_cast<int>(fd));
+  const auto check = [&](const HostPath& tree, std::initializer_list<std::string> names) {
+    if (!tree.directory || !tree.opened) return;
+    for (const std::string& entry : policy.filesystem.denied) {
+      const std::string path = policy::normalPath(entry);
+      for (const std::string& top : names) {
+        if (!plan::below(path, top) || path.size() <= top.size()) continue;
+        const long fd = isolation::openBeneath(tree.opened->get(), path.c_str() + top.size() + 1, O_PATH);
+        if (fd == -ELOOP) found.push_back(entry);
+        if (fd >= 0) ::close(static_cast<int>(fd));
+      }
     }
-  }
+  };
+  if (policy.filesystem.denied.empty()) return found;
+  check(facts.workspace, {std::string(plan::kWorkspace), facts.workspace.path});  // both name the workspace
+  for (const HostPath& tree : facts.read_write) check(tree, {tree.path, policy::normalPath(tree.requested)});
   return found;
 }
 
@@ -409,12 +415,12 @@ void observePaths(const policy::Policy& policy, const CollectOptions& options, H
   observeOwnConfig(policy, facts);
   facts.denied_real = realNamesOfDenied(policy);
   if (mayUseStateDisk(policy)) facts.state_disk = probeStateDisk(sys::stateHome());
-  facts.denied_through_links = deniedThroughLinks(policy, facts);
   if (facts.workspace.directory) {
-    facts.denied_matches = deniedMatches(facts.workspace.opened->get(), plan::deniedPatterns(policy));
+    facts.denied_matches = deniedMatches(facts.workspace.opened->get(), plan::deniedInWorkspace(policy, facts));
   }
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observeShown(path));
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observeShown(path));
+  facts.denied_through_links = deniedThroughLinks(policy, facts);
   if (plan::limitsIo(policy.resources)) facts.disks = observeDisks(facts);
 }
 

@@ -85,6 +85,18 @@ std::optional<std::string> pathBelow(const std::string& directory, const std::st
   return path.substr(prefix.size());
 }
 
+std::optional<std::string> pathInGitDirectory(const std::string& workspace) {
+  for (std::string at = workspace; at != "/";) {
+    at = parentOf(at);
+    const auto has = [&](std::string_view folded) {
+      const std::string_view name = folded == "head" ? "HEAD" : folded;
+      return find((at == "/" ? "" : at) + "/" + std::string(name)).type != 0;
+    };
+    if (policy::hasRepositoryShape(has)) return pathBelow(at, workspace);
+  }
+  return std::nullopt;
+}
+
 GitPrograms::GitPrograms(const sys::RootDir& root, const std::string& workspace) : root_(root), workspace_(workspace) {
   user_configs_.emplace_back("/etc/gitconfig");
   const auto homes = sys::homeDirectories();

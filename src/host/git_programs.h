@@ -25,6 +25,10 @@ std::optional<std::string> absolutePath(const std::string& base, std::string_vie
 /// The path relative to `directory`; "" is the directory itself. nullopt: it is not below it. Both are absolute.
 std::optional<std::string> pathBelow(const std::string& directory, const std::string& path);
 
+/// The path of `workspace` relative to the nearest directory above it that has the shape of a git directory of any
+/// name; nullopt: there is none. A bare repository's `hooks` may be a workspace.
+std::optional<std::string> pathInGitDirectory(const std::string& workspace);
+
 /// Collects what configurations name inside the workspace. Reads configurations outside as well: the user's, those of a
 /// repository around the workspace or of which the workspace is a worktree. Git directories and `.git` files may come
 /// from a payload, so all reads are bounded.

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,11 +13,14 @@
 #include <set>
 
 #include "base/path_parts.h"
+#include "host/denied_matches.h"
 #include "host/git_programs.h"
+#include "host/link_end.h"
 #include "host/link_protection.h"
 #include "host/owner_access.h"
 #include "isolation/child.h"
 #include "plan/secrets.h"
+#include "plan/workspace.h"
 #include "policy/rules/git_config.h"
 #include "sys/fd.h"
 #include "sys/root_dir.h"
@@ -46,9 +48,15 @@ constexpr std::string_view kRepositoryParts[] = {"modules", "worktrees"};
 /// Its directories whose files git executes or reads as configuration.
 constexpr std::string_view kRepositoryPrograms[] = {"hooks", "info"};
 
-/// A directory in a git directory's `objects` with objects only, which git never writes again.
+/// A directory in a git directory's `objects` that git makes for objects: searched last, since it has many files.
 bool holdsObjects(std::string_view name) {
   return name == "pack" || (name.size() == 2 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos);
+}
+
+/// The name of an object in such a directory: the rest of a digest, which says nothing about its content.
+bool isObjectName(std::string_view name) {
+  return (name.size() == 38 || name.size() == 62) &&
+         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
 template <class Range>
@@ -80,12 +88,15 @@ class Scan {
 
   plan::WorkspaceScan run() {
     if (options_.protected_files != nullptr) {
+      if (!options_.only_links && isProtectedWhole()) {
+        found_.protected_paths.push_back({.path = std::string(plan::kWholeWorkspace), .directory = true});
+      }
       if (!git_.emplace(root_, workspace_).addAbove()) exceed("");
       pending_.push_back({.path = std::string(kGit)});  // first: a payload could add entries until the budget ends
     }
     pending_.push_back({});
-    while (!pending_.empty() || !bulk_.empty()) {
-      std::deque<Work>& queue = pending_.empty() ? bulk_ : pending_;
+    while (!pending_.empty() || !bulk_.empty() || !objects_.empty()) {
+      std::deque<Work>& queue = !pending_.empty() ? pending_ : !bulk_.empty() ? bulk_ : objects_;
       const Work work = std::move(queue.front());
       queue.pop_front();
       if (entries_ >= options_.max_entries || Clock::now() >= deadline_ || cpuTime() >= cpu_deadline_) {
@@ -99,21 +110,35 @@ class Scan {
       protectThroughLinks(root_, workspace_, *options_.protected_files, found_);
     }
     std::sort(found_.secrets.begin(), found_.secrets.end());
+    const auto repeated = std::ranges::unique(found_.secrets);
+    found_.secrets.erase(repeated.begin(), repeated.end());
     if (cache_ != nullptr)
       std::erase_if(cache_->directories, [&](const auto& one) { return !seen_.contains(one.first); });
     return std::move(found_);
   }
 
  private:
+  /// A directory to be searched. The marks only add rules, or drop those against execution of what the host never
+  /// executes there: a payload can make any directory look like another one.
   struct Work {
     std::string path;
-    bool in_repository = false;  ///< a part of a git directory that holds others
-    bool only_links = false;     ///< in a protected directory, or in a git directory
-    bool in_git = false;         ///< in a git directory: git writes through links
-    bool objects = false;        ///< the directory `objects` of a git directory
-    bool executed = false;       ///< git executes what is in it, or reads it as configuration
+    bool in_repository = false;    ///< a part of a git directory that holds others
+    bool in_git = false;           ///< in a git directory: git writes through links
+    bool git_members = false;      ///< in what git keeps in a directory `.git`; git's rules say what is executed there
+    bool objects = false;          ///< the directory `objects` of a git directory
+    bool executed = false;         ///< git executes what is in it, or reads it as configuration
+    bool below_protected = false;  ///< in a protected directory, whose content is protected with it
+    bool hidden = false;           ///< in a directory that is hidden
   };
   using Directory = ScanCache::Directory;
+
+  /// Whether the workspace lies in a directory that the host executes.
+  [[nodiscard]] bool isProtectedWhole() const {
+    const auto whole = options_.protected_files->match("");
+    if (whole && whole->whole_directory) return true;
+    const auto in_git = pathInGitDirectory(workspace_);
+    return in_git && policy::isRepositoryMember(*in_git) && !policy::isRepositoryData(*in_git);
+  }
 
   void leaveOut(const std::string& path) {
     if (found_.unscanned.size() < kMaxNamed) found_.unscanned.push_back(path.empty() ? "." : path);
@@ -133,6 +158,16 @@ class Scan {
     return opened == -EACCES;
   }
 
+  /// Whether a payload, which is the same user, may give itself access to what is closed to us. True if that is
+  /// unknown.
+  [[nodiscard]] bool mayOpen(const std::string& path) const {
+    const long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (opened < 0) return opened == -EACCES;
+    const sys::Fd fd(static_cast<int>(opened));
+    struct stat status{};
+    return ::fstat(fd.get(), &status) != 0 || status.st_uid == ::geteuid();
+  }
+
   void visit(const Work& work) {
     if (work.path.size() > kMaxPath) return exceed(work.path.substr(0, kMaxPath));
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
@@ -141,12 +176,16 @@ class Scan {
       opened = isolation::openBeneath(root_.descriptor(), work.path.c_str(), kFlags);
     }
     if (opened == -ENOENT || opened == -ENOTDIR || opened == -ELOOP) return;
+    if (opened == -EACCES && options_.secrets && !work.hidden && !work.path.empty() && mayOpen(work.path)) {
+      found_.secrets.push_back(work.path);
+      if (options_.protected_files == nullptr) return;
+    }
     if (opened < 0) return opened == -EACCES && isClosed(work.path) ? leaveOut(work.path) : exceed(work.path);
     sys::Fd fd(static_cast<int>(opened));
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0 || status.st_dev != device_) return leaveOut(work.path);
     ++entries_;
-    if (cache_ == nullptr) return look(work, list(std::move(fd), work.path));
+    if (cache_ == nullptr) return look(work, list(std::move(fd), work));
     seen_.insert(work.path);
     Directory& known = cache_->directories[work.path];
     const std::int64_t modified = nanoseconds(status.st_mtim), changed = nanoseconds(status.st_ctim);
@@ -155,7 +194,7 @@ class Scan {
     if (!same) {
       timespec now{};
       ::clock_gettime(CLOCK_REALTIME, &now);
-      known = list(std::move(fd), work.path);
+      known = list(std::move(fd), work);
       known.device = status.st_dev;
       known.inode = status.st_ino;
       const bool settled = nanoseconds(now) - std::max(modified, changed) > kFreshNs;
@@ -166,7 +205,8 @@ class Scan {
   }
 
   /// Lists the names in a directory that matter, and whether it is a git directory.
-  Directory list(sys::Fd fd, const std::string& path) {
+  Directory list(sys::Fd fd, const Work& work) {
+    const std::string& path = work.path;
     Directory found;
     DIR* stream = ::fdopendir(fd.get());
     if (stream == nullptr) {
@@ -175,7 +215,7 @@ class Scan {
       return found;
     }
     (void)fd.release();
-    std::vector<std::string> folded;
+    std::vector<std::string> folded;  // names that may give it the shape of a git directory
     while (const dirent* entry = ::readdir(stream)) {
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
@@ -185,7 +225,7 @@ class Scan {
         break;
       }
       ++entries_;
-      folded.push_back(policy::foldName(name));
+      if (policy::mayShapeRepository(name)) folded.push_back(policy::foldName(name));
       unsigned char type = entry->d_type;
       if (type == DT_UNKNOWN) {
         struct stat status{};
@@ -196,61 +236,88 @@ class Scan {
       found.git_file = found.git_file || (type == DT_REG && name == ".git");
       if (type == DT_DIR) {
         found.directories.emplace_back(name);
-      } else if (type == DT_LNK && (options_.protected_files != nullptr || matters(path, name))) {
+      } else if (type == DT_LNK && (options_.protected_files != nullptr || matters(work, name))) {
         found.links.emplace_back(name);
-      } else if (type != DT_LNK && matters(path, name)) {
+      } else if (type != DT_LNK && matters(work, name)) {
         found.files.emplace_back(name);
       }
     }
     ::closedir(stream);
     // Also an incomplete one: its configuration may hold credentials.
-    found.repository = policy::foldName(path.substr(path.rfind('/') + 1)) == kGit ||
-                       policy::hasRepositoryShape([&](std::string_view name) { return contains(folded, name); });
+    found.shaped = policy::hasRepositoryShape([&](std::string_view name) { return contains(folded, name); });
+    found.repository = found.shaped || policy::foldName(directoryName(path)) == kGit;
     return found;
   }
 
-  [[nodiscard]] bool matters(const std::string& path, std::string_view name) const {
+  [[nodiscard]] bool matters(const Work& work, std::string_view name) const {
     if (options_.only_links) return false;
-    if (plan::looksSecret(name) || plan::mayHoldKey(name) || name == "config" || name == "config.worktree") return true;
-    return options_.protected_files != nullptr && options_.protected_files->match(join(path, name)).has_value();
+    const bool object = isObjectName(name);  // a repository has thousands
+    if (!object && (plan::looksSecret(name) || plan::mayHoldKey(name) || name == "config" || name == "config.worktree"))
+      return true;
+    if (options_.protected_files == nullptr || work.git_members || work.below_protected) return false;
+    return options_.protected_files->match(join(work.path, name)).has_value();
   }
 
+  /// Applies every rule to what is in a directory. None of them ends the search: a payload could make a directory that
+  /// looks like a repository, and hide what it wants to read next time in it.
   void look(const Work& work, const Directory& directory) {
     if (options_.protected_files != nullptr) {
       for (const std::string& name : directory.links) addLink(work, directory, name);
       if (directory.git_file && !git_->addFile(work.path)) exceed(work.path);
     }
-    if ((directory.repository || work.in_repository) && !work.only_links) redactConfigs(work.path, directory);
-    if (directory.repository && !work.only_links) return lookAtRepository(work.path, directory);
-    if (!work.in_repository && !work.only_links) {
-      for (const std::string& name : directory.files) lookAtFile(work.path, name);
-      for (const std::string& name : directory.links) hideSecret(work.path, name);
+    if (directory.repository || work.in_repository) redactConfigs(work.path, directory);
+    if (directory.repository) lookAtRepository(work);
+    for (const std::string& name : directory.files) lookAtFile(work, directory, name);
+    for (const std::string& name : directory.links) hideLink(work, name);
+    for (const std::string& name : directory.directories) lookAtDirectory(work, directory, name);
+  }
+
+  void lookAtDirectory(const Work& work, const Directory& directory, const std::string& name) {
+    Work next = workFor(work, directory, name);
+    if (next.path == options_.skipped) return;
+    if (options_.secrets && !next.hidden && plan::looksSecret(name)) {
+      found_.secrets.push_back(next.path);
+      if (options_.protected_files == nullptr) return;  // nothing below is shown
+      next.hidden = true;
     }
-    for (const std::string& name : directory.directories) {
-      const std::string path = join(work.path, name);
-      if (path == options_.skipped) continue;
-      if (work.only_links) {
-        if (work.objects && holdsObjects(name)) continue;
-        pending_.push_back({.path = path, .only_links = true, .in_git = work.in_git, .executed = work.executed});
-        continue;
-      }
-      if (options_.secrets && !work.in_repository && plan::looksSecret(name)) {
-        found_.secrets.push_back(path);
-        continue;
-      }
-      if (protect(path, true)) {
-        pending_.push_back({.path = path, .only_links = true});
-        continue;
-      }
-      if (options_.protected_files != nullptr && path == kGit) continue;  // run() has added it
-      std::deque<Work>& queue = contains(kBulk, name) ? bulk_ : pending_;
-      Work next{.path = path, .in_repository = work.in_repository};
-      if (work.in_repository || policy::foldName(name) == kGit) {
-        pending_.push_front(std::move(next));
-      } else {
-        queue.push_back(std::move(next));
-      }
+    next.below_protected = next.below_protected || protect(next, true);
+    if (options_.protected_files != nullptr && next.path == kGit) return;  // run() has added it
+    if (work.objects && holdsObjects(name)) {
+      objects_.push_back(std::move(next));
+    } else if (next.in_repository || policy::foldName(name) == kGit) {
+      pending_.push_front(std::move(next));
+    } else {
+      (contains(kBulk, name) ? bulk_ : pending_).push_back(std::move(next));
     }
+  }
+
+  /// Whether git finds this git directory by its name. Not so for `.GIT`, nor for an empty `.git`.
+  [[nodiscard]] bool isUsedByGit(const Work& work, const Directory& directory) const {
+    return directory.shaped && directoryName(work.path) == kGit;
+  }
+
+  /// The name of a directory, also of the workspace itself.
+  [[nodiscard]] std::string directoryName(const std::string& path) const {
+    return nameOf(path.empty() ? workspace_ : path);
+  }
+
+  /// The rules for a directory, by its place.
+  [[nodiscard]] Work workFor(const Work& parent, const Directory& directory, const std::string& name) const {
+    Work next{.path = join(parent.path, name),
+              .in_repository = parent.in_repository,
+              .in_git = parent.in_git,
+              .git_members = parent.git_members,
+              .executed = parent.executed,
+              .below_protected = parent.below_protected,
+              .hidden = parent.hidden};
+    if (!directory.repository) return next;
+    const bool member = policy::isRepositoryMember(name);
+    next.in_repository = next.in_repository || contains(kRepositoryParts, name);
+    next.in_git = next.in_git || member || policy::foldName(directoryName(parent.path)) == kGit;
+    next.git_members = next.git_members || (member && isUsedByGit(parent, directory));
+    next.objects = name == "objects";
+    next.executed = next.executed || contains(kRepositoryPrograms, name);
+    return next;
   }
 
   void addLink(const Work& work, const Directory& directory, const std::string& name) {
@@ -270,30 +337,58 @@ class Scan {
     }
   }
 
-  /// Records a protected file or directory. True if it is a directory, so that nothing below needs to be looked at.
-  bool protect(const std::string& path, bool directory) {
-    if (options_.protected_files == nullptr || options_.only_links) return false;
-    const auto match = options_.protected_files->match(path);
-    if (!match || match->object.size() != path.size() || match->whole_directory != directory) return false;
-    found_.protected_paths.push_back({.path = path, .directory = directory});
+  /// Records a protected file or directory. True if it is a directory, which protects all that is below.
+  bool protect(const Work& work, bool directory) {
+    if (options_.protected_files == nullptr || options_.only_links || work.below_protected || work.git_members) {
+      return false;
+    }
+    const auto match = options_.protected_files->match(work.path);
+    if (!match || match->object.size() != work.path.size() || match->whole_directory != directory) return false;
+    found_.protected_paths.push_back({.path = work.path, .directory = directory});
     return directory;
   }
 
-  void lookAtFile(const std::string& directory, const std::string& name) {
-    protect(join(directory, name), false);
-    hideSecret(directory, name);
+  void lookAtFile(const Work& work, const Directory& directory, const std::string& name) {
+    Work file = work;
+    file.path = join(work.path, name);
+    file.git_members = file.git_members || isUsedByGit(work, directory);
+    protect(file, false);
+    hideSecret(work, name);
   }
 
-  void hideSecret(const std::string& directory, const std::string& name) {
-    const std::string path = join(directory, name);
-    if (options_.secrets && isSecret(path, name)) found_.secrets.push_back(path);
+  void hideSecret(const Work& work, const std::string& name) {
+    if (!options_.secrets || work.hidden) return;
+    std::string path = join(work.path, name);
+    if (isSecret(path, name)) found_.secrets.push_back(std::move(path));
   }
 
+  /// A link with a secret name, and the file that has this name through it.
+  void hideLink(const Work& work, const std::string& name) {
+    if (!options_.secrets || work.hidden || !(plan::looksSecret(name) || plan::mayHoldKey(name))) return;
+    std::string path = join(work.path, name);
+    std::vector<std::string> passed;
+    auto end = linkEnd(root_, workspace_, path, &passed);
+    if (end && !isRegular(*end)) end.reset();  // what is below a directory is judged by its name
+    const bool secret = isSecret(end ? *end : path, name);
+    if (secret || (!end && plan::looksSecret(name))) found_.secrets.push_back(std::move(path));
+    if (!secret || !end || plan::isTemplate(nameOf(*end))) return;
+    found_.secrets.push_back(*std::move(end));
+    if (options_.hold_links) std::ranges::move(passed, std::back_inserter(found_.secrets));
+  }
+
+  [[nodiscard]] bool isRegular(const std::string& path) const {
+    const auto info = root_.stat(path);
+    return info && info->type == sys::FileType::regular;
+  }
+
+  /// Whether a file is secret if it is called `name`.
   bool isSecret(const std::string& path, const std::string& name) {
     if (plan::looksSecret(name)) {
-      return !plan::mayBePublic(name) || !plan::hasOnlyPublicKeys(beginning(path, kKeyBytes));
+      return !plan::mayBePublic(name) || !plan::hasOnlyPublicKeys(beginning(path, kKeyBytes).value_or(""));
     }
-    return plan::mayHoldKey(name) && plan::hasPrivateKey(beginning(path, kKeyBytes));
+    if (!plan::mayHoldKey(name)) return false;
+    const auto text = beginning(path, kKeyBytes);
+    return !text || plan::hasPrivateKey(*text);
   }
 
   /// Looks for credentials in the configurations of a git directory, and in what they include.
@@ -306,8 +401,9 @@ class Scan {
     for (std::size_t i = 0; i < configs.size() && i < kMaxGitConfigs; ++i) {
       const std::string config = configs[i];
       if (!configs_.insert(config).second) continue;
-      const std::string text = beginning(config, kConfigBytes + 1);
-      if (text.size() > kConfigBytes) {  // credentials may be beyond what is searched
+      const auto read = beginning(config, kConfigBytes + 1);
+      const std::string text = read.value_or("");
+      if (!read || text.size() > kConfigBytes) {  // credentials may be beyond what is searched
         found_.secrets.push_back(config);
         continue;
       }
@@ -320,23 +416,12 @@ class Scan {
     if (configs.size() > kMaxGitConfigs) exceed(configs[kMaxGitConfigs]);
   }
 
-  /// Looks at a git directory: only some of its files name programs.
-  void lookAtRepository(const std::string& path, const Directory& directory) {
-    if (options_.protected_files != nullptr) {
-      entries_ += 5 * kReadCost;
-      if (!git_->addDirectory(path)) exceed(path);
-      if (!options_.only_links) protectRepository(path);
-    }
-    for (const std::string& name : directory.directories) {
-      const std::string inside = join(path, name);
-      if (contains(kRepositoryParts, name)) {
-        pending_.push_front({.path = inside, .in_repository = true});
-      } else if (options_.protected_files != nullptr) {
-        const bool executed = contains(kRepositoryPrograms, name);
-        pending_.push_back(
-            {.path = inside, .only_links = true, .in_git = true, .objects = name == "objects", .executed = executed});
-      }
-    }
+  /// Adds the rules for a git directory: some of its files name programs.
+  void lookAtRepository(const Work& work) {
+    if (options_.protected_files == nullptr) return;
+    entries_ += 5 * kReadCost;
+    if (!git_->addDirectory(work.path)) exceed(work.path);
+    if (!options_.only_links && !work.below_protected) protectRepository(work.path);
   }
 
   void protectRepository(const std::string& path) {
@@ -352,10 +437,12 @@ class Scan {
     }
   }
 
-  /// The first bytes of a regular file; nothing of anything else.
-  std::string beginning(const std::string& path, std::size_t bytes) {
+  /// The first bytes of a regular file; nothing of anything else. nullopt: it is closed to us, but not to a payload
+  /// that changes its mode.
+  std::optional<std::string> beginning(const std::string& path, std::size_t bytes) {
     entries_ += kReadCost;
     const long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (opened == -EACCES && mayOpen(path)) return std::nullopt;
     if (opened < 0) return "";
     const sys::Fd fd(static_cast<int>(opened));
     struct stat status{};
@@ -374,7 +461,7 @@ class Scan {
   const std::chrono::nanoseconds cpu_deadline_;
   dev_t device_ = 0;
   std::size_t entries_ = 0;
-  std::deque<Work> pending_, bulk_;
+  std::deque<Work> pending_, bulk_, objects_;
   std::set<std::string> seen_;
   std::set<std::string> configs_;  ///< of git, which redactConfigs() has read
   std::optional<GitPrograms> git_;
@@ -382,32 +469,6 @@ class Scan {
 };
 
 }  // namespace
-
-std::vector<std::string> deniedMatches(int workspace, const std::vector<std::string>& patterns) {
-  std::vector<std::string> found;
-  for (const std::string& pattern : patterns) {
-    const std::size_t slash = pattern.rfind('/');
-    const std::string directory = slash == std::string::npos ? "" : pattern.substr(0, slash);
-    const char* last = pattern.c_str() + (slash == std::string::npos ? 0 : slash + 1);
-    const long fd = isolation::openBeneath(workspace, directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) continue;
-    DIR* stream = ::fdopendir(static_cast<int>(fd));
-    if (stream == nullptr) continue;
-    while (const dirent* item = ::readdir(stream)) {
-      const std::string_view name = item->d_name;
-      if (name == "." || name == ".." || ::fnmatch(last, item->d_name, FNM_PERIOD) != 0) continue;
-      found.push_back(join(directory, name));
-    }
-    ::closedir(stream);
-  }
-  return found;
-}
-
-bool mayMatch(const std::vector<std::string>& patterns, const std::string& name) {
-  return std::ranges::any_of(patterns, [&](const std::string& pattern) {
-    return ::fnmatch(pattern.c_str() + pattern.rfind('/') + 1, name.c_str(), FNM_PERIOD) == 0;
-  });
-}
 
 plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache) {
   auto root = sys::RootDir::open(workspace);

@@ -20,6 +20,7 @@ struct ScanOptions {
   const policy::ProtectedFiles* protected_files = nullptr;  ///< null: not looked for
   bool open_closed = false;         ///< give ourselves access to directories of ours that are closed to us
   bool only_links = false;          ///< with `protected_files`: only WorkspaceScan::links and ::programs
+  bool hold_links = false;          ///< also hide links on the way to a secret file: a payload could replace them
   std::vector<std::string> denied;  ///< patterns; what they match counts as secret
   std::string skipped;              ///< a directory, relative to the workspace, that is not entered; "": none
   std::size_t max_entries = 50'000;
@@ -41,18 +42,13 @@ class ScanCache {
     std::vector<std::string> files;        ///< names that matter: secret, or to be looked at, or protected; no links
     std::vector<std::string> links;        ///< with ScanOptions::protected_files all, else names that matter
     std::vector<std::string> directories;  ///< names of subdirectories
-    bool repository = false;               ///< it has the shape of a git directory
+    bool shaped = false;                   ///< it has the shape of a git directory
+    bool repository = false;               ///< the same, or it has the name of one
     bool git_file = false;                 ///< it has a file `.git`, which names a git directory
     bool complete = true;                  ///< the budget covered all of it
   };
   std::map<std::string, Directory> directories;
 };
-
-/// What these patterns match now in the open directory `workspace`, relative to it like them. Only the last part of a
-/// path is a pattern: lists one directory each.
-std::vector<std::string> deniedMatches(int workspace, const std::vector<std::string>& patterns);
-/// Whether a file of this name, in any directory, could match one of the patterns.
-bool mayMatch(const std::vector<std::string>& patterns, const std::string& name);
 
 /// Scans `workspace`. What has a protected name through a link of the workspace is protected, too. Follows no link and
 /// enters no other file system. Directories that hold other people's code (node_modules and the like) come last; what

@@ -104,11 +104,107 @@ TEST_F(WorkspaceScanTest, ProtectedFilesAreFoundByNameAndShape) {
   EXPECT_FALSE(isProtected(found, ".vscode/tasks.json")) << "the directory is protected as a whole";
 }
 
+TEST_F(WorkspaceScanTest, ShapeOfARepositoryEndsNoSearch) {
+  for (const auto& shape : {std::vector<const char*>{"HEAD", "commondir"}, {"HEAD", "objects", "refs"}}) {
+    for (const char* name : shape) dir.write(name, "");
+    dir.write(".env", "x");
+    dir.write("conf/.env", "x");
+    dir.write("refs.d/id_rsa", "x");
+    dir.write(".vscode/tasks.json", "{}");
+    dir.write("sub/.bashrc", "x");
+    repository("sub/.git", "[core]\n");
+    const policy::ProtectedFiles files;
+    EXPECT_EQ(scan().secrets, (std::vector<std::string>{".env", "conf/.env", "refs.d/id_rsa"}));
+    const auto found = scan({.protected_files = &files});
+    EXPECT_EQ(found.secrets, (std::vector<std::string>{".env", "conf/.env", "refs.d/id_rsa"}));
+    for (const char* path : {".vscode", "sub/.bashrc", "sub/.git/hooks", "sub/.git/config"}) {
+      EXPECT_TRUE(isProtected(found, path)) << path;
+    }
+    for (const char* name : {"HEAD", "commondir", "objects", "refs"}) std::filesystem::remove_all(dir / name);
+  }
+}
+
+TEST_F(WorkspaceScanTest, NothingHidesInAGitDirectoryOfAnyName) {
+  const policy::ProtectedFiles files;
+  std::vector<std::string> places{"x/.GIT", "x/GIT~1", "x/.git", "empty/.git", "bare"};
+  for (const char* path : {"x/.git", "bare"}) repository(path, "[core]\n");
+  std::vector<std::string> secrets;
+  for (const std::string& place : std::vector<std::string>(places)) {
+    for (const char* below :
+         {"objects/ab", "objects/pack", "refs/heads", "logs", "hooks", "info", "modules/m", "sub"}) {
+      places.push_back(place + "/" + below);
+    }
+  }
+  for (const std::string& place : places) {
+    dir.write(place + "/.env", "x");
+    dir.write(place + "/deep/deploy_key", kKey);
+    secrets.push_back(place + "/.env");
+    secrets.push_back(place + "/deep/deploy_key");
+  }
+  std::ranges::sort(secrets);
+  EXPECT_EQ(scan().secrets, secrets);
+  EXPECT_EQ(scan({.protected_files = &files}).secrets, secrets);
+  ScanCache cache;
+  EXPECT_EQ(scan({}, &cache).secrets, secrets);
+  EXPECT_EQ(scan({}, &cache).secrets, secrets);
+}
+
+TEST_F(WorkspaceScanTest, GitMayWriteItsDataAndNoMoreInItsDirectory) {
+  repository(".git", "[core]\n");
+  for (const char* data : {"refs/heads/CLAUDE.md", "logs/refs/heads/mcp.json", "index.lock", "gc.pid"}) {
+    dir.write(std::string(".git/") + data, "x");
+  }
+  dir.write("x/.GIT/sub/.envrc", "x");
+  dir.write("x/.GIT/foo", "x");
+  const policy::ProtectedFiles files;
+  const auto found = scan({.protected_files = &files});
+  std::set<std::string> paths;
+  for (const auto& one : found.protected_paths) paths.insert(one.path);
+  EXPECT_EQ(paths, (std::set<std::string>{".git/config", ".git/hooks", "x/.GIT/foo", "x/.GIT/sub/.envrc"}));
+}
+
+TEST_F(WorkspaceScanTest, SecretsInProtectedDirectoriesAreFound) {
+  for (const char* place : {".ssh/id_ed25519", ".vscode/.env", ".github/a/.env", ".claude/.env"}) dir.write(place, "x");
+  dir.write(".aws/deploy_key", kKey);
+  const policy::ProtectedFiles files;
+  const std::vector<std::string> secrets{".aws/deploy_key", ".claude/.env", ".github/a/.env", ".ssh/id_ed25519",
+                                         ".vscode/.env"};
+  EXPECT_EQ(scan({.protected_files = &files}).secrets, secrets);
+}
+
 TEST_F(WorkspaceScanTest, LinksAreNotFollowed) {
   test::TempDir outside;
   outside.write(".env", "x");
   ASSERT_EQ(::symlink(outside.path().c_str(), (dir / "link").c_str()), 0);
   EXPECT_TRUE(scan().secrets.empty());
+}
+
+TEST_F(WorkspaceScanTest, FilesWithASecretNameThroughALinkAreFound) {
+  test::TempDir outside;
+  outside.write("x", "x");
+  const auto link = [&](const std::string& path, const std::string& target) {
+    std::filesystem::create_directories(std::filesystem::path(dir / path).parent_path());
+    ASSERT_EQ(::symlink(target.c_str(), (dir / path).c_str()), 0);
+  };
+  for (const char* path : {"conf/a", "conf/b", "conf/c", "conf/.env.example"}) dir.write(path, "x");
+  dir.write("conf/key", kKey);
+  dir.write("conf/ca", kCertificate);
+  link(".env", "conf/a");
+  link("d/.netrc", dir / "conf/b");
+  link("d/id_rsa", "../way/c");
+  link("way", "../" + dir.path().substr(dir.path().rfind('/') + 1) + "/conf");
+  link("d/deploy_key", "../conf/key");
+  link("d/ca.pem", "../conf/ca");
+  link("e/.env", "../conf/.env.example");
+  link("f/.env", "../conf");
+  link("g/.env", outside / "x");
+  link("h/.env", ".env");
+  link("h/deploy_key", "../conf/a");
+  std::vector<std::string> expected{".env",         "conf/a",   "conf/b", "conf/c", "conf/key", "d/.netrc",
+                                    "d/deploy_key", "d/id_rsa", "e/.env", "f/.env", "g/.env",   "h/.env"};
+  EXPECT_EQ(scan().secrets, expected);
+  expected.emplace_back("way");
+  EXPECT_EQ(scan({.hold_links = true}).secrets, expected) << "a payload could replace the link on the way";
 }
 
 TEST_F(WorkspaceScanTest, FifoDoesNotBlock) {
@@ -179,6 +275,17 @@ TEST_F(WorkspaceScanTest, RepositoryAroundTheWorkspaceNamesPrograms) {
   dir.write("work/.git/HEAD", "ref: x");
   EXPECT_FALSE(isProtected(scanWorkspace(dir / "work", {.secrets = false, .protected_files = &files}), "hooks"))
       << "git looks no further";
+}
+
+TEST_F(WorkspaceScanTest, DirectoryThatTheHostExecutesIsProtectedAsAWhole) {
+  repository("bare", "[core]\n");
+  dir.makeDir("x");
+  for (const char* place : {"x/.vscode", "x/.claude/commands", "bare/hooks", "x/.git/hooks"}) {
+    dir.write(std::string(place) + "/file", "x");
+    const policy::ProtectedFiles files({}, dir / place);
+    const auto found = scanWorkspace(dir / place, {.secrets = false, .protected_files = &files});
+    EXPECT_TRUE(isProtected(found, ".") || isProtected(found, "file")) << place;
+  }
 }
 
 TEST_F(WorkspaceScanTest, ConfigurationOfTheUserNamesPrograms) {

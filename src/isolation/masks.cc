@@ -25,7 +25,12 @@ void TreeBuilder::removeMaskSources() {
 
 void TreeBuilder::mask(const FlatStep& step) {
   long point = openBeneath(root_, step.target, O_PATH);
-  if (point == -ELOOP && (step.flags & kRefuseLinks) == 0) return;  // a link to hide leads to what is hidden or outside
+  if (point == -ELOOP && (step.flags & kRefuseLinks) == 0) {
+    // The link itself, if it is the last part: without its name, the next run could not tell that what it leads to is
+    // secret.
+    point = openBeneath(root_, step.target, O_PATH | O_NOFOLLOW);
+    if (point == -ELOOP) return;  // what is behind a link is hidden at its own place, or outside
+  }
   if (point == -ENOENT || point == -ENOTDIR) {
     if ((step.flags & kAbsentRefuse) != 0) fail("deny", step.target, -ENOENT, ErrorCode::denied_path_missing);
     if ((step.flags & kAbsentCreate) == 0) return;

@@ -5,6 +5,7 @@
 #include "plan/filesystem.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
+#include "policy/rules/denied_names.h"
 
 namespace caisson::plan {
 namespace {
@@ -62,7 +63,6 @@ std::vector<DeniedEntry> deniedEntries(const policy::Policy& policy, const HostF
     if (std::ranges::none_of(entries, same)) entries.push_back({path, through_link});
   };
   for (const std::string& entry : policy.filesystem.denied) {
-    if (isPattern(entry)) continue;
     const std::string path = policy::normalPath(entry);
     const auto real = host.denied_real.find(path);
     add(path, real != host.denied_real.end());
@@ -76,7 +76,34 @@ std::vector<DeniedEntry> deniedEntries(const policy::Policy& policy, const HostF
   return entries;
 }
 
+/// Pins what is above a denied path in the writable trees of the host that show it.
+void pinWritable(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
+                 const std::string& path, Plan& plan) {
+  const bool direct = plan.workspace_shown && policy.filesystem.workspace.mode == WorkspaceMode::rw;
+  if (direct) pinAbove(workspace, path, policy.filesystem.workspace_exec, plan);
+  for (const HostPath& shown : host.read_write) pinAbove(shown.path, path, true, plan);
+}
+
 }  // namespace
+
+void pinAbove(const std::string& tree, const std::string& path, bool executable, Plan& plan) {
+  if (tree.empty() || !below(path, tree)) return;
+  for (std::size_t slash = path.find('/', tree.size() + 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1)) {
+    const std::string above = path.substr(0, slash);
+    const auto same = [&](const Step& step) {
+      const auto* bind = std::get_if<Bind>(&step);
+      return bind != nullptr && bind->inside && bind->target == above;
+    };
+    if (std::ranges::any_of(plan.steps, same)) continue;
+    plan.steps.push_back(Bind{.source = above,
+                              .target = above,
+                              .writable = true,
+                              .executable = executable,
+                              .optional = true,
+                              .inside = true});
+  }
+}
 
 bool isPattern(std::string_view path) { return path.find_first_of("*?[") != std::string_view::npos; }
 
@@ -90,9 +117,33 @@ std::vector<std::string> deniedPatterns(const policy::Policy& policy) {
   return patterns;
 }
 
+std::vector<std::string> deniedInWorkspace(const policy::Policy& policy, const HostFacts& host) {
+  std::vector<std::string> entries;
+  for (const std::string& entry : policy.filesystem.denied) {
+    const std::string path = policy::normalPath(entry);
+    for (const std::string_view top : {kWorkspace, std::string_view(host.workspace.path)}) {
+      if (top.empty() || top == "/" || !below(path, top) || path.size() <= top.size()) continue;
+      entries.push_back(path.substr(top.size() + 1));
+      break;
+    }
+  }
+  return entries;
+}
+
+void noteUnmatched(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  for (const std::string& entry : deniedInWorkspace(policy, host)) {
+    const auto matches = [&](const std::string& found) { return policy::deniesPath(entry, found); };
+    if (std::ranges::any_of(host.denied_matches, matches)) continue;
+    plan.notices.push_back("denied, but not in the workspace now: " + entry);
+  }
+}
+
 std::vector<std::string> deniedBelow(const policy::Policy& policy, const HostFacts& host, std::string_view directory) {
   std::vector<std::string> result;
   for (const DeniedEntry& entry : deniedEntries(policy, host)) {
+    // HostFacts::denied_matches has what a pattern of a directory matches; a whiteout would make a directory of its
+    // name.
+    if (isPattern(std::string_view(entry.path).substr(0, entry.path.rfind('/')))) continue;
     for (const auto& [path, alias] : deniedPaths(entry.path, host, directory)) {
       if (below(path, directory) && path.size() > directory.size()) result.push_back(path.substr(directory.size() + 1));
     }
@@ -114,25 +165,34 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
       // With a real directory below /workspace the policy could mean either file: an absent one must not make the run
       // fail.
       const bool ambiguous = real_is_there && host.workspace.path != kWorkspace;
-      const bool sure = !entry.through_link && (!alias || (below(path, workspace) && !ambiguous));
+      // A pattern may be meant, which need not match anything.
+      const bool sure = !entry.through_link && !isPattern(path) && (!alias || (below(path, workspace) && !ambiguous));
       MaskPath::Absent absent = sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip;
       if (plan.root_writable && sure && absent == MaskPath::Absent::skip) absent = MaskPath::Absent::create;
+      pinWritable(policy, host, workspace, path, plan);
       plan.steps.push_back(MaskPath{path, absent, !entry.through_link});
     }
   }
 }
 
 Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {
-  const bool overlay = policy.filesystem.workspace.mode == WorkspaceMode::overlay;
+  const WorkspaceMode mode = policy.filesystem.workspace.mode;
+  const bool watched = mode == WorkspaceMode::overlay || mode == WorkspaceMode::ro;
   for (const std::string& entry : policy.filesystem.denied) {
     if (!isPattern(entry)) continue;
     const std::string path = policy::normalPath(entry);
-    const std::size_t slash = path.rfind('/');
-    const bool last_only = !isPattern(std::string_view(path).substr(0, slash));
-    if (overlay && last_only && below(path, kWorkspace)) continue;
+    if (watched && below(path, kWorkspace)) continue;
     return fail(plainError(Stage::policy, "plan", "filesystem.denied: " + entry,
-                           "a pattern can be enforced only in an overlay workspace, and only in a path's last part",
+                           "a pattern can be enforced only in an overlay or read-only workspace",
                            "name the paths one by one, or use --workspace DIR:overlay"));
+  }
+  if (policy.filesystem.workspace.mode != WorkspaceMode::none && !currentDirectoryIsTooBroad(policy, host)) {
+    for (const DeniedEntry& entry : deniedEntries(policy, host)) {
+      if (entry.path == kWorkspace || host.workspace.path.empty() || !below(host.workspace.path, entry.path)) continue;
+      return fail(plainError(Stage::host, "plan", "filesystem.denied: " + entry.path,
+                             "the workspace " + host.workspace.path + " lies in it",
+                             "use another workspace, or --workspace :none"));
+    }
   }
   if (!host.denied_through_links.empty()) {
     return fail(plainError(Stage::host, "plan", "filesystem.denied: " + host.denied_through_links.front(),

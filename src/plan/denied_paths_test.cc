@@ -38,6 +38,32 @@ TEST(DeniedPaths, ComeAfterEveryMountThatContainsThem) {
   EXPECT_TRUE(std::holds_alternative<ReadOnlyRoot>(plan.steps.back()));
 }
 
+/// Else a program moves the directory away, and the next run shows the path under its new name.
+TEST(DeniedPaths, InWritableTreesPinTheDirectoriesAboveThem) {
+  HostFacts host = someHost();
+  host.read_write = {directory("/srv/data")};
+  const Plan plan = withDenied({"/workspace/a/b/key", "/srv/data/c/key"}, WorkspaceMode::rw, host);
+  for (const auto& [above, denied] : {std::pair("/workspace/a", "/workspace/a/b/key"),
+                                      {"/workspace/a/b", "/workspace/a/b/key"},
+                                      {"/srv/data/c", "/srv/data/c/key"}}) {
+    const auto* pin = stepAt<Bind>(plan, above);
+    ASSERT_NE(pin, nullptr) << above;
+    EXPECT_TRUE(pin->inside && pin->writable) << above;
+    EXPECT_LT(positionOf<Bind>(plan, above), positionOf<MaskPath>(plan, denied)) << above;
+  }
+  EXPECT_EQ(stepAt<Bind>(withDenied({"/workspace/a/b/key"}, WorkspaceMode::ro), "/workspace/a"), nullptr);
+}
+
+TEST(DeniedPaths, ThatHoldTheWorkspaceAreRefused) {
+  for (const WorkspaceMode mode : {WorkspaceMode::overlay, WorkspaceMode::ro, WorkspaceMode::rw}) {
+    for (const char* denied : {"/home/someone/project", "/home/someone", "/home"}) {
+      Policy policy = withWorkspace(mode);
+      policy.filesystem.denied = {denied};
+      EXPECT_NE(refusal(policy).find("lies in it"), std::string::npos) << denied;
+    }
+  }
+}
+
 TEST(DeniedPaths, InAnOverlayAreWhiteouts) {
   const Plan plan = withDenied({"/workspace/key", "/workspace/deep/er/key", "/usr/x"}, WorkspaceMode::overlay);
   const auto& whiteouts = stepAt<MountOverlay>(plan, "/workspace")->whiteouts;
@@ -46,16 +72,14 @@ TEST(DeniedPaths, InAnOverlayAreWhiteouts) {
   EXPECT_GE(positionOf<MaskPath>(plan, "/usr/x"), 0);
 }
 
-TEST(DeniedPaths, ThroughALinkOrByPatternAreRefused) {
+TEST(DeniedPaths, ThroughALinkOrByPatternOutsideTheWorkspaceAreRefused) {
   Policy policy = withWorkspace(WorkspaceMode::overlay);
-  for (const char* pattern : {"/workspace/*/key", "/usr/*.key"}) {
-    policy.filesystem.denied = {pattern};
-    EXPECT_NE(refusal(policy).find("pattern"), std::string::npos) << pattern;
-  }
-  for (const WorkspaceMode mode : {WorkspaceMode::ro, WorkspaceMode::rw}) {
-    Policy direct = withWorkspace(mode);
-    direct.filesystem.denied = {"/workspace/*.key"};
-    EXPECT_NE(refusal(direct).find("pattern"), std::string::npos);
+  policy.filesystem.denied = {"/usr/*.key"};
+  EXPECT_NE(refusal(policy).find("pattern"), std::string::npos);
+  for (const char* entry : {"/workspace/*.key", "/workspace/pages/[id].tsx"}) {
+    Policy direct = withWorkspace(WorkspaceMode::rw);
+    direct.filesystem.denied = {entry};
+    EXPECT_NE(refusal(direct).find("pattern"), std::string::npos) << entry;
   }
   policy.filesystem.denied = {"/workspace/link/key"};
   HostFacts host = someHost();
@@ -63,13 +87,29 @@ TEST(DeniedPaths, ThroughALinkOrByPatternAreRefused) {
   EXPECT_NE(refusal(policy, host).find("link"), std::string::npos);
 }
 
-TEST(DeniedPaths, ByPatternHideWhatMatchesInAnOverlay) {
-  Policy policy = withWorkspace(WorkspaceMode::overlay);
-  policy.filesystem.denied = {"/workspace/*.key"};
+TEST(DeniedPaths, ByPatternHideWhatMatchesAndTheFileOfThisName) {
   HostFacts host = someHost();
-  host.denied_matches = {"a.key", "b.key"};
-  const Plan plan = planned(policy, host);
-  EXPECT_EQ(stepAt<MountOverlay>(plan, "/workspace")->whiteouts, (std::vector<std::string>{"a.key", "b.key"}));
+  host.denied_matches = {"a.key", "b.key", "x/[id]/y"};
+  for (const WorkspaceMode mode : {WorkspaceMode::overlay, WorkspaceMode::ro}) {
+    Policy policy = withWorkspace(mode);
+    policy.filesystem.denied = {"/workspace/*.key", "/workspace/pages/[id].tsx", "/workspace/x/[id]/y"};
+    const Plan plan = planned(policy, host);
+    EXPECT_EQ(stepAt<MountOverlay>(plan, "/workspace")->whiteouts,
+              (std::vector<std::string>{"*.key", "a.key", "b.key", "pages/[id].tsx", "x/[id]/y"}));
+    EXPECT_TRUE(plan.watched.has_value());
+  }
+}
+
+TEST(DeniedPaths, ThatMatchNothingAreReported) {
+  HostFacts host = someHost();
+  host.denied_matches = {"sub/a.key", "sub/[id].tsx"};
+  const Plan plan =
+      withDenied({"/workspace/sub/*.key", "/workspace/sub/[id].tsx", "/workspace/misspelt", "/usr/share/x"},
+                 WorkspaceMode::overlay, host);
+  std::string notices;
+  for (const std::string& notice : plan.notices) notices += notice + "\n";
+  EXPECT_NE(notices.find("denied, but not in the workspace now: misspelt"), std::string::npos) << notices;
+  EXPECT_EQ(notices.find("sub/"), std::string::npos) << notices;
 }
 
 TEST(DeniedPaths, ThatAreTheWorkspaceItselfAreMasked) {

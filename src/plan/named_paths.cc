@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "plan/denied_paths.h"
 #include "plan/filesystem.h"
 #include "plan/secrets.h"
 #include "plan/workspace.h"
@@ -69,11 +70,13 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
                             .type = path.directory ? SourceType::directory : SourceType::file,
                             .opened = path.opened,
                             .owned = plan.identity.maps_files});
-  for (const std::string& own : ownStateIn(host, path.path)) plan.steps.push_back(MaskPath{path.path + "/" + own});
+  std::vector<std::string> hidden = ownStateIn(host, path.path);
   if (!policy.filesystem.workspace.show_secrets) {
-    for (const std::string& name : homeSecretsIn(host, path.path))
-      plan.steps.push_back(MaskPath{path.path + "/" + name});
+    for (std::string& name : homeSecretsIn(host, path.path)) hidden.push_back(std::move(name));
   }
+  if (writable)
+    for (const std::string& name : hidden) pinAbove(path.path, path.path + "/" + name, true, plan);
+  for (const std::string& name : hidden) plan.steps.push_back(MaskPath{path.path + "/" + name});
   warnOfNamedPath(host, path, writable, plan);
   if (writable && path.directory) plan.written.push_back({path.path, path.opened});
   return {};

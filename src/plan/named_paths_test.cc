@@ -85,6 +85,7 @@ TEST(NamedPaths, GivenByALinkStayDeniedUnderBothNames) {
   policy.filesystem.denied = {"/home/someone/tools/secret"};
   host.denied_real = {{"/home/someone/tools/secret", "/opt/tools/secret"}};
   EXPECT_NE(stepAt<MaskPath>(planned(policy, host), "/opt/tools/secret"), nullptr);
+  policy.filesystem.workspace.mode = policy::WorkspaceMode::none;  // it would lie in a denied directory
   for (const char* denied : {"/home/someone/tools", "/home/someone"}) {
     policy.filesystem.denied = {denied};
     EXPECT_EQ(stepAt<MakeSymlink>(planned(policy, host), "/home/someone/tools"), nullptr) << denied;

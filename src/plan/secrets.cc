@@ -55,10 +55,12 @@ bool endsWithAny(std::string_view name, std::span<const std::string_view> ending
 }  // namespace
 
 bool looksSecret(std::string_view name) {
-  if (name.starts_with(".env")) return !endsWithAny(name, kTemplateEndings);  // templates are meant to be read
+  if (name.starts_with(".env")) return !isTemplate(name);
   return endsWithAny(name, kWorkspaceEndings) ||
          std::find(std::begin(kWorkspaceNames), std::end(kWorkspaceNames), name) != std::end(kWorkspaceNames);
 }
+
+bool isTemplate(std::string_view name) { return endsWithAny(name, kTemplateEndings); }
 
 bool mayBePublic(std::string_view name) { return endsWithAny(name, kPublicEndings); }
 

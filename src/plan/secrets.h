@@ -10,6 +10,9 @@ namespace caisson::plan {
 /// Whether a file of this name usually holds a secret.
 bool looksSecret(std::string_view name);
 
+/// Whether a file of this name is a template, which is meant to be read.
+bool isTemplate(std::string_view name);
+
 /// Whether the name looks secret but the content may show that it is public: a .pem or .key file, which may have
 /// certificates or public keys only.
 bool mayBePublic(std::string_view name);

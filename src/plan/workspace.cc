@@ -113,7 +113,6 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
                         std::vector<std::string> hidden, Plan& plan) {
   const bool memory = keepsOverlayInMemory(policy, host, plan);
   for (std::string& path : deniedBelow(policy, host, target)) hidden.push_back(std::move(path));
-  hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
   std::vector<std::string> whiteouts = outermost(std::move(hidden));
   plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
                                     .opened = host.workspace.opened,
@@ -190,6 +189,12 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
   if (writable && policy.filesystem.workspace.allow_exec_config) {
     plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
   } else if (writable) {
+    const auto whole = [](const WorkspaceScan::Protected& one) { return one.path == kWholeWorkspace; };
+    if (std::ranges::any_of(host.scan.protected_paths, whole)) {
+      return fail(plainError(Stage::host, "plan", host.workspace.path,
+                             "it lies in a directory whose files the host would execute",
+                             "use --workspace DIR:overlay, or lift the protection with --allow-exec-config"));
+    }
     if (host.scan.protected_paths.size() + hidden.size() > kMaxMasks) {
       return fail(plainError(Stage::host, "plan", host.workspace.path,
                              "it has more than " + std::to_string(kMaxMasks) + " files to protect or hide",
@@ -208,8 +213,15 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
                              listed(host.scan.unscanned, host.scan.unscanned_count));
     }
   }
+  const std::vector<ReplacedFile> redacted = redactedIn(policy, host, hidden);
+  if (writable) {
+    for (const std::string& name : hidden)
+      pinAbove(target, target + "/" + name, policy.filesystem.workspace_exec, plan);
+    for (const ReplacedFile& file : redacted)
+      pinAbove(target, target + "/" + file.path, policy.filesystem.workspace_exec, plan);
+  }
   for (const std::string& name : hidden) plan.steps.push_back(MaskPath{target + "/" + name});
-  addRedacted(redactedIn(policy, host, hidden), target, plan);
+  addRedacted(redacted, target, plan);
   plan.layers["workspace"] = (writable ? "read-write " : "read-only ") + host.workspace.path;
   // The audit log stores this text, so the exception is on record.
   if (writable && policy.filesystem.workspace.allow_exec_config) {
@@ -240,8 +252,8 @@ void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   if (!policy.filesystem.workspace.show_secrets) {
     plan.masked_secrets = scan.secrets;
     if (!scan.secrets.empty()) {
-      plan.notices.push_back("hidden, since they look like secrets: " + listed(scan.secrets, scan.secrets.size()) +
-                             "; show them with --show-secrets");
+      plan.notices.push_back("hidden, since they look like secrets or are closed to you: " +
+                             listed(scan.secrets, scan.secrets.size()) + "; show them with --show-secrets");
     }
     std::vector<std::string> redacted;
     for (const ReplacedFile& file : scan.redacted) redacted.push_back(file.path);
@@ -358,8 +370,12 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
     return {};
   }
   if (auto checked = checkWorkspace(host); !checked) return checked;
-  const std::vector<std::string> hidden = hiddenIn(policy, host);
+  std::vector<std::string> hidden = hiddenIn(policy, host);
+  if (mode != WorkspaceMode::rw) {  // there, addDenied() masks them
+    hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
+  }
   noteScan(policy, host, plan);
+  noteUnmatched(policy, host, plan);
   pinParents(policy, target, plan);
   plan.working_directory = target;
   plan.workspace_target = target;
@@ -368,7 +384,6 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
       plan.namespaces.mount) {
     plan.watched = {.path = host.workspace.path, .opened = host.workspace.opened, .target = target, .hidden = hidden};
     std::vector<std::string>& names = plan.watched->hidden;
-    names.insert(names.end(), host.denied_matches.begin(), host.denied_matches.end());
     for (std::string& path : deniedBelow(policy, host, target)) names.push_back(std::move(path));
     for (const ReplacedFile& file : host.scan.redacted) names.push_back(file.path);
   }

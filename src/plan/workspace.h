@@ -8,6 +8,9 @@ namespace caisson::plan {
 /// Files that a payload may make in its workspace and in `read_write` paths where the policy has no max_inodes.
 inline constexpr std::uint64_t kWorkspaceInodes = 1'000'000;
 
+/// In WorkspaceScan::protected_paths: all of the workspace, which lies in a protected directory of the host.
+inline constexpr std::string_view kWholeWorkspace = ".";
+
 inline constexpr std::string_view kNoRollback = "workspace is writable directly: its changes cannot be rolled back";
 
 /// Whether `path` is `directory` or lies below it. Both are absolute and normal.

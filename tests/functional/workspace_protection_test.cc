@@ -1,6 +1,7 @@
 // What a program in the sandbox can read of secrets in a workspace, and how it can change files that the host would
 // execute.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -47,6 +48,85 @@ TEST_P(WorkspaceSecrets, AreHiddenAtEveryDepth) {
   const RunOutput shown = readAll({"--show-secrets"});
   EXPECT_NE(shown.out.find("canary-env"), std::string::npos);
   EXPECT_NE(shown.out.find("canary-key"), std::string::npos);
+}
+
+/// A project that anybody publishes, and one that a program prepares for the next run.
+TEST_P(WorkspaceSecrets, AreHiddenWhateverLooksLikeARepository) {
+  for (const auto& shape : {std::vector<const char*>{"HEAD", "commondir"}, {"HEAD", "objects", "refs"}}) {
+    for (const char* name : shape) workspace.write(name, "");
+    for (const char* place : {"", "conf/", "x/.GIT/", ".git/sub/", ".git/objects/ab/", "a/.git/refs/b/"}) {
+      workspace.write(std::string(place) + ".env", "canary-env\n");
+      workspace.write(std::string(place) + "deploy_key", kKey);
+    }
+    workspace.write("code", "visible\n");
+    const RunOutput output = readAll();
+    EXPECT_EQ(output.out.find("canary"), std::string::npos) << output.out;
+    EXPECT_NE(output.out.find("visible"), std::string::npos) << output.describe();
+    for (const char* name : shape) std::filesystem::remove(workspace / name);
+  }
+}
+
+TEST_P(WorkspaceSecrets, AreHiddenInProtectedDirectories) {
+  for (const char* place : {".ssh/id_ed25519", ".vscode/.env", ".github/a/.env", ".claude/.env"}) {
+    workspace.write(place, "canary\n");
+  }
+  workspace.write(".vscode/tasks.json", "visible\n");
+  const RunOutput output = readAll();
+  EXPECT_EQ(output.out.find("canary"), std::string::npos) << output.out;
+  EXPECT_NE(output.out.find("visible"), std::string::npos) << output.describe();
+}
+
+TEST_P(WorkspaceSecrets, TargetsOfSecretLinksAreHidden) {
+  workspace.write("config/local.txt", "canary-1\n");
+  workspace.write("keys/main", kKey);
+  workspace.write("keys/other", kKey);
+  workspace.write("config/public.txt", "-----BEGIN CERTIFICATE-----\nvisible-1\n");
+  workspace.write(".env.example", "visible-2\n");
+  workspace.write("envs/a.txt", "visible-3\n");
+  for (const auto& [link, target] : {std::pair<std::string, std::string>{".env", "config/local.txt"},
+                                     {"a/id_rsa", workspace / "keys/main"},
+                                     {"a/deploy_key", "../b/way/other"},
+                                     {"b/way", "../keys"},
+                                     {"cert.pem", "config/public.txt"},
+                                     {"c/.env", "../.env.example"},
+                                     {".env.local", "envs"},
+                                     {"d/.env", "../d/.env"},
+                                     {"e/.env", "../../../nowhere"}}) {
+    std::filesystem::create_directories(std::filesystem::path(workspace / link).parent_path());
+    ASSERT_EQ(::symlink(target.c_str(), (workspace / link).c_str()), 0);
+  }
+  const RunOutput output = readAll();
+  EXPECT_EQ(output.out.find("canary"), std::string::npos) << output.out;
+  for (const char* shown : {"visible-1", "visible-2", "visible-3"}) {
+    EXPECT_NE(output.out.find(shown), std::string::npos) << shown << output.describe();
+  }
+  for (const char* named : {".env", "config/local.txt", "a/id_rsa", "keys/main"}) {
+    EXPECT_NE(output.err.find(named), std::string::npos) << output.err;
+  }
+}
+
+TEST_P(WorkspaceSecrets, FilesThatAreClosedToTheirOwnerAreHidden) {
+  requireOrSkip(::geteuid() != 0, "root may read everything");
+  workspace.write("ops/deploy_key", kKey);
+  workspace.write("closed/deploy_key", kKey);
+  workspace.write("listed/server_key", kKey);
+  workspace.write("unlisted/deploy_key", kKey);
+  workspace.write("code", "visible\n");
+  const std::pair<const char*, mode_t> modes[] = {
+      {"ops/deploy_key", 0}, {"closed", 0}, {"listed", 0600}, {"unlisted", 0300}};
+  for (const auto& [path, mode] : modes) ASSERT_EQ(::chmod((workspace / path).c_str(), mode), 0);
+  const RunOutput output =
+      script("chmod -R u+rwX . 2>/dev/null; cat ops/* closed/* listed/* unlisted/* */deploy_key code 2>/dev/null; true",
+             {"--workspace", std::string(".:") + GetParam()});
+  EXPECT_EQ(output.out, "visible\n") << output.describe();
+  for (const auto& [path, mode] : modes) {
+    struct stat status{};
+    ASSERT_EQ(::stat((workspace / path).c_str(), &status), 0);
+    // In `rw` a program may change the mode of what is not hidden.
+    const bool changed = std::string(GetParam()) == "rw" && path == std::string("listed");
+    EXPECT_TRUE(changed || (status.st_mode & 07777) == mode) << path;
+    ::chmod((workspace / path).c_str(), 0700);
+  }
 }
 
 TEST_P(WorkspaceSecrets, CertificatesAreShown) {
@@ -142,6 +222,70 @@ TEST_F(WritableWorkspace, RenamingADirectoryAboveThemFails) {
   }
   EXPECT_TRUE(has(".git/HEAD"));
   EXPECT_TRUE(has("sub/.envrc"));
+}
+
+TEST_F(WritableWorkspace, ShapeOfARepositoryLiftsNoProtection) {
+  for (const char* name : {"HEAD", "commondir"}) workspace.write(name, "");
+  workspace.write("sub/.git/HEAD", "ref: refs/heads/main\n");
+  for (const char* name : {"objects/x", "refs/x", "hooks/x"}) workspace.write(std::string("sub/.git/") + name, "");
+  for (const char* path : {".vscode/tasks.json", "sub/.envrc", "sub/.git/hooks/pre-commit"}) {
+    EXPECT_NE(attempt("echo evil > " + std::string(path)).exit_status, 0) << path;
+    EXPECT_TRUE(!has(path) || readFile(workspace / path).find("evil") == std::string::npos) << path;
+  }
+  attempt("mkdir new; echo evil > new/.bashrc; echo evil > .bashrc; mkdir -p x/.GIT/y; echo evil > x/.GIT/y/.envrc");
+  for (const char* path : {"new/.bashrc", ".bashrc", "x/.GIT/y/.envrc"}) EXPECT_FALSE(has(path)) << path;
+}
+
+/// A directory that the search passes over would be a place where a program keeps what the next one reads.
+TEST_F(WritableWorkspace, MovedDirectoriesHideNoSecretFromTheNextSearch) {
+  workspace.write("sub/conf/.env", "canary\n");
+  std::filesystem::remove(workspace / "sub/.envrc");
+  attempt(
+      "mkdir -p x/.GIT x/.git/objects; touch x/HEAD x/commondir; mv sub/conf x/.GIT/ || mv sub x/.GIT/; "
+      "mv sub x/.git/objects/aa; true");
+  const RunOutput output = attempt("find . -type f -exec cat {} + 2>/dev/null; true");
+  EXPECT_EQ(output.out.find("canary"), std::string::npos) << output.out;
+}
+
+TEST_F(WritableWorkspace, DeniedPathStaysDeniedForLaterRuns) {
+  workspace.write("sub/deep/private.txt", "canary\n");
+  runProgram({"chmod", "-R", "a+rwX", workspace / "sub"});
+  const TempDir other;
+  other.write("in/private.txt", "canary\n");
+  runProgram({"chmod", "-R", "a+rwX", other.path()});
+  const std::vector<std::string> flags{"--deny", "sub/deep/private.txt",  "--rw", other.path(),
+                                       "--deny", other / "in/private.txt"};
+  for (const char* move : {"mv sub sub2; mkdir -p sub/deep; echo x > sub/deep/private.txt",
+                           "mv sub/deep sub/d2; mkdir sub/deep; echo x > sub/deep/private.txt",
+                           "mv sub .git/; mv sub .vscode/", "ln sub/deep/private.txt x", "rm -rf sub"}) {
+    attempt(std::string(move) + "; cd " + other.path() + " && mv in out && mkdir in && echo x > in/private.txt; true",
+            flags);
+    const RunOutput output = attempt("find . " + other.path() + " -type f -exec cat {} + 2>/dev/null; true", flags);
+    EXPECT_EQ(output.out.find("canary"), std::string::npos) << move << output.describe();
+  }
+  EXPECT_EQ(readFile(workspace / "sub/deep/private.txt"), "canary\n");
+  EXPECT_EQ(readFile(other / "in/private.txt"), "canary\n");
+}
+
+TEST_F(WritableWorkspace, DeniedPathThroughALinkOfAWritableTreeIsRefused) {
+  const TempDir other;
+  other.write("real/private.txt", "canary\n");
+  ASSERT_EQ(::symlink("real", (other / "link").c_str()), 0);
+  const RunOutput output = attempt("true", {"--rw", other.path(), "--deny", other / "link/private.txt"});
+  EXPECT_NE(output.exit_status, 0);
+  EXPECT_NE(output.err.find("symbolic link"), std::string::npos) << output.describe();
+}
+
+/// What is hidden only because a link or a configuration leads to it.
+TEST_F(WritableWorkspace, PlacesOfHiddenFilesCannotBeMoved) {
+  workspace.write("conf/local.txt", "canary\n");
+  ASSERT_EQ(::symlink("conf/local.txt", (workspace / ".env").c_str()), 0);
+  workspace.write("inc/team", "[url \"https://me:canary@example.org\"]\n");
+  ASSERT_EQ(runProgram({"git", "-C", workspace.path(), "config", "include.path", "../inc/team"}).exit_status, 0);
+  runProgram({"chmod", "-R", "a+rwX", workspace.path()});
+  attempt("mv conf c2; mv inc i2; mv .env x; rm -f .env; true");
+  const RunOutput output = attempt("find . -type f -exec cat {} + 2>/dev/null; true");
+  EXPECT_EQ(output.out.find("canary"), std::string::npos) << output.describe();
 }
 
 TEST_F(WritableWorkspace, OrdinaryWorkIsPossible) {

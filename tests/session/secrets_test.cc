@@ -22,6 +22,15 @@ TEST_F(SessionSecrets, FileThatAppearsLaterIsHiddenFromTheNextCommand) {
   EXPECT_EQ(output(session, kReadAll), "code\nmine\n") << "it stays hidden when the layers change";
 }
 
+TEST_F(SessionSecrets, ShapeOfARepositoryHidesNothingFromTheSearch) {
+  for (const char* name : {"HEAD", "commondir"}) workspace.write(name, "");
+  for (const char* path : {".env", "conf/.env", "x/.GIT/.env"}) workspace.write(path, "canary\n");
+  Session session = create();
+  EXPECT_EQ(output(session, kReadAll), "");
+  workspace.write("later/.env", "canary\n");
+  EXPECT_EQ(output(session, kReadAll), "") << "also for files that appear later";
+}
+
 TEST_F(SessionSecrets, HiddenFileStaysHiddenWhenTheHostReplacesIt) {
   workspace.write(".env", "canary\n");
   Session session = create();

@@ -58,6 +58,9 @@ constexpr std::string_view kRepositoryPrograms[] = {"config",
                                                     "rebase-merge/",
                                                     "rebase-apply/"};
 
+/// Where agents keep work trees in their own directories.
+constexpr std::string_view kAgentWorktrees = "worktrees";
+
 /// Other members of a git directory. A rebase in progress has a list of commands.
 constexpr std::string_view kRepositoryOther[] = {"config.lock",  "modules",   "worktrees", "rebase-merge",
                                                  "rebase-apply", "sequencer", "branches",  "remotes",
@@ -69,6 +72,17 @@ bool contains(const Range& names, std::string_view name) {
 }
 
 bool hasWildcard(std::string_view part) { return part.find('*') != std::string_view::npos; }
+
+/// Whether the folded parts of a path relative to a git directory lead to data.
+bool isData(std::span<const std::string> folded) {
+  if (folded.empty()) return false;
+  // Alternates make git read objects from elsewhere.
+  if (folded[0] == "objects" && folded.size() > 2 && folded[1] == "info" &&
+      folded[2].find("alternates") != std::string::npos) {
+    return false;
+  }
+  return contains(kRepositoryData, folded[0]);
+}
 
 /// Characters that a case-insensitive ext4 or f2fs directory ignores when it compares names (default-ignorable).
 constexpr bool isIgnoredInNames(char32_t code) {
@@ -154,11 +168,41 @@ std::optional<std::string> protectedPatternProblem(std::string_view pattern) {
   return std::nullopt;
 }
 
-ProtectedFiles::ProtectedFiles(std::span<const std::string> added) {
+ProtectedFiles::ProtectedFiles(std::span<const std::string> added, std::string_view directory) {
   for (const ProtectedPattern& one : protectedPatterns()) add(one.pattern, one.category);
   for (const std::string& pattern : added) {
     if (!protectedPatternProblem(pattern)) add(pattern, ProtectedCategory::custom);
   }
+  std::vector<std::string> parts = foldedParts(splitParts(directory, '/'));
+  std::size_t begin = 0;
+  for (std::size_t at = 0; at + 2 < parts.size(); ++at) {
+    const Pattern* agent = parts[at + 1] == kAgentWorktrees ? find(parts, at) : nullptr;
+    if (agent != nullptr && agent->directory && agent->category == ProtectedCategory::agent) begin = at + 2;
+  }
+  std::size_t decides = begin;  // the first part that protects what is below, or makes git's rules decide
+  while (decides < parts.size() && parts[decides] != ".git" && !protectsBelow(parts, decides)) ++decides;
+  // Without one, only patterns of several parts need what is above.
+  if (decides == parts.size()) begin = std::max(begin, parts.size() - std::min(parts.size(), longestPattern() - 1));
+  above_.assign(parts.begin() + static_cast<std::ptrdiff_t>(begin), parts.end());
+  first_ = decides - std::min(decides, begin);
+}
+
+bool ProtectedFiles::protectsBelow(const std::vector<std::string>& folded, std::size_t at) const {
+  const Pattern* pattern = find({folded.begin(), folded.begin() + static_cast<std::ptrdiff_t>(at) + 1}, at);
+  return pattern != nullptr && pattern->directory;
+}
+
+std::size_t ProtectedFiles::longestPattern() const {
+  std::size_t most = 1;
+  for (const Pattern& pattern : patterns_) most = std::max(most, pattern.parts.size());
+  return most;
+}
+
+std::vector<std::string> ProtectedFiles::foldedParts(const std::vector<std::string_view>& parts) const {
+  std::vector<std::string> folded = above_;
+  folded.reserve(above_.size() + parts.size());
+  for (const std::string_view part : parts) folded.push_back(foldName(part));
+  return folded;
 }
 
 void ProtectedFiles::add(std::string_view pattern, ProtectedCategory category) {
@@ -173,46 +217,48 @@ void ProtectedFiles::add(std::string_view pattern, ProtectedCategory category) {
   patterns_.push_back(std::move(made));
 }
 
+const ProtectedFiles::Pattern* ProtectedFiles::find(const std::vector<std::string>& folded, std::size_t at) const {
+  const bool last = at + 1 == folded.size();
+  const auto fits = [&](std::size_t index) {
+    const Pattern& pattern = patterns_[index];
+    if ((!pattern.directory && !last) || pattern.parts.size() > at + 1) return false;
+    for (std::size_t i = 0; i < pattern.parts.size(); ++i) {
+      if (!matchesWildcard(pattern.parts[i], folded[at + 1 - pattern.parts.size() + i])) return false;
+    }
+    return true;
+  };
+  if (const auto named = by_last_part_.find(folded[at]); named != by_last_part_.end()) {
+    const auto found = std::ranges::find_if(named->second, fits);
+    if (found != named->second.end()) return &patterns_[*found];
+  }
+  const auto found = std::ranges::find_if(with_wildcard_, fits);
+  return found == with_wildcard_.end() ? nullptr : &patterns_[*found];
+}
+
 std::optional<ProtectedMatch> ProtectedFiles::match(std::string_view path) const {
   const std::vector<std::string_view> parts = splitParts(path, '/');
-  std::vector<std::string> folded;
-  folded.reserve(parts.size());
-  for (const std::string_view part : parts) folded.push_back(foldName(part));
-  for (std::size_t at = 0; at < parts.size(); ++at) {
-    const bool last = at + 1 == parts.size();
-    const auto object = path.substr(0, static_cast<std::size_t>(parts[at].data() + parts[at].size() - path.data()));
+  const std::vector<std::string> folded = foldedParts(parts);
+  const auto upTo = [&](std::size_t at) {
+    if (at < above_.size()) return path.substr(0, 0);
+    const std::string_view part = parts[at - above_.size()];
+    return path.substr(0, static_cast<std::size_t>(part.data() + part.size() - path.data()));
+  };
+  for (std::size_t at = first_; at < folded.size(); ++at) {
     if (folded[at] == ".git") {
       // A .git file names another git directory.
-      if (last) return ProtectedMatch{ProtectedCategory::version_control, object, false};
-      if (!isRepositoryData(path.substr(object.size() + 1))) {
+      if (at + 1 == folded.size()) return ProtectedMatch{ProtectedCategory::version_control, upTo(at), false};
+      if (!isData(std::span(folded).subspan(at + 1))) {
         return ProtectedMatch{ProtectedCategory::version_control, path, false};
       }
-      continue;
+    } else if (const Pattern* pattern = find(folded, at)) {
+      return ProtectedMatch{pattern->category, upTo(at), pattern->directory};
     }
-    const auto fits = [&](std::size_t index) {
-      const Pattern& pattern = patterns_[index];
-      if ((!pattern.directory && !last) || pattern.parts.size() > at + 1) return false;
-      for (std::size_t i = 0; i < pattern.parts.size(); ++i) {
-        if (!matchesWildcard(pattern.parts[i], folded[at + 1 - pattern.parts.size() + i])) return false;
-      }
-      return true;
-    };
-    const auto found = [&](std::size_t index) {
-      return ProtectedMatch{patterns_[index].category, object, patterns_[index].directory};
-    };
-    if (const auto named = by_last_part_.find(folded[at]); named != by_last_part_.end()) {
-      for (const std::size_t index : named->second)
-        if (fits(index)) return found(index);
-    }
-    for (const std::size_t index : with_wildcard_)
-      if (fits(index)) return found(index);
   }
   return std::nullopt;
 }
 
 bool ProtectedFiles::mayHold(std::string_view path) const {
-  std::vector<std::string> folded;
-  for (const std::string_view part : splitParts(path, '/')) folded.push_back(foldName(part));
+  const std::vector<std::string> folded = foldedParts(splitParts(path, '/'));
   const auto ends = [&](const std::vector<std::string>& parts, std::size_t count) {
     if (count > folded.size()) return false;
     for (std::size_t i = 0; i < count; ++i) {
@@ -234,16 +280,17 @@ bool hasRepositoryShape(const std::function<bool(std::string_view)>& has) {
   return has("head") && ((has("objects") && has("refs")) || has("commondir"));
 }
 
+bool mayShapeRepository(std::string_view name) {
+  // The first letters of the names in hasRepositoryShape(); other characters may fold to these or to nothing.
+  const char first = name.empty() ? '\0' : name.front();
+  return static_cast<unsigned char>(first) >= 0x80 ||
+         std::string_view("HhOoRrCc").find(first) != std::string_view::npos;
+}
+
 bool isRepositoryData(std::string_view path) {
-  const std::vector<std::string_view> parts = splitParts(path, '/');
-  if (parts.empty()) return false;
-  const std::string first = foldName(parts[0]);
-  // Alternates make git read objects from elsewhere.
-  if (first == "objects" && parts.size() > 2 && foldName(parts[1]) == "info" &&
-      foldName(parts[2]).find("alternates") != std::string::npos) {
-    return false;
-  }
-  return contains(kRepositoryData, first);
+  std::vector<std::string> folded;
+  for (const std::string_view part : splitParts(path, '/')) folded.push_back(foldName(part));
+  return isData(folded);
 }
 
 bool isRepositoryMember(std::string_view path) {

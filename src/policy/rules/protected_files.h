@@ -4,7 +4,10 @@
 // Files that a person builds or runs knowingly (a Makefile, a package.json) are project content and not protected.
 // Everything here is pure: callers supply the names in a directory.
 //
-//   const ProtectedFiles files(policy.filesystem.workspace.protected_files);
+// A rule belongs to a place of the host: with the workspace P/.vscode, `tasks.json` is as protected as
+// `.vscode/tasks.json` is with the workspace P. So callers name the directory that paths are relative to.
+//
+//   const ProtectedFiles files(policy.filesystem.workspace.protected_files, "/home/a/project");
 //   if (const auto found = files.match("sub/.vscode/tasks.json")) ...  // found->object is "sub/.vscode", a directory
 #pragma once
 
@@ -52,17 +55,20 @@ std::optional<std::string> protectedPatternProblem(std::string_view pattern);
 
 struct ProtectedMatch {
   ProtectedCategory category = ProtectedCategory::custom;
-  std::string_view object;       ///< the part of the path, from its start, that is the protected file or directory
+  /// The part of the path, from its start, that is the protected file or directory; empty: a directory above all paths.
+  std::string_view object;
   bool whole_directory = false;  ///< `object` is a directory, protected with everything below
 };
 
 class ProtectedFiles {
  public:
-  /// The built-in table and the patterns of a policy; skips those with a protectedPatternProblem().
-  explicit ProtectedFiles(std::span<const std::string> added = {});
+  /// The built-in table and the patterns of a policy; skips those with a protectedPatternProblem(). `directory` is the
+  /// absolute path on the host that paths are relative to; empty: nothing is known about it.
+  explicit ProtectedFiles(std::span<const std::string> added = {}, std::string_view directory = {});
 
-  /// Whether the name of a path relative to the workspace is protected: a pattern matches it, or it is `.git`, or lies
-  /// in `.git` and is not isRepositoryData(). Ignores case, and characters that some file systems ignore in names.
+  /// Whether the name of a path is protected: a pattern matches it with the directories above it, or it is `.git`, or
+  /// lies in `.git` and is not isRepositoryData(). Ignores case, and characters that some file systems ignore in names.
+  /// A work tree that an agent keeps in its own directory (`.claude/worktrees/NAME`) is judged as if it were elsewhere.
   [[nodiscard]] std::optional<ProtectedMatch> match(std::string_view path) const;
   /// Whether a path ends with the first parts of a longer pattern: `.config`, for `.config/fish/`. A link there gives
   /// protected names to files elsewhere.
@@ -76,8 +82,18 @@ class ProtectedFiles {
   };
   /// Adds one pattern to the indexes below.
   void add(std::string_view pattern, ProtectedCategory category);
+  /// The folded parts of a path, after those of the directory.
+  [[nodiscard]] std::vector<std::string> foldedParts(const std::vector<std::string_view>& parts) const;
+  /// The first pattern that the part `at` ends, or null.
+  [[nodiscard]] const Pattern* find(const std::vector<std::string>& folded, std::size_t at) const;
 
   std::vector<Pattern> patterns_;
+  /// Whether a pattern protects the directory that is the part `at`, with everything below it.
+  [[nodiscard]] bool protectsBelow(const std::vector<std::string>& folded, std::size_t at) const;
+  [[nodiscard]] std::size_t longestPattern() const;
+
+  std::vector<std::string> above_;  ///< folded parts of the directory that can matter
+  std::size_t first_ = 0;           ///< of these and a path's parts, the first that can decide
   std::unordered_map<std::string, std::vector<std::size_t>> by_last_part_;  ///< indexes of patterns_
   std::vector<std::size_t> with_wildcard_;  ///< indexes of those with a `*` in the last part
   std::vector<std::size_t> with_parts_;     ///< indexes of those with several parts
@@ -92,6 +108,10 @@ std::string foldName(std::string_view name);
 
 /// Whether a directory is a git directory, from its entries. `has` gets folded names and may be called repeatedly.
 bool hasRepositoryShape(const std::function<bool(std::string_view folded_name)>& has);
+
+/// Whether a directory with an entry of this name could be a git directory because of it: a quick check before names
+/// are folded.
+bool mayShapeRepository(std::string_view name);
 
 /// Whether a path relative to a git directory holds only data, such as objects and references. Everything else there
 /// (configuration, hooks, a rebase in progress) can make git run a program.

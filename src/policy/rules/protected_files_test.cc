@@ -10,6 +10,42 @@ namespace caisson::policy {
 
 extern const char* const kDocumentDirectory;
 
+TEST(ProtectedFiles, AreJudgedWithTheDirectoriesAboveTheWorkspace) {
+  const struct {
+    const char* directory;
+    const char* path;
+  } cases[] = {{"/p/.claude", "settings.json"}, {"/p/.claude/commands", "x.md"},
+               {"/p/.vscode", "tasks.json"},    {"/p/.github/workflows", "x.yml"},
+               {"/p/.cargo", "config.toml"},    {"/p/.zed", "tasks.json"},
+               {"/p/.config/nvim", "init.lua"}, {"/p/.config", "nvim/init.lua"},
+               {"/p/.git/hooks", "pre-commit"}, {"/p/.git", "config"},
+               {"/p/.git/modules/m", "config"}, {"/p/.GIT", "hooks/x"},
+               {"/p/.Claude/deep/er", "a/b"},   {"/p/mise", "config.toml"},
+               {"/p/mise/tasks", "x"},          {"/p/a.service.d", "x.conf"},
+               {"/p/v/site-packages", "x.pth"}, {"/p/systemd", "user/x"},
+               {"/p/.claude/worktrees", "x"},   {"/p/x/worktrees/.vscode", "a.json"},
+               {"/p/.claude", "worktrees/a/b"}};
+  for (const auto& [directory, path] : cases) {
+    EXPECT_TRUE(ProtectedFiles({}, directory).match(path)) << directory << " " << path;
+  }
+  const ProtectedFiles inside({}, "/p/.vscode");
+  EXPECT_EQ(inside.match("sub/x.c")->object, "");
+  EXPECT_TRUE(inside.match("sub/x.c")->whole_directory);
+  EXPECT_TRUE(inside.match("")->whole_directory);
+  EXPECT_EQ(ProtectedFiles({}, "/p/.config").match("nvim/a/b")->object, "nvim");
+  const std::vector<std::string> added{"deploy/*.sh"};
+  EXPECT_TRUE(ProtectedFiles(added, "/p/deploy").match("run.sh"));
+}
+
+TEST(ProtectedFiles, AreNotAllFilesOfAnOrdinaryWorkspace) {
+  for (const char* directory : {"", "/", "/p", "/home/a/nvim", "/home/a/.config", "/p/.git/refs", "/p/x.service/y",
+                                "/p/.claude/worktrees/x", "/home/a/.codex/worktrees/12ab/p", "/p/tasks"}) {
+    EXPECT_FALSE(ProtectedFiles({}, directory).match("src/main.c")) << directory;
+    EXPECT_TRUE(ProtectedFiles({}, directory).match("sub/.envrc")) << directory;
+  }
+  EXPECT_FALSE(ProtectedFiles({}, "/p").match(""));
+}
+
 TEST(ProtectedFiles, IncludeFilesThatTheHostExecutesLater) {
   const ProtectedFiles files;
   for (const char* path : {".git/hooks/pre-commit",

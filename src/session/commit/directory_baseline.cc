@@ -13,8 +13,8 @@
 
 #include "base/path_parts.h"
 #include "isolation/child.h"
-#include "session/store/workspace_root.h"
 #include "session/commit/real_tree.h"
+#include "session/store/workspace_root.h"
 
 namespace caisson::session {
 namespace {

@@ -57,7 +57,7 @@ class NewFiles {
            const sys::RootDir& workspace, RunResult& result)
       : guarded_(guarded),
         path_(workspace.knownAs()),
-        files_(guarded.patterns),
+        files_(guarded.patterns, guarded.path),
         quarantine_(workspace, path_, result.sandbox_id),
         result_(result) {
     for (const auto& one : before) before_.emplace(one.path, one.target);

@@ -14,8 +14,8 @@
 
 namespace caisson::supervise {
 
-/// Stores, before the program starts, which directories it can write to and what is protected in them now: a run that is
-/// killed is checked by the next one.
+/// Stores, before the program starts, which directories it can write to and what is protected in them now: a run that
+/// is killed is checked by the next one.
 Result<void> storeStateBefore(const plan::Plan& plan);
 /// Adds the sandbox's first process to that.
 Result<void> storeInit(const plan::Plan& plan, pid_t init);

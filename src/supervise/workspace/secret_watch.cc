@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/path_parts.h"
+#include "host/denied_matches.h"
 #include "isolation/child.h"
 #include "plan/secrets.h"
 #include "sys/root_dir.h"

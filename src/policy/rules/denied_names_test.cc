@@ -1,0 +1,47 @@
+#include "policy/rules/denied_names.h"
+
+#include <gtest/gtest.h>
+
+namespace caisson::policy {
+namespace {
+
+using Entries = std::vector<std::string>;
+
+TEST(DeniedNames, AreNamesAndPatterns) {
+  EXPECT_TRUE(deniesName("[id].tsx", "[id].tsx"));
+  EXPECT_TRUE(deniesName("[id].tsx", "i.tsx"));
+  EXPECT_TRUE(deniesName("*.dump", ".x.dump"));
+  EXPECT_TRUE(deniesName("a\\b", "a\\b"));
+  EXPECT_FALSE(deniesName("*.dump", "x.dump.gz"));
+}
+
+TEST(DeniedNames, BelongToTheHostsFilesInAWorkspaceBelow) {
+  const Entries entries{"/workspace/src/key", "/workspace/s*/*.dump", "/workspace/other", "/srv/x",
+                        "/workspace/src/a/b"};
+  const DeniedElsewhere found = deniedElsewhere(entries, "/p", "/p/src");
+  EXPECT_EQ(found.entries, (Entries{"/workspace/key", "/workspace/*.dump", "/workspace/a/b"}));
+  EXPECT_EQ(found.whole, "");
+  EXPECT_EQ(deniedElsewhere(entries, "/p", "/p/src/a").entries, (Entries{"/workspace/b"}));
+}
+
+TEST(DeniedNames, DenyAWorkspaceThatTheyName) {
+  EXPECT_EQ(deniedElsewhere({"/workspace/src"}, "/p", "/p/src").whole, "/workspace/src");
+  EXPECT_EQ(deniedElsewhere({"/workspace/src"}, "/p", "/p/src/lib/x").whole, "/workspace/src");
+  EXPECT_EQ(deniedElsewhere({"/workspace/s*"}, "/p", "/p/src/lib").whole, "/workspace/s*");
+  EXPECT_EQ(deniedElsewhere({"/workspace"}, "/p", "/p/src").whole, "/workspace");
+}
+
+TEST(DeniedNames, BelongToTheHostsFilesInAWorkspaceAbove) {
+  EXPECT_EQ(deniedElsewhere({"/workspace/src"}, "/a/p", "/a").entries, Entries{"/workspace/p/src"});
+  EXPECT_EQ(deniedElsewhere({"/workspace"}, "/a/p", "/").entries, Entries{"/workspace/a/p"});
+}
+
+TEST(DeniedNames, MeanNothingElsewhere) {
+  for (const char* workspace : {"/p", "/q", "/px/src", "/x"}) {
+    const DeniedElsewhere found = deniedElsewhere({"/workspace/src", "/workspace/x"}, "/p", workspace);
+    EXPECT_TRUE(found.entries.empty() && found.whole.empty()) << workspace;
+  }
+}
+
+}  // namespace
+}  // namespace caisson::policy
