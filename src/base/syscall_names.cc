@@ -1,25 +1,25 @@
 #include "base/syscall_names.h"
 
+#include <algorithm>
+
 #include "base/syscall_table.h"
 
 namespace caisson {
 
 using syscall_table::Entry;
-using syscall_table::kElsewhere;
-using syscall_table::kTables;
 
-std::optional<int> syscallNumber(std::string_view name) { return syscall_table::numberOf(name); }
+std::optional<int> syscallNumber(std::string_view name, Architecture architecture) {
+  return syscall_table::numberOf(name, architecture);
+}
 
-std::string_view syscallName(int number) {
-  const auto* const end = kTables.by_number.data() + kTables.count;
-  const auto* const found =
-      std::lower_bound(kTables.by_number.data(), end, number, [](const Entry& e, int n) { return e.number < n; });
-  if (found == end || found->number != number) return {};
-  return found->name;
+std::string_view syscallName(int number, Architecture architecture) {
+  const auto calls = syscall_table::byNumber(architecture);
+  const auto found = std::ranges::lower_bound(calls, number, {}, &Entry::number);
+  return found == calls.end() || found->number != number ? std::string_view() : found->name;
 }
 
 bool isSyscallName(std::string_view name) {
-  return syscallNumber(name).has_value() || std::ranges::binary_search(kElsewhere, name);
+  return syscallNumber(name, Architecture::x86_64) || syscallNumber(name, Architecture::aarch64);
 }
 
 }  // namespace caisson

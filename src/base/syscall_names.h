@@ -1,16 +1,18 @@
-// Names of system calls on the target architecture.
+// Names of system calls on the supported architectures.
 #pragma once
 
 #include <optional>
 #include <string_view>
 
+#include "base/native_architecture.h"
+
 namespace caisson {
 
-/// The number of a call on this architecture, or nullopt.
-std::optional<int> syscallNumber(std::string_view name);
+/// The number of a call, or nullopt.
+std::optional<int> syscallNumber(std::string_view name, Architecture architecture = kNative);
 
-/// The name of a call on this architecture, "" if unknown.
-std::string_view syscallName(int number);
+/// The name of a call, "" if unknown.
+std::string_view syscallName(int number, Architecture architecture = kNative);
 
 /// Whether any supported architecture (x86_64, aarch64) has this call. A policy that names `open`, which aarch64 lacks,
 /// still loads there, while a misspelt name is an error everywhere.

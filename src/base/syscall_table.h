@@ -1,136 +1,63 @@
-// The table behind syscall_names.h. Constexpr, since the built-in filter is computed at compile time.
+// The tables behind syscall_names.h. Constexpr, since the built-in filter is computed at compile time.
+//
+// They are the same whatever the compiler's headers know, and both are in every program: each filter can be checked for
+// both architectures on either.
 #pragma once
-
-#include <asm/unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <optional>
+#include <span>
 #include <string_view>
+
+#include "base/native_architecture.h"
 
 namespace caisson::syscall_table {
 
 struct Entry {
   std::string_view name;
-  int number;
+  int number = -1;
 };
 
-// base/syscall_table.inc is generated at configure time from the compiler's <asm/unistd.h>: one `CAISSON_SYSCALL(name)`
-// per line. kNewer lists calls that the oldest supported headers lack; their numbers are the same on every
-// architecture.
-inline constexpr Entry kFromHeaders[] = {
-#define CAISSON_SYSCALL(name) {#name, __NR_##name},
-#include "base/syscall_table.inc"
+// One line per call, sorted by name.
+#define CAISSON_SYSCALL(name, number) {#name, number},
+inline constexpr Entry kByNameX86[] = {
+#include "base/syscalls_x86_64.inc"
+};
+inline constexpr Entry kByNameAarch64[] = {
+#include "base/syscalls_aarch64.inc"
+};
 #undef CAISSON_SYSCALL
-};
 
-inline constexpr Entry kNewer[] = {
-    {"cachestat", 451},         {"fchmodat2", 452},         {"map_shadow_stack", 453}, {"futex_wake", 454},
-    {"futex_wait", 455},        {"futex_requeue", 456},     {"statmount", 457},        {"listmount", 458},
-    {"lsm_get_self_attr", 459}, {"lsm_set_self_attr", 460}, {"lsm_list_modules", 461}, {"mseal", 462},
-    {"setxattrat", 463},        {"getxattrat", 464},        {"listxattrat", 465},      {"removexattrat", 466},
-    {"open_tree_attr", 467},    {"file_getattr", 468},      {"file_setattr", 469},
-};
-
-/// Calls that the headers of some supported architecture may lack; sorted. isSyscallName() accepts them everywhere.
-inline constexpr std::string_view kElsewhere[] = {
-    "_sysctl",
-    "access",
-    "afs_syscall",
-    "alarm",
-    "arch_prctl",
-    "chmod",
-    "chown",
-    "clone3",
-    "creat",
-    "create_module",
-    "dup2",
-    "epoll_create",
-    "epoll_ctl_old",
-    "epoll_wait",
-    "epoll_wait_old",
-    "eventfd",
-    "fork",
-    "fstat",
-    "futimesat",
-    "get_kernel_syms",
-    "get_thread_area",
-    "getdents",
-    "getpgrp",
-    "getpmsg",
-    "getrlimit",
-    "inotify_init",
-    "ioperm",
-    "iopl",
-    "lchown",
-    "link",
-    "lstat",
-    "memfd_secret",
-    "mkdir",
-    "mknod",
-    "modify_ldt",
-    "newfstatat",
-    "open",
-    "pause",
-    "pipe",
-    "poll",
-    "putpmsg",
-    "query_module",
-    "readlink",
-    "rename",
-    "renameat",
-    "rmdir",
-    "security",
-    "select",
-    "set_thread_area",
-    "setrlimit",
-    "signalfd",
-    "stat",
-    "symlink",
-    "sysfs",
-    "time",
-    "tuxcall",
-    "unlink",
-    "uselib",
-    "ustat",
-    "utime",
-    "utimes",
-    "vfork",
-    "vserver",
-};
-
-inline constexpr std::size_t kMaxCalls = std::size(kFromHeaders) + std::size(kNewer);
-
-struct Tables {
-  std::array<Entry, kMaxCalls> by_name{};
-  std::array<Entry, kMaxCalls> by_number{};
-  std::size_t count = 0;  ///< of the valid entries at the start of both arrays
-};
-
-consteval Tables makeTables() {
-  Tables tables;
-  for (const Entry& entry : kFromHeaders) tables.by_name[tables.count++] = entry;
-  for (const Entry& entry : kNewer) {
-    const bool known = std::ranges::any_of(kFromHeaders, [&](const Entry& other) { return other.name == entry.name; });
-    if (!known) tables.by_name[tables.count++] = entry;
-  }
-  tables.by_number = tables.by_name;
-  std::sort(tables.by_name.begin(), tables.by_name.begin() + static_cast<std::ptrdiff_t>(tables.count),
-            [](const Entry& a, const Entry& b) { return a.name < b.name; });
-  std::sort(tables.by_number.begin(), tables.by_number.begin() + static_cast<std::ptrdiff_t>(tables.count),
-            [](const Entry& a, const Entry& b) { return a.number < b.number; });
-  return tables;
+template <std::size_t size>
+consteval std::array<Entry, size> sortedByNumber(const Entry (&entries)[size]) {
+  std::array<Entry, size> result{};
+  std::ranges::copy(entries, result.begin());
+  std::ranges::sort(result, {}, &Entry::number);
+  return result;
 }
 
-inline constexpr Tables kTables = makeTables();
-static_assert(std::ranges::is_sorted(kElsewhere));
+inline constexpr auto kByNumberX86 = sortedByNumber(kByNameX86);
+inline constexpr auto kByNumberAarch64 = sortedByNumber(kByNameAarch64);
+static_assert(std::ranges::is_sorted(kByNameX86, {}, &Entry::name));
+static_assert(std::ranges::is_sorted(kByNameAarch64, {}, &Entry::name));
+
+constexpr std::span<const Entry> byName(Architecture architecture = kNative) {
+  if (architecture == Architecture::x86_64) return kByNameX86;
+  return kByNameAarch64;
+}
+
+constexpr std::span<const Entry> byNumber(Architecture architecture = kNative) {
+  if (architecture == Architecture::x86_64) return kByNumberX86;
+  return kByNumberAarch64;
+}
 
 /// As syscallNumber(), at compile time.
-constexpr std::optional<int> numberOf(std::string_view name) {
-  const auto* const end = kTables.by_name.data() + kTables.count;
-  const auto* const found = std::lower_bound(kTables.by_name.data(), end, name,
-                                             [](const Entry& e, std::string_view n) { return e.name < n; });
-  if (found == end || found->name != name) return std::nullopt;
+constexpr std::optional<int> numberOf(std::string_view name, Architecture architecture = kNative) {
+  const std::span<const Entry> calls = byName(architecture);
+  const auto found = std::ranges::lower_bound(calls, name, {}, &Entry::name);
+  if (found == calls.end() || found->name != name) return std::nullopt;
   return found->number;
 }
 

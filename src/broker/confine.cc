@@ -37,17 +37,22 @@ constexpr std::string_view kCalls[] = {"brk",
                                        "sendmsg",
                                        "sendto",
                                        "shutdown",
+                                       "time",
                                        "write"};
 
 }  // namespace
 
+plan::SyscallFilter brokerFilter(std::uint32_t self, Architecture architecture) {
+  plan::rules::Rules rules = plan::allowCalls({kCalls}, architecture);
+  plan::allowAbort(rules, self);
+  return plan::denyUnlisted(std::move(rules));
+}
+
 Result<void> confine(const Settings& settings) {
-  plan::rules::Rules rules = plan::allowCalls({kCalls});
-  plan::allowAbort(rules, static_cast<std::uint32_t>(::getpid()));
   return egress::confineSelf({.become = settings.become,
                               .landlock_abi = settings.landlock_abi,
                               .descriptors = settings.max_connections * 2 + 64,
-                              .filter = plan::denyUnlisted(std::move(rules))});
+                              .filter = brokerFilter(static_cast<std::uint32_t>(::getpid()))});
 }
 
 }  // namespace caisson::broker

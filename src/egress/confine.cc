@@ -24,22 +24,13 @@ namespace rules = plan::rules;
 
 // Sockets, waiting, memory. No call that opens files, or starts, signals or inspects other processes.
 constexpr std::string_view kCalls[] = {
-    "accept4",     "brk",        "clock_gettime",   "close",          "connect",      "epoll_ctl",   "epoll_pwait",
-    "epoll_wait",  "exit",       "exit_group",      "fcntl",          "futex",        "getpeername", "getrandom",
-    "getsockname", "getsockopt", "madvise",         "mremap",         "munmap",       "pipe2",       "read",
-    "recvfrom",    "recvmsg",    "restart_syscall", "rt_sigprocmask", "rt_sigreturn", "sendmsg",     "sendto",
-    "setsockopt",  "shutdown",   "splice",          "write",          "writev",       "gettid",      "getpid",
+    "accept",         "gettimeofday", "pipe",        "time",        "accept4",     "brk",        "clock_gettime",
+    "close",          "connect",      "epoll_ctl",   "epoll_pwait", "epoll_wait",  "exit",       "exit_group",
+    "fcntl",          "futex",        "getpeername", "getrandom",   "getsockname", "getsockopt", "madvise",
+    "mremap",         "munmap",       "pipe2",       "read",        "recvfrom",    "recvmsg",    "restart_syscall",
+    "rt_sigprocmask", "rt_sigreturn", "sendmsg",     "sendto",      "setsockopt",  "shutdown",   "splice",
+    "write",          "writev",       "gettid",      "getpid",
 };
-
-plan::SyscallFilter filter(bool brokered) {
-  rules::Rules list = plan::allowCalls({kCalls});
-  plan::allowAbort(list, static_cast<std::uint32_t>(::getpid()));
-  list.set("socket", plan::refuse(EPERM),
-           {{{rules::equals(0, AF_INET)}, plan::kAllow}, {{rules::equals(0, AF_INET6)}, plan::kAllow}});
-  // For the credential broker: a socket pair has no address, so no other process can connect to it.
-  if (brokered) list.set("socketpair", plan::refuse(EPERM), {{{rules::equals(0, AF_UNIX)}, plan::kAllow}});
-  return plan::denyUnlisted(std::move(list));
-}
 
 Result<void> becomeUser(uid_t id) {
   if (::setgroups(0, nullptr) != 0 || ::setresgid(id, id, id) != 0 || ::setresuid(id, id, id) != 0) {
@@ -74,6 +65,16 @@ void limitResources(std::uint64_t descriptors) {
 
 }  // namespace
 
+plan::SyscallFilter egressFilter(bool brokered, std::uint32_t self, Architecture architecture) {
+  rules::Rules list = plan::allowCalls({kCalls}, architecture);
+  plan::allowAbort(list, self);
+  list.set("socket", plan::refuse(EPERM),
+           {{{rules::equals(0, AF_INET)}, plan::kAllow}, {{rules::equals(0, AF_INET6)}, plan::kAllow}});
+  // For the credential broker: a socket pair has no address, so no other process can connect to it.
+  if (brokered) list.set("socketpair", plan::refuse(EPERM), {{{rules::equals(0, AF_UNIX)}, plan::kAllow}});
+  return plan::denyUnlisted(std::move(list));
+}
+
 Result<void> confineSelf(const Confinement& wanted) {
   if (::chdir("/") != 0) return fail(sysError(Stage::launch, "chdir", "/", errno));
   limitResources(wanted.descriptors);
@@ -100,7 +101,7 @@ Result<void> confine(const Settings& settings) {
   return confineSelf({.become = settings.become,
                       .landlock_abi = settings.landlock_abi,
                       .descriptors = brokered ? RLIM_INFINITY : settings.max_connections * 6 + 256,
-                      .filter = filter(brokered)});
+                      .filter = egressFilter(brokered, static_cast<std::uint32_t>(::getpid()))});
 }
 
 }  // namespace caisson::egress

@@ -22,6 +22,10 @@ struct Confinement {
 /// undone; after an error some of it may be in force.
 Result<void> confineSelf(const Confinement& wanted);
 
+/// The system calls of the egress process. `brokered`: with those for a credential broker. `self`: the process, which
+/// may signal itself only.
+plan::SyscallFilter egressFilter(bool brokered, std::uint32_t self, Architecture architecture = kNative);
+
 /// Confines the egress process: confineSelf() with its own filter and limits.
 Result<void> confine(const Settings& settings);
 

@@ -32,7 +32,6 @@ inline constexpr std::string_view kSelect[] = {"pselect6", "select"};
 inline constexpr std::string_view kWatch[] = {"epoll_pwait", "epoll_wait"};
 inline constexpr std::string_view kClock[] = {"clock_gettime", "gettimeofday", "time"};
 inline constexpr std::string_view kSleep[] = {"clock_nanosleep", "nanosleep"};
-inline constexpr std::string_view kLimit[] = {"getrlimit", "prlimit64", "setrlimit"};
 inline constexpr std::string_view kGroup[] = {"getpgid", "getpgrp"};
 inline constexpr std::string_view kFork[] = {"clone", "clone3", "fork", "vfork"};
 }  // namespace siblings
@@ -42,7 +41,7 @@ inline constexpr std::span<const std::string_view> kSiblings[] = {
     siblings::kReadLink, siblings::kRename,  siblings::kRemove, siblings::kDirectory, siblings::kNode,
     siblings::kLink,     siblings::kSymlink, siblings::kTimes,  siblings::kDuplicate, siblings::kPipe,
     siblings::kAccept,   siblings::kPoll,    siblings::kSelect, siblings::kWatch,     siblings::kClock,
-    siblings::kSleep,    siblings::kLimit,   siblings::kGroup,  siblings::kFork,
+    siblings::kSleep,    siblings::kGroup,   siblings::kFork,
 };
 
 }  // namespace caisson::plan

@@ -56,7 +56,7 @@ void show(Action& action) {
 
 /// Makes the filter report the call where it is allowed, also where only a rule on its arguments allows it.
 void observe(SyscallFilter& filter, std::string_view name) {
-  const auto number = syscallNumber(name);
+  const auto number = syscallNumber(name, filter.architecture);
   if (!number) return;
   auto rule = std::ranges::find(filter.rules, *number, &SyscallRule::number);
   if (rule == filter.rules.end()) rule = filter.rules.insert(rule, {*number, {}, filter.unlisted});
@@ -74,7 +74,7 @@ void observe(SyscallFilter& filter, std::string_view name) {
 
 /// Exempts calls with these arguments from being reported.
 void exempt(SyscallFilter& filter, std::string_view name, const ArgumentTest& test) {
-  const auto number = syscallNumber(name);
+  const auto number = syscallNumber(name, filter.architecture);
   const auto rule = std::ranges::find(filter.rules, number.value_or(-1), &SyscallRule::number);
   if (rule == filter.rules.end() || rule->otherwise != kObserve) return;
   rule->branches.push_back({{test}, kAllow});  // last: what other branches deny stays denied

@@ -10,29 +10,26 @@ namespace {
 
 constexpr std::uint32_t kShown = SECCOMP_RET_USER_NOTIF | 0x8000;
 
-Filter observed(const Policy& policy, ExecToken token = {}) {
-  auto filter = filterForFull(policy, token);
-  EXPECT_TRUE(filter);
-  observeFiles(*filter);
-  observeNetwork(*filter);
-  const auto program = compile(*filter);
-  EXPECT_TRUE(program);
-  return program ? *program : Filter();
-}
-
-bool isWatched(int number) {
-  for (const ObservedCall& call : observedFileCalls()) {
-    if (syscallNumber(call.name) == number) return true;
+class Observation : public OnEachArchitecture {
+ protected:
+  static Filter observed(const Policy& policy, ExecToken token = {}) {
+    auto filter = filterForFull(policy, token, architecture());
+    EXPECT_TRUE(filter);
+    observeFiles(*filter);
+    observeNetwork(*filter);
+    return compiled(filter);
   }
-  for (const std::string_view call : observedNetworkCalls()) {
-    if (syscallNumber(call) == number) return true;
+  static bool isWatched(int number) {
+    const std::string_view name = syscallName(number, architecture());
+    return std::ranges::any_of(observedFileCalls(), [&](const ObservedCall& call) { return call.name == name; }) ||
+           std::ranges::find(observedNetworkCalls(), name) != observedNetworkCalls().end();
   }
-  return false;
-}
+};
+INSTANTIATE_TEST_SUITE_P(, Observation, ::testing::ValuesIn(kArchitectures), nameOfArchitecture);
 
 /// The invariant of learning: a call is reported only where it would have been allowed, and all denials are the same.
 /// Checked for every number and for arguments that any rule tests.
-TEST(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
+TEST_P(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
   const std::uint64_t values[] = {0,     1,          2,          040,    0100,   01000, 04000,
                                   06777, 0x10000000, 0x7e020080, 0x5412, 0x541c, ~0ULL};
   for (const std::string profile : {"bash", "strict", "cargo"}) {
@@ -44,24 +41,24 @@ TEST(Observation, ShowsOnlyWhatIsAllowedAndChangesNoRefusal) {
       for (const std::uint64_t first : values) {
         for (const std::uint64_t second : values) {
           const std::uint64_t arguments[6] = {first, second, second, first, second, first};
-          const std::uint32_t before = evaluate(plain, nativeArchitecture(), number, arguments);
-          const std::uint32_t after = evaluate(shown, nativeArchitecture(), number, arguments);
+          const std::uint32_t before = evaluateNumber(plain, number, arguments);
+          const std::uint32_t after = evaluateNumber(shown, number, arguments);
           if (before == after) continue;
           ++differences;
-          ASSERT_EQ(before, kReturnAllow) << profile << " " << syscallName(number);
-          ASSERT_EQ(after, kShown) << profile << " " << syscallName(number);
-          ASSERT_TRUE(isWatched(number)) << profile << " " << syscallName(number);
+          ASSERT_EQ(before, kReturnAllow) << profile << " " << syscallName(number, architecture());
+          ASSERT_EQ(after, kShown) << profile << " " << syscallName(number, architecture());
+          ASSERT_TRUE(isWatched(number)) << profile << " " << syscallName(number, architecture());
         }
       }
     }
     EXPECT_GT(differences, 1000U) << profile;
     const std::uint64_t none[6] = {};
-    EXPECT_EQ(evaluate(shown, nativeArchitecture() ^ 1, 0, none), evaluate(plain, nativeArchitecture() ^ 1, 0, none));
+    EXPECT_EQ(evaluate(shown, architectureNumber() ^ 1, 0, none), evaluate(plain, architectureNumber() ^ 1, 0, none));
   }
 }
 
 /// The supervisor does not listen yet when the payload's program is started.
-TEST(Observation, OmitsTheStartOfThePayload) {
+TEST_P(Observation, OmitsTheStartOfThePayload) {
   const Filter shown = observed(*policy::builtin("bash"));
   Arguments own;
   own.values[kOwnExecArgument] = kOwnExecMark;
@@ -82,8 +79,8 @@ Arguments cloneWith(std::uint64_t flags) {
 }
 constexpr std::uint64_t kThreadFlags = CLONE_VM | CLONE_THREAD | CLONE_SIGHAND;
 
-TEST(Observation, OfProcessesShowsExecsAndSignalsButNoForksAndThreads) {
-  auto filter = filterForFull(*policy::builtin("bash"), {});
+TEST_P(Observation, OfProcessesShowsExecsAndSignalsButNoForksAndThreads) {
+  auto filter = filterForFull(*policy::builtin("bash"), {}, architecture());
   ASSERT_TRUE(filter);
   const std::size_t allowed = filter->allowed();
   observeProcesses(*filter);
@@ -105,8 +102,8 @@ TEST(Observation, OfProcessesShowsExecsAndSignalsButNoForksAndThreads) {
   EXPECT_EQ(evaluateCall(*program, "tgkill", signal), kReturnAllow);
 }
 
-TEST(Observation, OfTasksShowsThreadsToo) {
-  auto filter = filterForFull(*policy::builtin("bash"), {});
+TEST_P(Observation, OfTasksShowsThreadsToo) {
+  auto filter = filterForFull(*policy::builtin("bash"), {}, architecture());
   ASSERT_TRUE(filter);
   observeProcesses(*filter);
   observeTasks(*filter);
@@ -123,10 +120,10 @@ TEST(Observation, OfTasksShowsThreadsToo) {
 }
 
 /// Where forks are denied, threads stay allowed and unreported.
-TEST(Observation, OfProcessesOpensNothingThatThePolicyDenies) {
+TEST_P(Observation, OfProcessesOpensNothingThatThePolicyDenies) {
   Policy policy = *policy::builtin("bash");
   policy.process.allow_fork = policy.process.allow_exec = false;
-  auto filter = filterForFull(policy, {7, 8});
+  auto filter = filterForFull(policy, {7, 8}, architecture());
   ASSERT_TRUE(filter);
   observeProcesses(*filter);
   const auto program = compile(*filter);
@@ -138,7 +135,7 @@ TEST(Observation, OfProcessesOpensNothingThatThePolicyDenies) {
   EXPECT_EQ(evaluateCall(*program, "execve"), reported(EPERM));
 }
 
-TEST(Observation, HasThePathArgumentOfEveryCall) {
+TEST_P(Observation, HasThePathArgumentOfEveryCall) {
   for (const ObservedCall& call : observedFileCalls()) {
     EXPECT_GE(call.first.path, 0) << call.name;
     EXPECT_LT(call.first.path, 6) << call.name;

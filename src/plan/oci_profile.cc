@@ -41,12 +41,8 @@ struct OciProfile {
   std::map<std::string, OciCall, std::less<>> calls;
 };
 
-constexpr std::string_view nativeGoName() {
-#if defined(__x86_64__)
-  return "amd64";
-#else
-  return "arm64";
-#endif
+constexpr std::string_view goName(Architecture architecture) {
+  return architecture == Architecture::x86_64 ? "amd64" : "arm64";
 }
 
 std::uint32_t lowHalf(std::uint64_t value) { return static_cast<std::uint32_t>(value); }
@@ -54,7 +50,8 @@ std::uint32_t highHalf(std::uint64_t value) { return static_cast<std::uint32_t>(
 
 class OciReader {
  public:
-  OciReader(std::string_view name, const OciTarget& target) : name_(name), target_(target) {}
+  OciReader(std::string_view name, const OciTarget& target, Architecture architecture)
+      : name_(name), target_(target), go_name_(goName(architecture)) {}
 
   Result<OciProfile> read(const Node& root) {
     OciProfile profile;
@@ -124,12 +121,12 @@ class OciReader {
       const Node* arches = only->find("arches");
       const Node* kernel = only->find("minKernel");
       if (!isEmpty(only->find("caps"))) return false;
-      if (!isEmpty(arches) && !lists(arches, nativeGoName())) return false;
+      if (!isEmpty(arches) && !lists(arches, go_name_)) return false;
       if (kernel != nullptr && !kernel->text.empty() && !kernelIsAtLeast(kernel->text)) return false;
     }
     if (const Node* without = entry.find("excludes")) {
       const Node* kernel = without->find("minKernel");
-      if (lists(without->find("arches"), nativeGoName())) return false;
+      if (lists(without->find("arches"), go_name_)) return false;
       if (kernel != nullptr && !kernel->text.empty() && kernelIsAtLeast(kernel->text)) return false;
     }
     return true;
@@ -261,6 +258,7 @@ class OciReader {
 
   std::string_view name_;
   const OciTarget& target_;
+  std::string_view go_name_;
 };
 
 bool allows(Action action) { return action.kind == ActionKind::allow || action == kAnswer || action == kObserve; }
@@ -316,7 +314,7 @@ Result<void> applyOciProfile(std::string_view text, std::string_view name, const
                              SyscallFilter& filter) {
   const auto document = policy::readText(text, policy::Format::json, std::string(name));
   if (!document) return fail(document.error());
-  const auto profile = OciReader(name, target).read(document->root);
+  const auto profile = OciReader(name, target, filter.architecture).read(document->root);
   if (!profile) return fail(profile.error());
   const std::string_view starts[] = {target.single_exec ? "execveat" : "execve", "exit_group", "write"};
   const auto narrowCall = [&](const syscall_table::Entry& entry) -> Result<void> {
@@ -338,12 +336,7 @@ Result<void> applyOciProfile(std::string_view text, std::string_view name, const
     narrowRule(call, profile->unlisted, *rule);
     return {};
   };
-  for (const syscall_table::Entry& entry : syscall_table::kFromHeaders) {
-    if (auto done = narrowCall(entry); !done) return done;
-  }
-  for (const syscall_table::Entry& entry : syscall_table::kNewer) {
-    const auto known = std::ranges::find(syscall_table::kFromHeaders, entry.number, &syscall_table::Entry::number);
-    if (known != std::end(syscall_table::kFromHeaders)) continue;
+  for (const syscall_table::Entry& entry : syscall_table::byName(filter.architecture)) {
     if (auto done = narrowCall(entry); !done) return done;
   }
   if (allows(filter.unlisted) && !allows(profile->unlisted)) filter.unlisted = rules::kUnlisted;

@@ -7,8 +7,7 @@
 #include <cerrno>
 #include <string>
 
-#include "base/syscall_names.h"
-#include "plan/syscalls.h"
+#include "plan/syscall_filter_testing.h"
 #include "support/conforms.h"
 
 namespace caisson::plan {
@@ -22,21 +21,23 @@ std::string profileOf(const std::string& entries, const std::string& unlisted = 
          (entries.empty() ? "" : ", ") + entries + "]}";
 }
 
-/// The built-in filter, narrowed by `text`, as a program.
-Result<std::vector<sock_filter>> narrowed(const std::string& text, const OciTarget& target = kTarget) {
-  auto filter = filterForFull(policy::Policy{}, {});
-  if (!filter) return fail(filter.error());
-  if (auto applied = applyOciProfile(text, "p.json", target, *filter); !applied) return fail(applied.error());
-  return compile(*filter);
-}
+class OciProfile : public OnEachArchitecture {
+ protected:
+  /// The built-in filter, narrowed by `text`, as a program.
+  static Result<Filter> narrowed(const std::string& text, const OciTarget& target = kTarget) {
+    auto filter = filterForFull(Policy{}, {}, architecture());
+    if (!filter) return fail(filter.error());
+    if (auto applied = applyOciProfile(text, "p.json", target, *filter); !applied) return fail(applied.error());
+    return compile(*filter);
+  }
+  static std::uint32_t valueOf(const Filter& program, std::string_view name, std::uint64_t first = 0,
+                               std::uint64_t second = 0, std::uint64_t third = 0) {
+    return evaluateNumber(program, syscallNumber(name, architecture()).value_or(-1), {first, second, third, 0, 0, 0});
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, OciProfile, ::testing::ValuesIn(kArchitectures), nameOfArchitecture);
 
-std::uint32_t valueOf(const std::vector<sock_filter>& program, std::string_view name, std::uint64_t first = 0,
-                      std::uint64_t second = 0, std::uint64_t third = 0) {
-  const std::uint64_t arguments[6] = {first, second, third, 0, 0, 0};
-  return evaluate(program, nativeArchitecture(), syscallNumber(name).value_or(-1), arguments);
-}
-
-TEST(OciProfile, RemovesCallsItDoesNotAllow) {
+TEST_P(OciProfile, RemovesCallsItDoesNotAllow) {
   CONFORMS("R-LEVEL-16");
   const auto program =
       narrowed(profileOf(R"({"names": ["read", "mount", "no_such_call"], "action": "SCMP_ACT_ALLOW"})"));
@@ -48,22 +49,21 @@ TEST(OciProfile, RemovesCallsItDoesNotAllow) {
   EXPECT_EQ(valueOf(*program, "mount"), SECCOMP_RET_USER_NOTIF | EPERM) << "a forbidden call stays forbidden";
 }
 
-TEST(OciProfile, ThatAllowsEverythingChangesNothing) {
+TEST_P(OciProfile, ThatAllowsEverythingChangesNothing) {
   CONFORMS("R-LEVEL-16");
   const auto program = narrowed(R"({"defaultAction": "SCMP_ACT_ALLOW"})");
-  const auto own = compile(*filterForFull(policy::Policy{}, {}));
+  const auto own = compile(*filterForFull(policy::Policy{}, {}, architecture()));
   ASSERT_TRUE(program) << program.error().message();
   for (int number = 0; number < 480; ++number) {
     for (const std::uint64_t value : {0ULL, 1ULL, 2ULL, 0x10000000ULL, 0x5412ULL}) {
       const std::uint64_t arguments[6] = {value, value, 0, 0, 0, 0};
-      EXPECT_EQ(evaluate(*program, nativeArchitecture(), number, arguments),
-                evaluate(*own, nativeArchitecture(), number, arguments))
+      EXPECT_EQ(evaluateNumber(*program, number, arguments), evaluateNumber(*own, number, arguments))
           << number << " " << value;
     }
   }
 }
 
-TEST(OciProfile, ComparesArguments) {
+TEST_P(OciProfile, ComparesArguments) {
   struct Case {
     std::string op;
     std::uint64_t value, second;
@@ -92,7 +92,7 @@ TEST(OciProfile, ComparesArguments) {
   }
 }
 
-TEST(OciProfile, NarrowsCallsThatArePartlyAllowed) {
+TEST_P(OciProfile, NarrowsCallsThatArePartlyAllowed) {
   const auto program = narrowed(profileOf(
       R"({"names": ["socket"], "action": "SCMP_ACT_ALLOW", "args": [{"index": 0, "value": 2, "op": "SCMP_CMP_NE"}]})"));
   ASSERT_TRUE(program) << program.error().message();
@@ -102,7 +102,7 @@ TEST(OciProfile, NarrowsCallsThatArePartlyAllowed) {
   EXPECT_EQ(valueOf(*program, "socket", AF_VSOCK, SOCK_STREAM), SECCOMP_RET_USER_NOTIF | EAFNOSUPPORT);
 }
 
-TEST(OciProfile, DeniesByEntryWithItsAction) {
+TEST_P(OciProfile, DeniesByEntryWithItsAction) {
   const auto program = narrowed(profileOf(
       R"({"names": ["getcwd"], "action": "SCMP_ACT_ERRNO", "errnoRet": 38}, {"names": ["chdir"], "action": "SCMP_ACT_KILL"},
          {"names": ["dup"], "action": "SCMP_ACT_ERRNO", "args": [{"index": 0, "value": 1, "op": "SCMP_CMP_EQ"}]})",
@@ -114,9 +114,9 @@ TEST(OciProfile, DeniesByEntryWithItsAction) {
   EXPECT_EQ(valueOf(*program, "dup", (1ULL << 32) | 1), SECCOMP_RET_USER_NOTIF | EPERM) << "the kernel sees a 1";
 }
 
-TEST(OciProfile, EntriesDependOnHostAndCapabilities) {
-  const std::string other = nativeArchitectureName() == "x86_64" ? "arm64" : "amd64";
-  const std::string native = nativeArchitectureName() == "x86_64" ? "amd64" : "arm64";
+TEST_P(OciProfile, EntriesDependOnHostAndCapabilities) {
+  const std::string other = architecture() == Architecture::x86_64 ? "arm64" : "amd64";
+  const std::string native = architecture() == Architecture::x86_64 ? "amd64" : "arm64";
   const auto allowed = [&](const std::string& condition) {
     const auto program = narrowed(profileOf(R"({"names": ["getcwd"], "action": "SCMP_ACT_ALLOW", )" + condition + "}"));
     return program && valueOf(*program, "getcwd") == SECCOMP_RET_ALLOW;
@@ -130,7 +130,7 @@ TEST(OciProfile, EntriesDependOnHostAndCapabilities) {
   EXPECT_FALSE(allowed(R"("excludes": {"arches": [")" + native + R"("]})"));
 }
 
-TEST(OciProfile, WhatCannotBeEnforcedIsRefused) {
+TEST_P(OciProfile, WhatCannotBeEnforcedIsRefused) {
   for (const auto& [text, word] : std::vector<std::pair<std::string, std::string>>{
            {"{", "JSON"},
            {"{}", "no defaultAction"},

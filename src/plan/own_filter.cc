@@ -6,8 +6,8 @@
 
 namespace caisson::plan {
 
-rules::Rules allowCalls(std::initializer_list<std::span<const std::string_view>> lists) {
-  rules::Rules allowed;
+rules::Rules allowCalls(std::initializer_list<std::span<const std::string_view>> lists, Architecture architecture) {
+  rules::Rules allowed(architecture);
   for (const auto& list : lists) {
     for (const std::string_view name : list) allowed.add(name, kAllow);
   }
@@ -23,6 +23,7 @@ void allowAbort(rules::Rules& rules, std::uint32_t self) {
 
 SyscallFilter denyUnlisted(rules::Rules rules) {
   SyscallFilter filter;
+  filter.architecture = rules.architecture();
   filter.rules = rules.take();
   filter.unlisted = refuse(EPERM);
   return filter;

@@ -12,7 +12,8 @@
 namespace caisson::plan {
 
 /// Rules that allow these calls and, even if they are not listed, mmap and mprotect without PROT_EXEC.
-rules::Rules allowCalls(std::initializer_list<std::span<const std::string_view>> lists);
+rules::Rules allowCalls(std::initializer_list<std::span<const std::string_view>> lists,
+                        Architecture architecture = kNative);
 
 /// Allows signals to process `self` only, which abort() needs. Before Linux 6.12 no Landlock scope confines signals.
 void allowAbort(rules::Rules& rules, std::uint32_t self);

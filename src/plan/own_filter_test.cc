@@ -1,29 +1,37 @@
 #include "plan/own_filter.h"
 
-#include <gtest/gtest.h>
-#include <linux/seccomp.h>
-
-#include <cerrno>
 #include <csignal>
 
-#include "base/syscall_names.h"
+#include "plan/own_filter_testing.h"
+#include "plan/syscall_filter_testing.h"
 
 namespace caisson::plan {
 namespace {
 
-TEST(OwnFilter, SignalsReachOnlyTheProcessItself) {
+class OwnFilter : public OnEachArchitecture {};
+INSTANTIATE_TEST_SUITE_P(, OwnFilter, ::testing::ValuesIn(kArchitectures), nameOfArchitecture);
+
+TEST_P(OwnFilter, SignalsReachOnlyTheProcessItself) {
   constexpr std::string_view kCalls[] = {"read"};
-  rules::Rules list = allowCalls({kCalls});
+  rules::Rules list = allowCalls({kCalls}, architecture());
   allowAbort(list, 1234);
   const auto program = compile(denyUnlisted(std::move(list)));
   ASSERT_TRUE(program) << program.error().message();
   const auto signal = [&](std::uint64_t process) {
-    const std::uint64_t arguments[6] = {process, process, SIGKILL, 0, 0, 0};
-    return evaluate(*program, nativeArchitecture(), syscallNumber("tgkill").value_or(-1), arguments);
+    return evaluateCall(*program, "tgkill", {{process, process, SIGKILL}});
   };
   EXPECT_EQ(signal(1234), SECCOMP_RET_ALLOW);
   EXPECT_EQ(signal(1), SECCOMP_RET_ERRNO | EPERM);
   EXPECT_EQ(signal(0xffffffff), SECCOMP_RET_ERRNO | EPERM);
+}
+
+TEST_P(OwnFilter, MissingSiblingsAreFound) {
+  constexpr std::string_view kCalls[] = {"fchmodat", "epoll_pwait", "read"};
+  const SyscallFilter filter = denyUnlisted(allowCalls({kCalls}, architecture()));
+  const std::vector<std::string> missing = architecture() == Architecture::x86_64
+                                               ? std::vector<std::string>{"chmod", "fchmodat2", "epoll_wait"}
+                                               : std::vector<std::string>{"fchmodat2"};
+  EXPECT_EQ(missingSiblings(filter), missing);
 }
 
 }  // namespace

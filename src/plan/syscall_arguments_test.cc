@@ -14,7 +14,10 @@
 namespace caisson::plan {
 namespace {
 
-TEST(HostileArguments, TerminalInputInjectionIsDeniedWithAnyHighBits) {
+class HostileArguments : public OnEachArchitecture {};
+INSTANTIATE_TEST_SUITE_P(, HostileArguments, ::testing::ValuesIn(kArchitectures), nameOfArchitecture);
+
+TEST_P(HostileArguments, TerminalInputInjectionIsDeniedWithAnyHighBits) {
   for (const auto& [which, program] : everyProgram()) {
     for (const std::uint64_t command : {0x5412ULL, 0x541cULL}) {  // TIOCSTI, TIOCLINUX
       for (const std::uint64_t high : {0ULL, 1ULL << 32, 0xdeadbeefULL << 32, 0xffffffffULL << 32}) {
@@ -27,7 +30,7 @@ TEST(HostileArguments, TerminalInputInjectionIsDeniedWithAnyHighBits) {
   }
 }
 
-TEST(HostileArguments, OnlyListedIoctlRequestsReachTheKernel) {
+TEST_P(HostileArguments, OnlyListedIoctlRequestsReachTheKernel) {
   const std::pair<const char*, std::uint64_t> unlisted[] = {
       {"TIOCSETD", 0x5423},
       {"TIOCCONS", 0x541d},
@@ -54,7 +57,7 @@ TEST(HostileArguments, OnlyListedIoctlRequestsReachTheKernel) {
   }
 }
 
-TEST(HostileArguments, NoPriorityOfWholeUserOrGroup) {
+TEST_P(HostileArguments, NoPriorityOfWholeUserOrGroup) {
   for (const auto& [which, program] : everyProgram()) {
     if (which == "strict") continue;  // its list has neither call
     for (const std::uint64_t high : {0ULL, 1ULL << 32}) {
@@ -70,7 +73,7 @@ TEST(HostileArguments, NoPriorityOfWholeUserOrGroup) {
   }
 }
 
-TEST(HostileArguments, NoInternetProtocolButTcpAndUdp) {
+TEST_P(HostileArguments, NoInternetProtocolButTcpAndUdp) {
   const Filter program = builtin();
   for (const std::uint64_t family : {AF_INET, AF_INET6}) {
     for (const std::uint64_t flags : {0, SOCK_CLOEXEC | SOCK_NONBLOCK}) {
@@ -93,7 +96,7 @@ TEST(HostileArguments, NoInternetProtocolButTcpAndUdp) {
   }
 }
 
-TEST(HostileArguments, LocalSocketsAreStreamDatagramOrSequencedPacket) {
+TEST_P(HostileArguments, LocalSocketsAreStreamDatagramOrSequencedPacket) {
   const Filter program = builtin();
   for (const std::string_view call : {"socket", "socketpair"}) {
     for (const std::uint64_t type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
@@ -105,7 +108,7 @@ TEST(HostileArguments, LocalSocketsAreStreamDatagramOrSequencedPacket) {
   }
 }
 
-TEST(HostileArguments, NoUpperLayerProtocolUnderTcp) {
+TEST_P(HostileArguments, NoUpperLayerProtocolUnderTcp) {
   for (const auto& [which, program] : everyProgram()) {
     if (which == "strict") continue;  // its list lacks the call
     EXPECT_EQ(evaluateCall(program, "setsockopt", {{3, IPPROTO_TCP, 31}}), reported(ENOPROTOOPT)) << which;
@@ -115,7 +118,7 @@ TEST(HostileArguments, NoUpperLayerProtocolUnderTcp) {
   }
 }
 
-TEST(HostileArguments, NoNewNamespaceByClone) {
+TEST_P(HostileArguments, NoNewNamespaceByClone) {
   for (const auto& [which, program] : everyProgram()) {
     for (const std::uint64_t flag :
          {CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET}) {
@@ -130,7 +133,7 @@ TEST(HostileArguments, NoNewNamespaceByClone) {
   }
 }
 
-TEST(HostileArguments, NoSocketFamilyBeyondLocalInternetAndTheRoutingTable) {
+TEST_P(HostileArguments, NoSocketFamilyBeyondLocalInternetAndTheRoutingTable) {
   const Filter program = builtin();
   for (std::uint64_t family = 0; family < 64; ++family) {
     const bool fine = family == AF_UNIX || family == AF_INET || family == AF_INET6 || family == AF_NETLINK;
@@ -149,7 +152,7 @@ TEST(HostileArguments, NoSocketFamilyBeyondLocalInternetAndTheRoutingTable) {
 }
 
 /// All processes of the user have numbers there.
-TEST(HostileArguments, OnlyTheCallerCanBeRescheduledInTheLandlockTier) {
+TEST_P(HostileArguments, OnlyTheCallerCanBeRescheduledInTheLandlockTier) {
   constexpr std::uint64_t kHigh = 1ULL << 32, kOther = 77;
   const Filter program = programForTier();
   for (const char* call : {"prlimit64", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler"}) {
@@ -163,7 +166,7 @@ TEST(HostileArguments, OnlyTheCallerCanBeRescheduledInTheLandlockTier) {
   EXPECT_EQ(evaluateCall(program, "ioprio_set", {{1, 0}}), kReturnAllow);
 }
 
-TEST(HostileArguments, IsolatedCommandsLimitOnlyThemselves) {
+TEST_P(HostileArguments, IsolatedCommandsLimitOnlyThemselves) {
   Policy policy;
   policy.process.isolate_commands = true;
   for (const Filter& program : {programFor(policy), programForProcess(policy)}) {
@@ -173,7 +176,7 @@ TEST(HostileArguments, IsolatedCommandsLimitOnlyThemselves) {
   EXPECT_EQ(evaluateCall(builtin(), "prlimit64", {{77}}), kReturnAllow);
 }
 
-TEST(HostileArguments, NoLeaseOrNotificationOnSharedFiles) {
+TEST_P(HostileArguments, NoLeaseOrNotificationOnSharedFiles) {
   constexpr std::uint64_t kHigh = 1ULL << 32;
   for (const auto& [which, program] : everyProgram()) {
     for (const std::uint64_t command : {F_SETLEASE, F_NOTIFY}) {
@@ -186,7 +189,7 @@ TEST(HostileArguments, NoLeaseOrNotificationOnSharedFiles) {
   }
 }
 
-TEST(HostileArguments, NoPeekOffsetThatHidesDescriptorsInFlight) {
+TEST_P(HostileArguments, NoPeekOffsetThatHidesDescriptorsInFlight) {
   constexpr std::uint64_t kHigh = 1ULL << 32;
   for (const auto& [which, program] : everyProgram()) {
     EXPECT_NE(evaluateCall(program, "setsockopt", {{3, SOL_SOCKET, SO_PEEK_OFF}}), kReturnAllow) << which;
@@ -198,7 +201,7 @@ TEST(HostileArguments, NoPeekOffsetThatHidesDescriptorsInFlight) {
   EXPECT_EQ(evaluateCall(builtin(), "setsockopt", {{3, IPPROTO_TCP, SO_PEEK_OFF}}), kReturnAllow);
 }
 
-TEST(HostileArguments, NoRawSocketsAndOfNetlinkOnlyRouting) {
+TEST_P(HostileArguments, NoRawSocketsAndOfNetlinkOnlyRouting) {
   CONFORMS("R-SYSCALL-12");
   const Filter program = builtin();
   for (const std::uint64_t family : {AF_UNIX, AF_INET, AF_INET6, AF_PACKET}) {
@@ -214,7 +217,7 @@ TEST(HostileArguments, NoRawSocketsAndOfNetlinkOnlyRouting) {
   }
 }
 
-TEST(HostileArguments, NoPingSockets) {
+TEST_P(HostileArguments, NoPingSockets) {
   const Filter program = builtin();
   for (const auto flags : {std::uint64_t{0}, std::uint64_t{SOCK_CLOEXEC}, std::uint64_t{SOCK_NONBLOCK}}) {
     EXPECT_EQ(evaluateCall(program, "socket", {{AF_INET, SOCK_DGRAM | flags, IPPROTO_ICMP}}), reported(EACCES));
@@ -224,7 +227,7 @@ TEST(HostileArguments, NoPingSockets) {
   }
 }
 
-TEST(HostileArguments, NoSetuidOrSetgidBitByAnyCall) {
+TEST_P(HostileArguments, NoSetuidOrSetgidBitByAnyCall) {
   struct Maker {
     std::string_view name;
     int mode;        ///< which argument
@@ -262,7 +265,7 @@ TEST(HostileArguments, NoSetuidOrSetgidBitByAnyCall) {
   }
 }
 
-TEST(HostileArguments, IgnoredModeDoesNotDenyAnOpen) {
+TEST_P(HostileArguments, IgnoredModeDoesNotDenyAnOpen) {
   // Without O_CREAT, libc leaves the register of the mode undefined.
   if (here("open")) {
     EXPECT_EQ(evaluateCall(builtin(), "open", {{0, O_RDONLY, 07777}}), kReturnAllow);
@@ -270,7 +273,7 @@ TEST(HostileArguments, IgnoredModeDoesNotDenyAnOpen) {
   EXPECT_EQ(evaluateCall(builtin(), "openat", {{0, 0, O_RDONLY | O_DIRECTORY, 07777}}), kReturnAllow);
 }
 
-TEST(HostileArguments, NoDeviceIsMade) {
+TEST_P(HostileArguments, NoDeviceIsMade) {
   for (const auto& [which, program] : everyProgram()) {
     for (const std::uint64_t type : {S_IFCHR, S_IFBLK}) {
       if (here("mknod")) {
@@ -286,7 +289,7 @@ TEST(HostileArguments, NoDeviceIsMade) {
   }
 }
 
-TEST(HostileArguments, LimitsOfPidOneCannotBeChanged) {
+TEST_P(HostileArguments, LimitsOfPidOneCannotBeChanged) {
   for (const auto& [which, program] : everyProgram()) {
     EXPECT_EQ(evaluateCall(program, "prlimit64", {{1}}), reported(EPERM)) << which;
     EXPECT_EQ(evaluateCall(program, "prlimit64", {{1 | (1ULL << 32)}}), reported(EPERM)) << which;
@@ -294,7 +297,7 @@ TEST(HostileArguments, LimitsOfPidOneCannotBeChanged) {
   }
 }
 
-TEST(HostileArguments, OnlyOrdinaryPersonalities) {
+TEST_P(HostileArguments, OnlyOrdinaryPersonalities) {
   const Filter program = builtin();
   for (const std::uint64_t fine : {0ULL, 0x8ULL, 0x20000ULL, 0x20008ULL, 0xffffffffULL}) {
     EXPECT_EQ(evaluateCall(program, "personality", {{fine}}), kReturnAllow) << std::hex << fine;

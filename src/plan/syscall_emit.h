@@ -347,14 +347,14 @@ constexpr Code emitProgram(const SyscallFilter& filter) {
   const std::vector<Segment> all = segments(filter, unlisted);
   const std::vector<Leaf> parts = leaves(all);
   Assembler::Label start = emitTree(code, all, parts);
-#if defined(__x86_64__)
-  // x32 shares the architecture and sets this bit; every number above it is foreign.
-  start = code.emitJump(BPF_JGE, kX32Bit, code.answerWith(kForeign), start);
-#endif
+  if (filter.architecture == Architecture::x86_64) {
+    // x32 shares the architecture and sets this bit; every number above it is foreign.
+    start = code.emitJump(BPF_JGE, kX32Bit, code.answerWith(kForeign), start);
+  }
   start = code.emitBefore(start, statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
   if (filter.check_architecture) {
     // First: a number is a different call on another architecture.
-    start = code.emitJump(BPF_JEQ, kNativeArchitecture, start, code.answerWith(kForeign));
+    start = code.emitJump(BPF_JEQ, static_cast<std::uint32_t>(filter.architecture), start, code.answerWith(kForeign));
     code.emitBefore(start, statement(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)));
   }
   return code.take();

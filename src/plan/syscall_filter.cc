@@ -11,7 +11,7 @@ namespace caisson::plan {
 
 std::uint32_t nativeArchitecture() { return kNativeArchitecture; }
 
-std::string_view nativeArchitectureName() { return kNativeArchitecture == AUDIT_ARCH_X86_64 ? "x86_64" : "aarch64"; }
+std::string_view nativeArchitectureName() { return architectureName(kNative); }
 
 Result<std::vector<sock_filter>> compile(const SyscallFilter& filter) {
   std::vector<sock_filter> code = bpf::emitProgram(filter);

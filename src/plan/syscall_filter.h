@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/native_architecture.h"
 
 namespace caisson::plan {
 
@@ -93,6 +94,7 @@ struct SyscallFilter {
   std::vector<SyscallRule> rules;  ///< any order, one per number
   Action unlisted = refuse(38);    ///< ENOSYS, as on a kernel without the call, so that programs fall back
   bool check_architecture = true;
+  Architecture architecture = kNative;  ///< whose numbers the rules have
 
   /// How many calls are allowed, at least with some arguments.
   [[nodiscard]] constexpr std::size_t allowed() const {
@@ -107,7 +109,7 @@ struct SyscallFilter {
   }
 };
 
-/// The program for the architecture this binary is built for. An error if it is too long for the kernel.
+/// The program. An error if it is too long for the kernel.
 Result<std::vector<sock_filter>> compile(const SyscallFilter& filter);
 
 /// Evaluates the program for a call like the kernel's interpreter: SECCOMP_RET_* value. The supervisor uses it to find

@@ -25,7 +25,9 @@ constexpr std::uint32_t kReturnAllow = SECCOMP_RET_ALLOW;
 constexpr std::uint32_t refused(int error) { return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(error); }
 constexpr std::uint32_t reported(int error) { return SECCOMP_RET_USER_NOTIF | static_cast<std::uint32_t>(error); }
 
-inline Filter builtin() { return {builtinProgram().begin(), builtinProgram().end()}; }
+struct Arguments {
+  std::uint64_t values[6] = {};
+};
 
 /// The compiled program of a filter; fails the test if there is none.
 inline Filter compiled(const Result<SyscallFilter>& filter) {
@@ -36,31 +38,50 @@ inline Filter compiled(const Result<SyscallFilter>& filter) {
   return program ? *program : Filter();
 }
 
-inline Filter programFor(const Policy& policy, ExecToken token = {}) { return compiled(filterForFull(policy, token)); }
-inline Filter programForProcess(const Policy& policy = {}) { return compiled(filterForProcess(policy)); }
-inline Filter programForTier(const Policy& policy = {}) { return compiled(filterForLandlockTier(policy)); }
+/// Tests that run for every architecture, on any.
+class OnEachArchitecture : public ::testing::TestWithParam<Architecture> {
+ protected:
+  static Architecture architecture() { return GetParam(); }
+  static std::uint32_t architectureNumber() { return static_cast<std::uint32_t>(GetParam()); }
 
-struct Arguments {
-  std::uint64_t values[6] = {};
+  /// The program compiled at build time exists for the native architecture only.
+  static Filter builtin() {
+    if (GetParam() == kNative) return {builtinProgram().begin(), builtinProgram().end()};
+    return compiled(filterForFull(Policy{}, {}, GetParam()));
+  }
+  static Filter programFor(const Policy& policy, ExecToken token = {}) {
+    return compiled(filterForFull(policy, token, GetParam()));
+  }
+  static Filter programForProcess(const Policy& policy = {}) { return compiled(filterForProcess(policy, GetParam())); }
+  static Filter programForTier(const Policy& policy = {}) {
+    return compiled(filterForLandlockTier(policy, GetParam()));
+  }
+
+  /// What `program` returns for a call: a SECCOMP_RET_* value.
+  static std::uint32_t evaluateNumber(const Filter& program, int number, const std::uint64_t (&arguments)[6]) {
+    return evaluate(program, architectureNumber(), number, arguments);
+  }
+  static std::uint32_t evaluateCall(const Filter& program, std::string_view name, const Arguments& arguments = {}) {
+    const auto number = syscallNumber(name, GetParam());
+    EXPECT_TRUE(number) << name;
+    return evaluateNumber(program, number.value_or(-1), arguments.values);
+  }
+
+  /// Whether the architecture has the call.
+  static bool here(std::string_view name) { return syscallNumber(name, GetParam()).has_value(); }
+
+  /// All programs in which a rule about a hostile call must hold.
+  static std::vector<std::pair<std::string, Filter>> everyProgram() {
+    return {{"built-in", builtin()},
+            {"strict", programFor(*policy::builtin("strict"), {1, 2})},
+            {"process", programForProcess()},
+            {"landlock tier", programForTier()}};
+  }
 };
 
-/// What `program` returns for the call: a SECCOMP_RET_* value.
-inline std::uint32_t evaluateCall(const Filter& program, std::string_view name, const Arguments& arguments = {}) {
-  const auto number = syscallNumber(name);
-  EXPECT_TRUE(number) << name;
-  return evaluate(program, nativeArchitecture(), number.value_or(-1), arguments.values);
-}
-
-/// Whether this architecture has the call.
-inline bool here(std::string_view name) { return syscallNumber(name).has_value(); }
-
-/// All programs in which a rule about a hostile call must hold.
-inline std::vector<std::pair<std::string, Filter>> everyProgram() {
-  return {{"built-in", builtin()},
-          {"strict", programFor(*policy::builtin("strict"), {1, 2})},
-          {"process", programForProcess()},
-          {"landlock tier", programForTier()}};
-}
+inline constexpr auto nameOfArchitecture = [](const ::testing::TestParamInfo<Architecture>& info) {
+  return std::string(architectureName(info.param));
+};
 
 inline bool sameProgram(const Filter& a, const Filter& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const sock_filter& x, const sock_filter& y) {

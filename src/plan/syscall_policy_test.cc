@@ -12,7 +12,18 @@
 namespace caisson::plan {
 namespace {
 
-TEST(ProcessRules, WithoutForkOnlyThreadsAreMade) {
+class ProcessRules : public OnEachArchitecture {};
+class RootRules : public OnEachArchitecture {};
+class PolicyLists : public OnEachArchitecture {};
+class LandlockTierFilter : public OnEachArchitecture {};
+class WeakerLevels : public OnEachArchitecture {};
+INSTANTIATE_TEST_SUITE_P(, ProcessRules, ::testing::ValuesIn(kArchitectures), nameOfArchitecture);
+INSTANTIATE_TEST_SUITE_P(, RootRules, ::testing::ValuesIn(kArchitectures), nameOfArchitecture);
+INSTANTIATE_TEST_SUITE_P(, PolicyLists, ::testing::ValuesIn(kArchitectures), nameOfArchitecture);
+INSTANTIATE_TEST_SUITE_P(, LandlockTierFilter, ::testing::ValuesIn(kArchitectures), nameOfArchitecture);
+INSTANTIATE_TEST_SUITE_P(, WeakerLevels, ::testing::ValuesIn(kArchitectures), nameOfArchitecture);
+
+TEST_P(ProcessRules, WithoutForkOnlyThreadsAreMade) {
   CONFORMS("R-PROCESS-5");
   Policy policy;
   policy.process.allow_fork = false;
@@ -30,7 +41,7 @@ TEST(ProcessRules, WithoutForkOnlyThreadsAreMade) {
   EXPECT_EQ(evaluateCall(program, "clone3"), refused(ENOSYS));
 }
 
-TEST(ProcessRules, WithoutExecOnlyTheExecWithTheTokenIsAllowed) {
+TEST_P(ProcessRules, WithoutExecOnlyTheExecWithTheTokenIsAllowed) {
   CONFORMS("R-PROCESS-6");
   Policy policy;
   policy.process.allow_exec = false;
@@ -48,7 +59,7 @@ TEST(ProcessRules, WithoutExecOnlyTheExecWithTheTokenIsAllowed) {
   EXPECT_EQ(evaluateCall(program, "execveat", {{first ^ (1ULL << 40), 0, 0, 0, second}}), reported(EPERM));
 }
 
-TEST(RootRules, ChangesOfOwnersAndIdsAreFakedAndSetIdBitsGoToTheSupervisor) {
+TEST_P(RootRules, ChangesOfOwnersAndIdsAreFakedAndSetIdBitsGoToTheSupervisor) {
   Policy policy;
   policy.isolation.user = policy::InsideUser::root;
   const Filter program = programFor(policy);
@@ -69,10 +80,10 @@ TEST(RootRules, ChangesOfOwnersAndIdsAreFakedAndSetIdBitsGoToTheSupervisor) {
   EXPECT_EQ(evaluateCall(programFor(policy), "fchown"), reported(EPERM)) << "not in the list";
 }
 
-TEST(RootRules, WithSubordinateIdsOwnersAndIdsReallyChange) {
+TEST_P(RootRules, WithSubordinateIdsOwnersAndIdsReallyChange) {
   Policy policy;
   policy.isolation.user = policy::InsideUser::root;
-  auto filter = filterForFull(policy, {});
+  auto filter = filterForFull(policy, {}, architecture());
   ASSERT_TRUE(filter);
   makeIdCalls(*filter);
   const auto program = compile(*filter);
@@ -85,13 +96,13 @@ TEST(RootRules, WithSubordinateIdsOwnersAndIdsReallyChange) {
   for (const std::string_view name : {"mount", "unshare", "setns", "pivot_root", "chroot", "ptrace", "bpf"})
     EXPECT_EQ(evaluateCall(*program, name), evaluateCall(programFor(Policy{}), name)) << name;
   policy.syscalls.names = {"read", "write", "exit_group"};
-  auto narrow = filterForFull(policy, {});
+  auto narrow = filterForFull(policy, {}, architecture());
   ASSERT_TRUE(narrow);
   makeIdCalls(*narrow);
   EXPECT_EQ(evaluateCall(*compile(*narrow), "fchown"), reported(EPERM)) << "not in the list";
 }
 
-TEST(PolicyLists, ANarrowListLeavesOnlyItsNames) {
+TEST_P(PolicyLists, ANarrowListLeavesOnlyItsNames) {
   CONFORMS("R-SYSCALL-1");
   Policy policy;
   policy.syscalls.names = {"read", "write", "openat", "exit_group", "mmap"};
@@ -105,7 +116,7 @@ TEST(PolicyLists, ANarrowListLeavesOnlyItsNames) {
   EXPECT_EQ(evaluateCall(program, "clone3"), refused(ENOSYS));
 }
 
-TEST(PolicyLists, ANarrowListDoesNotLoosenWhatDependsOnArguments) {
+TEST_P(PolicyLists, ANarrowListDoesNotLoosenWhatDependsOnArguments) {
   Policy policy;
   policy.syscalls.names = {"ioctl", "clone", "socket", "openat", "fchmodat", "mknodat", "prlimit64", "personality"};
   const Filter program = programFor(policy);
@@ -119,7 +130,7 @@ TEST(PolicyLists, ANarrowListDoesNotLoosenWhatDependsOnArguments) {
   EXPECT_EQ(evaluateCall(program, "personality", {{0x40000}}), reported(EPERM));
 }
 
-TEST(PolicyLists, DenylistRemovesCallsFromTheBuiltInList) {
+TEST_P(PolicyLists, DenylistRemovesCallsFromTheBuiltInList) {
   CONFORMS("R-SYSCALL-15");
   Policy policy;
   policy.syscalls.mode = policy::SyscallMode::denylist;
@@ -131,7 +142,7 @@ TEST(PolicyLists, DenylistRemovesCallsFromTheBuiltInList) {
   EXPECT_EQ(evaluateCall(program, "ptrace"), reported(EPERM));
 }
 
-TEST(PolicyLists, AForbiddenCallIsNeverAllowed) {
+TEST_P(PolicyLists, AForbiddenCallIsNeverAllowed) {
   CONFORMS("R-SYSCALL-2", "R-SYSCALL-15");
   for (const std::string_view name : forbiddenSyscalls()) {
     for (const bool listed : {false, true}) {
@@ -141,7 +152,7 @@ TEST(PolicyLists, AForbiddenCallIsNeverAllowed) {
       } else {
         policy.syscalls.allow = {std::string(name)};
       }
-      const auto filter = filterForFull(policy, {});
+      const auto filter = filterForFull(policy, {}, architecture());
       ASSERT_FALSE(filter) << name;
       EXPECT_NE(filter.error().message().find(name), std::string::npos);
       EXPECT_NE(filter.error().message().find(listed ? "syscalls.names" : "syscalls.allow"), std::string::npos);
@@ -149,18 +160,18 @@ TEST(PolicyLists, AForbiddenCallIsNeverAllowed) {
   }
 }
 
-TEST(PolicyLists, CallThatHidesItsFlagsFromTheFilterIsNeverAllowed) {
+TEST_P(PolicyLists, CallThatHidesItsFlagsFromTheFilterIsNeverAllowed) {
   // clone3 can create namespaces, openat2 setuid files, io_uring both: denied under every policy.
   for (const char* name : {"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "openat2"}) {
     Policy policy;
     policy.syscalls.allow = {name};
-    const auto filter = filterForFull(policy, {});
+    const auto filter = filterForFull(policy, {}, architecture());
     if (!filter) continue;
     EXPECT_NE(evaluateCall(*compile(*filter), name), kReturnAllow) << name;
   }
 }
 
-TEST(PolicyLists, AllowingACallKeepsItsArgumentRules) {
+TEST_P(PolicyLists, AllowingACallKeepsItsArgumentRules) {
   struct Case {
     const char* name;
     Arguments arguments;
@@ -177,18 +188,18 @@ TEST(PolicyLists, AllowingACallKeepsItsArgumentRules) {
   for (const Case& one : cases) {
     Policy policy;
     policy.syscalls.allow = {one.name};
-    const auto filter = filterForFull(policy, {});
+    const auto filter = filterForFull(policy, {}, architecture());
     if (!filter) continue;
     EXPECT_NE(evaluateCall(*compile(*filter), one.name, one.arguments), kReturnAllow) << one.name;
   }
 }
 
-TEST(PolicyLists, AllowingForkOrExecDoesNotOverrideTheirProhibition) {
+TEST_P(PolicyLists, AllowingForkOrExecDoesNotOverrideTheirProhibition) {
   Policy policy;
   policy.process.allow_fork = false;
   policy.process.allow_exec = false;
   policy.syscalls.allow = {"clone", "execve", "execveat"};
-  const auto filter = filterForFull(policy, {1, 2});
+  const auto filter = filterForFull(policy, {1, 2}, architecture());
   if (!filter) return;
   const auto program = compile(*filter);
   EXPECT_NE(evaluateCall(*program, "clone", {{17}}), kReturnAllow);
@@ -196,15 +207,15 @@ TEST(PolicyLists, AllowingForkOrExecDoesNotOverrideTheirProhibition) {
   EXPECT_NE(evaluateCall(*program, "execveat"), kReturnAllow);
 }
 
-TEST(PolicyLists, AnUnlistedCallIsAllowedByName) {
+TEST_P(PolicyLists, AnUnlistedCallIsAllowedByName) {
   Policy policy;
   policy.syscalls.allow = {"rt_sigtimedwait", "vhangup"};
-  EXPECT_FALSE(filterForFull(policy, {}));
+  EXPECT_FALSE(filterForFull(policy, {}, architecture()));
   policy.syscalls.allow = {"rt_sigtimedwait"};
   EXPECT_EQ(evaluateCall(programFor(policy), "rt_sigtimedwait"), kReturnAllow);
 }
 
-TEST(LandlockTierFilter, AllowsNoSocketsButSocketPairs) {
+TEST_P(LandlockTierFilter, AllowsNoSocketsButSocketPairs) {
   const Filter program = programForTier();
   for (std::uint64_t family = 0; family < 64; ++family) {
     EXPECT_NE(evaluateCall(program, "socket", {{family, SOCK_STREAM}}), kReturnAllow) << family;
@@ -215,7 +226,7 @@ TEST(LandlockTierFilter, AllowsNoSocketsButSocketPairs) {
       << "it can be connected to the host's sockets";
 }
 
-TEST(LandlockTierFilter, AllowsOnlyTcpThroughTheSupervisorInModeProxy) {
+TEST_P(LandlockTierFilter, AllowsOnlyTcpThroughTheSupervisorInModeProxy) {
   Policy policy;
   policy.network.mode = policy::NetworkMode::proxy;
   const Filter program = programForTier(policy);
@@ -239,7 +250,7 @@ TEST(LandlockTierFilter, AllowsOnlyTcpThroughTheSupervisorInModeProxy) {
   EXPECT_EQ(evaluateCall(program, "setsockopt", {{3, IPPROTO_TCP, 1}}), kReturnAllow) << "TCP_NODELAY";
 }
 
-TEST(LandlockTierFilter, PassesChangesOfFileAttributesToTheSupervisor) {
+TEST_P(LandlockTierFilter, PassesChangesOfFileAttributesToTheSupervisor) {
   const Filter program = programForTier();
   const std::uint32_t served = SECCOMP_RET_USER_NOTIF | kServe.error;
   for (const std::string_view name : {"chmod", "fchmod", "fchmodat", "fchmodat2", "chown", "lchown", "fchown",
@@ -262,10 +273,12 @@ TEST(LandlockTierFilter, PassesChangesOfFileAttributesToTheSupervisor) {
   }
 }
 
-TEST(WeakerLevels, ApplyTheSyscallListsOfThePolicy) {
-  const std::pair<const char*, Filter (*)(const Policy&)> levels[] = {{"process", programForProcess},
-                                                                      {"landlock tier", programForTier}};
-  for (const auto& [level, filterOf] : levels) {
+TEST_P(WeakerLevels, ApplyTheSyscallListsOfThePolicy) {
+  for (const bool tier : {false, true}) {
+    const auto filterOf = [&](const Policy& policy) {
+      return tier ? programForTier(policy) : programForProcess(policy);
+    };
+    const std::string level = tier ? "landlock tier" : "process";
     Policy policy;
     policy.process.allow_fork = false;
     policy.process.allow_exec = false;

@@ -57,10 +57,12 @@ constexpr ArgumentTest highEquals(std::uint8_t argument, std::uint32_t want) {
 /// Collects rules; a later rule for the same call replaces an earlier one.
 class Rules {
  public:
-  /// Sets the rule of a call, in place of an earlier one. Ignores names that this architecture lacks, as all functions
+  constexpr explicit Rules(Architecture architecture = kNative) : architecture_(architecture) {}
+  [[nodiscard]] constexpr Architecture architecture() const { return architecture_; }
+  /// Sets the rule of a call, in place of an earlier one. Ignores names that the architecture lacks, as all functions
   /// here do.
   constexpr void set(std::string_view name, Action otherwise, std::vector<Branch> branches = {}) {
-    const std::optional<int> number = syscall_table::numberOf(name);
+    const std::optional<int> number = numberOf(name);
     if (!number) return;
     SyscallRule rule{*number, std::move(branches), otherwise};
     const auto found = std::find_if(rules_.begin(), rules_.end(), [&](auto& r) { return r.number == *number; });
@@ -71,11 +73,11 @@ class Rules {
     }
   }
   constexpr void add(std::string_view name, Action action) {  // no look-up: the caller guarantees a new name
-    if (const auto number = syscall_table::numberOf(name)) rules_.push_back({*number, {}, action});
+    if (const auto number = numberOf(name)) rules_.push_back({*number, {}, action});
   }
   /// Whether a call is allowed, at least in part; `unlisted` applies to calls without a rule.
   constexpr bool allows(std::string_view name, bool unlisted) const {
-    const std::optional<int> number = syscall_table::numberOf(name);
+    const std::optional<int> number = numberOf(name);
     for (const SyscallRule& rule : rules_) {
       if (!number || rule.number != *number) continue;
       return rule.otherwise.kind == ActionKind::allow || rule.otherwise == kAnswer || rule.otherwise == kServe ||
@@ -85,7 +87,7 @@ class Rules {
   }
   /// Allows a call that has no rule yet, or one without branches; a partly allowed call stays as it is.
   constexpr void allowUnlisted(std::string_view name) {
-    const std::optional<int> number = syscall_table::numberOf(name);
+    const std::optional<int> number = numberOf(name);
     if (!number) return;
     for (SyscallRule& rule : rules_) {
       if (rule.number != *number) continue;
@@ -97,7 +99,7 @@ class Rules {
   /// Notifies the supervisor of a call that is denied without notification. A call without a rule gets `unlisted`,
   /// unless that allows it.
   constexpr void report(std::string_view name, Action unlisted) {
-    const std::optional<int> number = syscall_table::numberOf(name);
+    const std::optional<int> number = numberOf(name);
     if (!number) return;
     for (SyscallRule& rule : rules_) {
       if (rule.number != *number) continue;
@@ -110,6 +112,11 @@ class Rules {
   constexpr std::vector<SyscallRule> take() { return std::move(rules_); }
 
  private:
+  [[nodiscard]] constexpr std::optional<int> numberOf(std::string_view name) const {
+    return syscall_table::numberOf(name, architecture_);
+  }
+
+  Architecture architecture_;
   std::vector<SyscallRule> rules_;
 };
 
@@ -210,8 +217,8 @@ constexpr void addModeRules(Rules& rules) {
 constexpr Action kUnlisted = notify(ENOSYS);
 
 /// The built-in allowlist, not adapted to a policy.
-constexpr Rules builtinRules() {
-  Rules rules;
+constexpr Rules builtinRules(Architecture architecture = kNative) {
+  Rules rules(architecture);
   rules.reserve(std::size(kAllowed) + std::size(kForbiddenCalls) + std::size(kAbsentCalls) + 20);
   for (const std::string_view name : kAllowed) rules.add(name, kAllow);
   for (const std::string_view name : kForbiddenCalls) rules.add(name, notify(EPERM));

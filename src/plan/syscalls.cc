@@ -58,10 +58,10 @@ void addRootRules(Rules& rules) {
 }
 
 /// Answers a socket to the kernel's audit as a kernel without one does: programs that change accounts stop at EPERM.
-void denyAuditSockets(std::vector<SyscallRule>& rules) {
+void denyAuditSockets(SyscallFilter& filter) {
   constexpr std::uint32_t kNetlinkAudit = 9;
-  for (SyscallRule& rule : rules) {
-    if (rule.number != syscallNumber("socket") || rule.branches.empty()) continue;
+  for (SyscallRule& rule : filter.rules) {
+    if (rule.number != syscallNumber("socket", filter.architecture) || rule.branches.empty()) continue;
     rule.branches.insert(rule.branches.begin(),
                          {{equals(0, AF_NETLINK), equals(2, kNetlinkAudit)}, refuse(EPROTONOSUPPORT)});
   }
@@ -177,16 +177,17 @@ Error forbidden(std::string_view name, std::string_view key) {
 /// Allows only the calls of the policy's list instead of the built-in one. An error for a call that is never allowed,
 /// or that this build does not know.
 Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
-  Rules listed;
+  const Architecture architecture = rules.architecture();
+  Rules listed(architecture);
   for (const std::string& name : names) {
     if (isNeverAllowed(name)) return fail(forbidden(name, "syscalls.names"));
   }
   std::vector<int> numbers;
   for (const std::string& name : names) {
-    if (const auto number = syscallNumber(name)) numbers.push_back(*number);
+    if (const auto number = syscallNumber(name, architecture)) numbers.push_back(*number);
   }
   // The exec that starts the payload, and the report and exit of a failed start, are ours.
-  for (const std::string_view own : kOwnCalls) numbers.push_back(*syscallNumber(own));
+  for (const std::string_view own : kOwnCalls) numbers.push_back(*syscallNumber(own, architecture));
   std::sort(numbers.begin(), numbers.end());
   std::vector<SyscallRule> all = rules.take();
   for (SyscallRule& rule : all) {
@@ -199,14 +200,14 @@ Result<void> narrowToList(Rules& rules, const std::vector<std::string>& names) {
     rule.otherwise = notify(EPERM);
   }
   for (SyscallRule& rule : all) {
-    const std::string_view name = syscallName(rule.number);
+    const std::string_view name = syscallName(rule.number, architecture);
     listed.set(name, rule.otherwise, std::move(rule.branches));
   }
   for (const std::string& name : names) {
-    if (!contains(kAllowed, name) && syscallNumber(name)) {
+    if (!contains(kAllowed, name) && syscallNumber(name, architecture)) {
       // In neither list nor special: a call unknown to this build is not allowed.
       bool known = false;
-      for (const SyscallRule& rule : all) known = known || rule.number == *syscallNumber(name);
+      for (const SyscallRule& rule : all) known = known || rule.number == *syscallNumber(name, architecture);
       if (!known) {
         return fail(plainError(Stage::policy, "plan", "syscalls.names",
                                "system call \"" + name + "\" is in no list of this build", "remove it"));
@@ -231,8 +232,8 @@ std::span<const std::string_view> allowedSyscalls() { return kAllowed; }
 std::span<const std::string_view> forbiddenSyscalls() { return kForbiddenCalls; }
 std::uint64_t namespaceFlags() { return kNamespaceFlags & ~0x80U; }
 
-Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token) {
-  Rules rules = builtinRules();
+Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token, Architecture architecture) {
+  Rules rules = builtinRules(architecture);
   const policy::Syscalls& wanted = policy.syscalls;
   for (const std::string& name : wanted.allow) {
     if (isNeverAllowed(name)) return fail(forbidden(name, "syscalls.allow"));
@@ -249,23 +250,25 @@ Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken toke
   }
   listenTo(rules, wanted, false);
   SyscallFilter filter;
+  filter.architecture = architecture;
   filter.unlisted = kUnlisted;
   filter.rules = rules.take();
-  if (policy.isolation.user == policy::InsideUser::root) denyAuditSockets(filter.rules);
+  if (policy.isolation.user == policy::InsideUser::root) denyAuditSockets(filter);
   return filter;
 }
 
 void makeIdCalls(SyscallFilter& filter) {
   for (SyscallRule& rule : filter.rules) {
-    const bool about_ids = std::ranges::find(kIdCalls, syscallName(rule.number)) != std::end(kIdCalls);
+    const bool about_ids =
+        std::ranges::find(kIdCalls, syscallName(rule.number, filter.architecture)) != std::end(kIdCalls);
     if (about_ids && rule.otherwise == kPretend) rule.otherwise = kAllow;
   }
 }
 
-Result<SyscallFilter> filterForProcess(const policy::Policy& policy) {
+Result<SyscallFilter> filterForProcess(const policy::Policy& policy, Architecture architecture) {
   const policy::Syscalls& wanted = policy.syscalls;
-  if (wanted.names && wanted.mode == policy::SyscallMode::allowlist) return filterForFull(policy, {});
-  Rules rules;
+  if (wanted.names && wanted.mode == policy::SyscallMode::allowlist) return filterForFull(policy, {}, architecture);
+  Rules rules(architecture);
   for (const std::string_view name : kForbiddenCalls) rules.add(name, notify(EPERM));
   for (const std::string_view name : kAbsentCalls)
     rules.add(name, isRecordedAbsence(name) ? notify(ENOSYS) : refuse(ENOSYS));
@@ -277,17 +280,18 @@ Result<SyscallFilter> filterForProcess(const policy::Policy& policy) {
   }
   listenTo(rules, wanted, true);
   SyscallFilter filter;
+  filter.architecture = architecture;
   filter.unlisted = kAllow;
   filter.rules = rules.take();
   return filter;
 }
 
-Result<SyscallFilter> filterForLandlockTier(const policy::Policy& policy) {
-  auto filter = filterForFull(policy, {});
+Result<SyscallFilter> filterForLandlockTier(const policy::Policy& policy, Architecture architecture) {
+  auto filter = filterForFull(policy, {}, architecture);
   if (!filter) return filter;
-  Rules rules;
+  Rules rules(architecture);
   for (SyscallRule& rule : filter->rules) {
-    rules.set(syscallName(rule.number), rule.otherwise, std::move(rule.branches));
+    rules.set(syscallName(rule.number, architecture), rule.otherwise, std::move(rule.branches));
   }
   addHostRules(rules, policy.network.mode == policy::NetworkMode::proxy);
   filter->rules = rules.take();

@@ -29,7 +29,7 @@ struct ExecToken {
 };
 
 /// The filter for `policy` at level `full`. `token` is used only when the policy forbids further execs.
-Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token);
+Result<SyscallFilter> filterForFull(const policy::Policy& policy, ExecToken token, Architecture architecture = kNative);
 /// Makes the calls that change owners and ids, where such a filter would only answer them: for root inside with more
 /// than one id.
 void makeIdCalls(SyscallFilter& filter);
@@ -45,10 +45,10 @@ std::size_t builtinAllowed();
 
 /// The filter for level `process`: the policy's allowlist, else everything except the policy's denylist and forbidden
 /// calls and arguments.
-Result<SyscallFilter> filterForProcess(const policy::Policy& policy);
+Result<SyscallFilter> filterForProcess(const policy::Policy& policy, Architecture architecture = kNative);
 
 /// The filter for the Landlock tier: that of level `full`, without the sockets, IPC and file attributes that namespaces
 /// would separate from the host's.
-Result<SyscallFilter> filterForLandlockTier(const policy::Policy& policy);
+Result<SyscallFilter> filterForLandlockTier(const policy::Policy& policy, Architecture architecture = kNative);
 
 }  // namespace caisson::plan

@@ -23,21 +23,25 @@ constexpr std::string_view kSetupCalls[] = {
     "capget",
     "capset",
     "chdir",
+    "clock_nanosleep",
     "clone",
     "close",
     "close_range",
     "connect",
     "dup",
+    "dup2",
     "dup3",
     "epoll_create1",
     "epoll_ctl",
     "epoll_pwait",
+    "epoll_wait",
     "eventfd2",
     "execve",
     "execveat",
     "exit",
     "exit_group",
     "fcntl",
+    "fork",
     "fstat",
     "fstatfs",
     "futex",
@@ -53,6 +57,7 @@ constexpr std::string_view kSetupCalls[] = {
     "landlock_create_ruleset",
     "landlock_restrict_self",
     "lseek",
+    "lstat",
     "madvise",
     "mmap",
     "mprotect",
@@ -62,16 +67,20 @@ constexpr std::string_view kSetupCalls[] = {
     "newfstatat",
     "open",
     "openat",
+    "pipe",
     "pipe2",
+    "poll",
     "ppoll",
     "prctl",
     "pread64",
     "prlimit64",
     "read",
+    "readlink",
     "readlinkat",
     "recvfrom",
     "recvmsg",
     "restart_syscall",
+    "rmdir",
     "rt_sigaction",
     "rt_sigprocmask",
     "rt_sigreturn",
@@ -93,7 +102,9 @@ constexpr std::string_view kSetupCalls[] = {
     "statx",
     "tgkill",
     "umask",
+    "unlink",
     "unlinkat",
+    "vfork",
     "wait4",
     "write",
     "writev",
@@ -169,8 +180,8 @@ struct Lists {
 
 int errnoOf(Action action) { return action.error > 0 && action.error < 4096 ? action.error : EPERM; }
 
-void addRule(const SyscallRule& rule, ArgumentRules arguments, Lists& lists) {
-  const std::string_view name = syscallName(rule.number);
+void addRule(const SyscallRule& rule, Architecture architecture, ArgumentRules arguments, Lists& lists) {
+  const std::string_view name = syscallName(rule.number, architecture);
   if (name.empty()) return;
   const bool allowed_somehow = permits(rule.otherwise) || std::ranges::any_of(rule.branches, [](const Branch& one) {
                                  return permits(one.action);
@@ -197,10 +208,10 @@ std::optional<plan::SyscallFilter> filterOf(const plan::Plan& plan) {
 void writeSeccomp(JsonWriter& json, const plan::SyscallFilter& filter, ArgumentRules arguments) {
   Lists lists;
   for (const SyscallRule& rule : filter.rules) {
-    addRule(rule, arguments, lists);
+    addRule(rule, filter.architecture, arguments, lists);
   }
   for (const std::string_view name : kSetupCalls) {
-    if (syscallNumber(name)) lists.allowed.push_back(name);
+    if (syscallNumber(name, filter.architecture)) lists.allowed.push_back(name);
   }
   if (arguments == ArgumentRules::in_profile) {
     std::erase(lists.allowed, "clone");
@@ -210,7 +221,7 @@ void writeSeccomp(JsonWriter& json, const plan::SyscallFilter& filter, ArgumentR
   json.beginObject().key("defaultAction").string("SCMP_ACT_ERRNO");
   json.key("defaultErrnoRet").number(errnoOf(filter.unlisted));
   json.key("architectures").beginArray();
-  json.string(plan::nativeArchitectureName() == "x86_64" ? "SCMP_ARCH_X86_64" : "SCMP_ARCH_AARCH64").end();
+  json.string(filter.architecture == Architecture::x86_64 ? "SCMP_ARCH_X86_64" : "SCMP_ARCH_AARCH64").end();
   json.key("syscalls").beginArray();
   json.beginObject().key("names").strings(lists.allowed).key("action").string("SCMP_ACT_ALLOW").end();
   for (const auto& [name, condition] : lists.conditional) {

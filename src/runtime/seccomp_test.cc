@@ -10,6 +10,7 @@
 
 #include "base/never_allowed_calls.h"
 #include "base/syscall_names.h"
+#include "plan/call_siblings.h"
 #include "plan/syscalls.h"
 #include "policy/profiles/profiles.h"
 
@@ -18,8 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-json profileOf(const policy::Policy& policy, ArgumentRules arguments) {
-  const auto filter = plan::filterForFull(policy, {});
+json profileOf(const policy::Policy& policy, ArgumentRules arguments, Architecture architecture = kNative) {
+  const auto filter = plan::filterForFull(policy, {}, architecture);
   if (!filter) return json();
   JsonWriter writer;
   writeSeccomp(writer, *filter, arguments);
@@ -65,6 +66,24 @@ TEST(OciSeccomp, ListOfAPolicyNarrowsTheProfile) {
   const std::set<std::string> allowed = allowedBy(profileOf(policy, ArgumentRules::by_init));
   EXPECT_FALSE(allowed.contains("inotify_init1"));
   EXPECT_TRUE(allowed.contains("getrandom")) << "runtimes need it until the program's own filter denies it";
+}
+
+/// Calls that the C library makes for one function, on either architecture.
+TEST(OciSeccomp, AllowsSiblingsOfSetupCalls) {
+  policy::Policy policy = *policy::builtin("bash");
+  policy.syscalls.names = {"read", "write", "exit_group"};
+  for (const Architecture architecture : kArchitectures) {
+    const std::set<std::string> allowed = allowedBy(profileOf(policy, ArgumentRules::by_init, architecture));
+    EXPECT_EQ(allowed.contains("dup2"), architecture == Architecture::x86_64);
+    for (const auto& group : plan::kSiblings) {
+      const auto listed = [&](std::string_view name) { return allowed.contains(std::string(name)); };
+      if (std::ranges::none_of(group, listed)) continue;
+      for (const std::string_view name : group) {
+        const bool exists = syscallNumber(name, architecture) && name != "clone3";  // never allowed: ENOSYS
+        EXPECT_TRUE(!exists || listed(name)) << name << " on " << architectureName(architecture);
+      }
+    }
+  }
 }
 
 /// Whether the profile's conditions hold for these arguments, as libseccomp defines them.

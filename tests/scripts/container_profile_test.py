@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""container_profile_test.py SYSCALL-TABLE: the seccomp profiles for containers allow only safe calls and those that
+"""container_profile_test.py: the seccomp profiles for containers allow only safe calls and those that
 caisson needs."""
 import importlib.util
 import json
@@ -12,7 +12,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / "packaging" / "seccomp" / "make_profile.py"
-TABLE = sys.argv.pop(1)
+TABLES = (ROOT / "src" / "base").glob("syscalls_*.inc")
 DANGEROUS = {"acct", "add_key", "bpf", "clock_settime", "delete_module", "finit_module", "init_module", "io_uring_setup",
              "kexec_file_load", "kexec_load", "keyctl", "open_by_handle_at", "perf_event_open", "reboot", "swapon",
              "userfaultfd"}
@@ -24,8 +24,7 @@ _specification.loader.exec_module(make_profile)
 
 def known_calls():
     """Returns every known system call of the two architectures."""
-    names = set(re.findall(r"CAISSON_SYSCALL\((\w+)\)", pathlib.Path(TABLE).read_text()))
-    return names | set(re.findall(r'"(\w+)"', (ROOT / "src" / "base" / "syscall_table.h").read_text()))
+    return {name for table in TABLES for name in re.findall(r"CAISSON_SYSCALL\((\w+),", table.read_text())}
 
 
 def allowed(profile):

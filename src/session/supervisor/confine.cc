@@ -172,8 +172,8 @@ constexpr std::uint64_t kKeptCapabilities = 1ULL << CAP_CHOWN | 1ULL << CAP_DAC_
 
 }  // namespace
 
-plan::SyscallFilter supervisorFilter() {
-  rules::Rules list = plan::allowCalls({kFileCalls, kSocketCalls, kWaitCalls, kProcessCalls});
+plan::SyscallFilter supervisorFilter(Architecture architecture) {
+  rules::Rules list = plan::allowCalls({kFileCalls, kSocketCalls, kWaitCalls, kProcessCalls}, architecture);
   list.set("clone", plan::kAllow, {{{rules::anyBit(0, rules::kNamespaceFlags & ~0x80U)}, plan::refuse(EPERM)}});
   list.set("clone3", plan::refuse(ENOSYS));  // its flags are in memory; libc then falls back to clone
   // Clients, the launcher and the egress; ports of the host's and the sandbox's loopback.
