@@ -1,5 +1,6 @@
 #!/bin/sh
 # test.sh PRESET: builds the suites and runs them; the last line is `N passed, N failed, N skipped`.
+# Tests wait most of the time: four at a time for each processor keep the processors busy (CAISSON_JOBS selects others).
 # CAISSON_MUST_RUN=1 counts a skipped test as failed. CAISSON_TEST_ARGS is passed to ctest ("-L security", "-R unit").
 set -eu
 . "$(dirname -- "$0")/lib.sh"
@@ -18,6 +19,6 @@ export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1:abort_on_error=0}"
 export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1}"
 
 # shellcheck disable=SC2086  # CAISSON_TEST_ARGS is a list of words
-ctest --test-dir "$dir" --output-on-failure --no-tests=error -j "${CAISSON_JOBS:-$(nproc)}" \
+ctest --test-dir "$dir" --output-on-failure --no-tests=error -j "${CAISSON_JOBS:-$((4 * $(nproc)))}" \
   --output-junit "$results/ctest.xml" ${CAISSON_TEST_ARGS:-} </dev/null || :
 exec python3 "$root/scripts/test_summary.py" "$results"
