@@ -70,6 +70,9 @@ struct CommitRequest {
   /// real workspace changed. Needs a version that both come from: what git tracked when the session began, or what this
   /// session committed before. Where the changes touch each other the conflict stays.
   std::vector<std::string> merge;
+  /// What the commit replaces and deletes is not kept, and cannot be put back. Needed when everything that is kept
+  /// would exceed 10 GiB.
+  bool discard = false;
   /// For commits that a model starts: what is not of a known, ordinary kind is held back, too
   /// (docs/protected-files.md).
   bool ordinary_files_only = false;
@@ -100,11 +103,23 @@ struct CommitReport {
   std::vector<std::string> kept;        ///< conflicts resolved by `ours`: the real file stays
   std::string digest;                   ///< of the manifest, what it replaces, and the workspace's path, for `expect`
   std::uint64_t bytes = 0;              ///< of all files together
+  std::uint64_t replaced_bytes = 0;     ///< of what is replaced and deleted on the host, which is kept
   /// All links and git configurations of the workspace were found. If not, it is too large, and files that the host
   /// executes because a link or a configuration leads to them may be among `applied`.
   bool searched = true;
   bool consistent = true;  ///< no process could change the files while they were read; always true in a dry run
   [[nodiscard]] bool complete() const { return conflicts.empty() && held.empty() && skipped.empty(); }
+};
+
+/// A commit whose replaced and deleted objects are kept, so that it can be undone.
+struct ReplacedByCommit {
+  std::uint32_t number = 0;  ///< the first commit of the session is 1
+  std::int64_t time = 0;     ///< when it was made, in seconds since 1970
+  std::size_t changes = 0;   ///< of the workspace
+  std::size_t objects = 0;   ///< files, links and directories that are kept
+  std::uint64_t bytes = 0;   ///< what they hold
+  double removed_in = 0;     ///< seconds until they are removed
+  bool undone = false;       ///< it was undone
 };
 
 }  // namespace caisson

@@ -409,6 +409,12 @@ class SessionStore {
   Result<std::vector<SessionInfo>> list();
   /// Session::destroy by id or name; also works for a session that can no longer be opened.
   Result<void> destroy(std::string_view id_or_name);
+  /// The commits of a session that can be undone, oldest first; also of a session that was destroyed, by its id.
+  [[nodiscard]] Result<std::vector<ReplacedByCommit>> replaced(std::string_view id_or_name) const;
+  /// Undoes the newest commit of a session that is not undone: puts back what it replaced and deleted, and removes what
+  /// it added. What changed in the workspace since is a conflict and left alone. Also for a session that was destroyed,
+  /// by its id. What is undone is kept in turn. `dry_run`: only reports.
+  Result<CommitReport> uncommit(std::string_view id_or_name, bool dry_run = false);
   /// Removes what crashed processes left behind, and expired sessions not kept for uncommitted changes; with `all`,
   /// destroys every session, running or not. Returns the removed ids.
   Result<std::vector<std::string>> clean(bool all);

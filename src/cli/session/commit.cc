@@ -28,7 +28,9 @@ constexpr Option kMerge{
     .help =
         "A conflict in a text file: combine the changes of both sides, if they do not touch. A directory: all in it.",
     .repeatable = true};
-constexpr Option kOptions[] = {kDryRun, kExpect, kStop, kOurs, kTheirs, kMerge, kJson};
+constexpr Option kDiscard{.name = "discard",
+                          .help = "Keep nothing of what is replaced or deleted: the commit cannot be undone."};
+constexpr Option kOptions[] = {kDryRun, kExpect, kStop, kOurs, kTheirs, kMerge, kDiscard, kJson};
 constexpr OptionGroup kGroups[] = {{"Options", kOptions}};
 
 void writeList(JsonWriter& json, std::string_view key, const std::vector<NotCommitted>& list) {
@@ -42,6 +44,7 @@ void writeList(JsonWriter& json, std::string_view key, const std::vector<NotComm
 std::string asJson(const CommitReport& report) {
   JsonWriter json;
   json.beginObject().key("digest").string(report.digest).key("bytes").number(report.bytes);
+  json.key("replaced_bytes").number(report.replaced_bytes);
   json.key("consistent")
       .boolean(report.consistent)
       .key("searched")
@@ -113,6 +116,7 @@ int perform(const Arguments& arguments) {
   for (std::size_t i = 1; i < arguments.operands.size(); ++i) request.paths.emplace_back(arguments.operands[i]);
   request.dry_run = arguments.has(kDryRun);
   request.stop = arguments.has(kStop);
+  request.discard = arguments.has(kDiscard);
   request.expect = arguments.value(kExpect).value_or("");
   for (const Given& given : arguments.given) {
     if (given.option->name == kOurs.name) request.ours.emplace_back(given.value);

@@ -18,6 +18,7 @@ struct Details {
   SessionInfo info;
   std::vector<CheckpointInfo> checkpoints;
   std::vector<ExecInfo> commands;
+  std::vector<ReplacedByCommit> replaced;
   bool uncommitted = false;
 };
 
@@ -36,6 +37,18 @@ std::string asJson(const Details& details) {
   json.end().key("uncommitted_changes").boolean(details.uncommitted);
   json.key("checkpoints").beginArray();
   for (const CheckpointInfo& one : details.checkpoints) json.string(one.name);
+  json.end().key("commits").beginArray();
+  for (const ReplacedByCommit& one : details.replaced) {
+    json.beginObject().key("number").number(std::uint64_t{one.number}).key("time").number(one.time);
+    json.key("changes").number(std::uint64_t{one.changes}).key("kept").number(std::uint64_t{one.objects});
+    json.key("bytes")
+        .number(one.bytes)
+        .key("removed_in")
+        .number(one.removed_in)
+        .key("undone")
+        .boolean(one.undone)
+        .end();
+  }
   json.end().key("background_commands_running").number(runningOf(details)).end();
   return json.text() + "\n";
 }
@@ -64,6 +77,12 @@ std::string asText(const Details& details) {
   std::string checkpoints;
   for (const CheckpointInfo& one : details.checkpoints) checkpoints += (checkpoints.empty() ? "" : " ") + one.name;
   line("checkpoints", checkpoints.empty() ? "none" : checkpoints);
+  for (const ReplacedByCommit& one : details.replaced) {
+    line("commit " + std::to_string(one.number), utcText(one.time) + ", " + std::to_string(one.changes) + " changes, " +
+                                                     std::to_string(one.objects) + " replaced or deleted (" +
+                                                     std::to_string(one.bytes) + " bytes) kept for " +
+                                                     durationText(one.removed_in) + (one.undone ? ", undone" : ""));
+  }
   line("background", std::to_string(runningOf(details)) + " commands running");
   return text;
 }
@@ -75,6 +94,9 @@ int perform(const Arguments& arguments) {
   if (!info) return printError(info.error());
   Details details{.info = *info};
   if (auto list = session->checkpoints()) details.checkpoints = *std::move(list);
+  if (auto store = SessionStore::open()) {
+    if (auto list = store->replaced(info->id)) details.replaced = *std::move(list);
+  }
   if (auto list = session->processes()) details.commands = *std::move(list);
   const auto uncommitted = session->hasUncommittedChanges();
   if (!uncommitted) return printError(uncommitted.error());

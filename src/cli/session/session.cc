@@ -257,7 +257,7 @@ constexpr const Verb* kBelow[] = {
     &kSessionCreate,  &kSessionExec,   &kSessionShell,  &kSessionCheckpoint, &kSessionCheckpoints, &kSessionRestore,
     &kSessionFork,    &kSessionDiff,   &kSessionCommit, &kSessionExport,     &kSessionRead,        &kSessionWrite,
     &kSessionCp,      &kSessionList,   &kSessionInfo,   &kSessionPs,         &kSessionLogs,        &kSessionStop,
-    &kSessionNetwork, &kSessionExpose, &kSessionRenew,  &kSessionRebind,     &kSessionDestroy};
+    &kSessionNetwork, &kSessionExpose, &kSessionRenew,  &kSessionRebind,     &kSessionDestroy,     &kSessionUncommit};
 }
 
 constinit const Verb kSession{

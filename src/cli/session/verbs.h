@@ -19,6 +19,7 @@ extern const Verb kSessionFork, kSessionRebind;                                 
 extern const Verb kSessionDiff, kSessionExport;                                  // diff.cc
 extern const Verb kSessionCp;                                                    // copy.cc
 extern const Verb kSessionCommit;                                                // commit.cc
+extern const Verb kSessionUncommit;                                              // uncommit.cc
 extern const Verb kSessionNetwork;                                               // network.cc
 extern const Verb kSessionExpose;                                                // expose.cc
 extern const Verb kSessionRead, kSessionWrite;                                   // files.cc

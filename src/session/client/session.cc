@@ -8,6 +8,8 @@
 #include "session/client/session_context.h"
 #include "session/commit/directory_baseline.h"
 #include "session/commit/git_base.h"
+#include "session/commit/kept_commits.h"
+#include "session/commit/uncommit.h"
 #include "session/store/pool.h"
 #include "session/store/session_info.h"
 #include "session/tier/tier_files.h"
@@ -283,6 +285,20 @@ Result<void> SessionStore::destroy(std::string_view id_or_name) {
   auto destroyed = store_->destroy(*id);
   if (destroyed) (void)session::Record().lifecycle(*id, policy::Policy{}, "destroyed");
   return destroyed;
+}
+
+Result<std::vector<ReplacedByCommit>> SessionStore::replaced(std::string_view id_or_name) const {
+  const auto id = store_->idOf("session info", id_or_name);
+  if (!id) return fail(id.error());
+  return session::listKept(store_->paths(), *id);
+}
+
+Result<CommitReport> SessionStore::uncommit(std::string_view id_or_name, bool dry_run) {
+  const auto id = store_->idOf("session uncommit", id_or_name);
+  if (!id) return fail(id.error());
+  auto found = store_->find("session uncommit", *id);
+  if (!found) return session::uncommit(store_->paths(), *id, dry_run);  // the session is gone
+  return SessionContext(store_, std::move(*found)).uncommit(dry_run);
 }
 
 Result<std::vector<std::string>> SessionStore::clean(bool all) { return store_->clean(all); }

@@ -122,6 +122,8 @@ class SessionContext {
 
   // commit.cc
   Result<CommitReport> commit(const CommitRequest& request);
+  /// Undoes the newest commit that is not undone.
+  Result<CommitReport> uncommit(bool dry_run);
 
   // files.cc: through the sandbox's mounts; starts the sandbox if needed
   Result<FilePiece> read(std::string_view path, std::uint64_t offset, std::uint64_t max_bytes, FileReach reach);

@@ -10,7 +10,9 @@
 #include <cstdio>
 
 #include "base/path_parts.h"
+#include "session/changes/sparse_read.h"
 #include "session/commit/host_attributes.h"
+#include "session/commit/kept_copy.h"
 #include "session/layers/steps.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
@@ -57,8 +59,13 @@ int moveNew(int from, const std::string& old_name, int to, const std::string& ne
 std::string stagedName(std::size_t index) { return std::to_string(index); }
 
 Applier::Applier(RealTree& tree, const Staging& staging, const Transaction& transaction, const Committed& committed,
-                 bool recovering)
-    : tree_(tree), staging_(staging), transaction_(transaction), committed_(committed), recovering_(recovering) {
+                 const KeptCommit* kept, bool recovering)
+    : tree_(tree),
+      staging_(staging),
+      transaction_(transaction),
+      committed_(committed),
+      kept_(kept),
+      recovering_(recovering) {
   struct stat status;
   if (!recovering && ::fstat(staging.descriptor(), &status) == 0 && status.st_gid == ::getegid()) {
     staged_owner_ = {::geteuid(), ::getegid()};
@@ -172,8 +179,8 @@ Result<std::string> Applier::place(std::size_t index) {
   int error = EXDEV;
   const auto facts = tree_.parentFacts();
   if (!facts) return fail(facts.error());
-  if (!facts->gives_access_list || keepsAttributes(action)) {
-    inheritOwner(*facts, source.directory, source.name);
+  if (!facts->gives_access_list || keepsAttributes(action) || action.restored) {
+    if (!action.restored) inheritOwner(*facts, source.directory, source.name);
     error = move(index, source, *parent, name, conflict);
   }
   // Moving a directory changes its `..`, which needs write permission for it; beside its place it stays.
@@ -208,6 +215,9 @@ int Applier::move(std::size_t index, const Source& source, int parent, const std
     return renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
   }
   if (!unsupported(error)) return error;
+  if (auto copied = keepInPlace(index, parent, name); !copied) {
+    return copied.error().sys_errno != 0 ? copied.error().sys_errno : EIO;
+  }
   if (action.before->type == FileType::directory) {
     if (auto removed = sys::removeTreeAt(parent, name, action.path, Stage::state); !removed) {
       return removed.error().sys_errno != 0 ? removed.error().sys_errno : EIO;
@@ -227,6 +237,11 @@ Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent, const
     return fail(removed.error());
   }
   beside_.push_back(index);
+  if (action.restored) {
+    auto copied = copyForKeeping(staging_.descriptor(), stagedName(index), parent, made.name, action.path);
+    if (!copied) return fail(copied.error());
+    return made;
+  }
   if (action.kind == ActionKind::link) {
     if (::symlinkat(action.target.c_str(), parent, made.name.c_str()) != 0) {
       return fail(failed("symlink", action.path, errno));
@@ -274,6 +289,11 @@ Result<bool> Applier::isDoneByCopy(const Action& action, int parent, const std::
   if (there->type != FileType::regular || there->size != action.size) return false;
   const Fd file(::openat(parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file) return false;
+  if (action.restored) {
+    const std::string staged = stagedName(static_cast<std::size_t>(&action - transaction_.actions.data()));
+    const Fd old(::openat(staging_.descriptor(), staged.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    return old && sameContent(old.get(), file.get(), action.size);
+  }
   const auto content = readOnce(file.get(), action.size, -1, action.path);
   if (!content) return fail(content.error());
   return hex(content->sha256) == action.sha256;
@@ -301,6 +321,7 @@ Result<std::string> Applier::remove(std::size_t index) {
   }
   if (std::string why = whyNot(action, there); !why.empty()) return why;
   if (wouldExpose(action, {staging_.descriptor(), away})) {
+    if (auto copied = keepInPlace(index, *parent, name); !copied) return fail(copied.error());
     if (::unlinkat(*parent, name.c_str(), 0) != 0 && errno != ENOENT) return fail(failed("unlink", action.path, errno));
     done_.push_back({index, How::removed});
     return "";
@@ -389,6 +410,34 @@ bool Applier::undoOne(const Done& done) {
     case How::removed: return false;
   }
   return false;
+}
+
+Result<void> Applier::keepInPlace(std::size_t index, int parent, const std::string& name) const {
+  if (kept_ == nullptr || kept_->has(index)) return {};
+  return kept_->copy(index, parent, name, transaction_.actions[index].path);
+}
+
+Result<void> Applier::keepReplaced() {
+  if (kept_ == nullptr) return {};
+  for (std::size_t index = 0; index < transaction_.actions.size(); ++index) {
+    const Action& action = transaction_.actions[index];
+    if (!action.before || kept_->has(index)) continue;
+    std::string name;
+    const auto parent = tree_.parentOf(action.path, name);
+    const Source staged{staging_.descriptor(), stagedName(index)};
+    const Source beside{parent ? *parent : -1, temporaryName(index), true};
+    for (const Source& place : {staged, beside}) {
+      if (place.directory < 0) continue;
+      const auto there = infoAt(place.directory, place.name);
+      const bool old = there && there->device == action.before->device && there->inode == action.before->inode;
+      // Else it may be what the commit was to put in place. A copy beside has no known inode.
+      const bool of_host = place.beside ? action.kind == ActionKind::remove : there && !action.isStaged(*there);
+      if (!there || (!old && !of_host)) continue;
+      if (auto kept = kept_->take(index, place.directory, place.name, action.path); !kept) return kept;
+    }
+    step("commit: one kept");
+  }
+  return {};
 }
 
 std::vector<std::string> Applier::undo() {

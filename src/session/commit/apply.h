@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "session/commit/committed.h"
 #include "session/commit/journal.h"
+#include "session/commit/kept_commits.h"
 #include "session/commit/real_tree.h"
 #include "session/commit/staging.h"
 
@@ -21,9 +22,10 @@ namespace caisson::session {
 
 class Applier {
  public:
-  /// `recovering`: after a crash, when a part of the transaction may be done.
+  /// `recovering`: after a crash, when a part of the transaction may be done. `kept`: where to keep what is replaced
+  /// and deleted; null: it is lost.
   Applier(RealTree& tree, const Staging& staging, const Transaction& transaction, const Committed& committed,
-          bool recovering);
+          const KeptCommit* kept, bool recovering);
 
   /// Carries out one action of the transaction. The text says why the real file was left alone (a conflict); empty: it
   /// is done, by this call or before a crash.
@@ -31,6 +33,9 @@ class Applier {
   /// Reverts what apply() did, as far as the real workspace has not changed again and the file system could exchange
   /// files. Returns the paths that stay changed.
   std::vector<std::string> undo();
+  /// Keeps everything that was moved out of the workspace, by this process or before a crash. After apply() or undo(),
+  /// before removeTemporaries().
+  Result<void> keepReplaced();
   /// Removes the temporary files beside their places that this process or one that crashed left.
   void removeTemporaries();
 
@@ -93,6 +98,8 @@ class Applier {
   [[nodiscard]] bool leadsOut(const Action& action) const;
   /// The name of copyBeside()'s copy in the directory of the real file.
   [[nodiscard]] std::string temporaryName(std::size_t index) const;
+  /// Copies the real object for keeping, before it is lost in its place.
+  Result<void> keepInPlace(std::size_t index, int parent, const std::string& name) const;
   /// False: the path stays changed.
   bool undoOne(const Done& done);
 
@@ -100,6 +107,7 @@ class Applier {
   const Staging& staging_;
   const Transaction& transaction_;
   const Committed& committed_;
+  const KeptCommit* kept_;
   bool recovering_;
   std::optional<std::pair<uid_t, gid_t>> staged_owner_;  ///< of what this process staged; nothing: not known
   std::vector<Done> done_;

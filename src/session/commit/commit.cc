@@ -16,12 +16,16 @@
 #include "host/written_trees.h"
 #include "session/client/session_context.h"
 #include "session/commit/commit_planner.h"
+#include "session/commit/kept_commits.h"
 #include "session/commit/manifest.h"
 #include "session/commit/recover.h"
+#include "session/commit/uncommit.h"
 #include "session/layers/layer_stack.h"
 #include "session/layers/steps.h"
 #include "session/store/rollback.h"
+#include "session/store/workspace_root.h"
 #include "session/tier/tier_files.h"
+#include "sys/file_identity.h"
 #include "sys/remove_tree.h"
 
 namespace caisson::session {
@@ -90,26 +94,54 @@ Error otherDigest(const std::string& session, const std::string& digest) {
       ErrorCode::digest_mismatch);
 }
 
+/// Makes the place for what the commit replaces, unless the request says that it is not kept.
+Result<std::optional<KeptCommit>> keepFor(const SessionPaths& paths, const std::string& session,
+                                          const CommitReport& report, const CommitRequest& request) {
+  if (request.discard || report.applied.empty()) return std::nullopt;
+  if (report.replaced_bytes != 0 && report.replaced_bytes + keptBytes(paths) > kMaxKeptBytes) {
+    return fail(plainError(Stage::state, "session commit", session,
+                           "it replaces or deletes " + std::to_string(report.replaced_bytes) +
+                               " bytes of the real workspace, and with them more than 10 GiB would be kept",
+                           "commit with --discard: then what it replaces is lost; nothing was written"));
+  }
+  auto made = KeptCommit::create(paths, session);
+  if (!made) return fail(made.error());
+  return std::move(*made);
+}
+
 /// Gives the transaction a name, and the identity of the directory that it changes. Records that this directory may get
 /// links that a sandbox made.
 Result<void> identify(Transaction& transaction, const sys::RootDir& workspace, const std::string& digest) {
-  struct stat status;
   const auto name = sys::unpredictableName();
-  if (!name || ::fstat(workspace.descriptor(), &status) != 0) {
-    return fail(sysError(Stage::state, "stat", workspace.knownAs(), errno));
-  }
+  if (!name) return fail(sysError(Stage::state, "getrandom", workspace.knownAs(), errno));
+  const auto identity = sys::identityOf(workspace.descriptor());
+  if (!identity) return fail(identity.error());
   transaction.id = name->substr(name->find('-') + 1);
-  transaction.workspace_device = status.st_dev;
-  transaction.workspace_inode = status.st_ino;
+  transaction.workspace = identity->text();
   transaction.digest = digest;
   return host::recordWrittenTree(workspace.descriptor(), workspace.knownAs());
+}
+
+/// Keeps what the commit replaces, carries it out, and adds conflicts that it met to the report.
+Result<void> applyPlan(const SessionPaths& paths, SessionContext& session, RealTree& tree, const Staging& staging,
+                       CommitPlanner& planner, Committed& committed, const CommitRequest& request) {
+  tree.forget();
+  const auto kept = keepFor(paths, session.id(), planner.report(), request);
+  if (!kept) return fail(kept.error());
+  const KeptCommit* const keeper = *kept ? &**kept : nullptr;
+  Transaction& transaction = planner.transaction();
+  if (keeper != nullptr) transaction.kept = keeper->name();
+  auto applied = carryOut(session.directory(), tree, staging, transaction, committed, keeper, !request.expect.empty());
+  if (!applied) return fail(applied.error());
+  keepApplied(planner.report(), std::move(*applied));
+  return {};
 }
 
 }  // namespace
 
 Result<void> SessionContext::finishInterruptedCommit() {
   if (!isCommitPending(directory_)) return {};
-  auto recovered = recoverCommit(directory_, metadata_);
+  auto recovered = recoverCommit(store_->paths(), directory_, openRealDirectory(metadata_));
   if (!recovered) return fail(recovered.error());
   if (!*recovered) return {};
   restart_notice_ = describe(**recovered);
@@ -198,15 +230,26 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
   if (auto noted = note("committing", metadata_.workspace + ", manifest " + report.digest); !noted) {
     return fail(noted.error());
   }
-  tree.forget();
-  auto applied = carryOut(directory_, tree, *staging, transaction, *committed, !request.expect.empty());
-  if (!applied) return fail(applied.error());
-  keepApplied(report, std::move(*applied));
+  if (auto applied = applyPlan(store_->paths(), *this, tree, *staging, planner, *committed, request); !applied) {
+    return fail(applied.error());
+  }
   (void)note("committed", std::to_string(report.applied.size()) + " changes");
   if (inLandlockTier(metadata_.policy) && *use == LayerUse::none) {
     (void)advanceBase(store_->paths(), metadata_, report.applied);  // else they show in the next diff
   }
   return std::move(report);
+}
+
+Result<CommitReport> SessionContext::uncommit(bool dry_run) {
+  auto held = lock();
+  if (!held) return fail(held.error());
+  if (auto finished = finishInterruptedCommit(); !finished) return fail(finished.error());
+  if (!dry_run) {
+    if (auto noted = note("undoing a commit", metadata_.workspace); !noted) return fail(noted.error());
+  }
+  auto report = session::uncommit(store_->paths(), id(), dry_run);
+  if (report && !dry_run) (void)note("commit undone", std::to_string(report->applied.size()) + " changes");
+  return report;
 }
 
 }  // namespace caisson::session

@@ -348,6 +348,32 @@ bool CommitPlanner::settle(Candidate& candidate, const std::string& why) {
   return false;
 }
 
+bool CommitPlanner::lookAtReal(Candidate& candidate) {
+  const Change& change = candidate.change;
+  auto there = real_.look(change.path);
+  // The commit puts a directory where a file or link is now: there is nothing below it yet.
+  if (!there && directories_.contains(directoryOf(change.path))) there = std::nullopt;
+  if (!there) {
+    markMet(change.path);
+    leaveConflict(change.path, there.error().message());
+    return false;
+  }
+  candidate.there = *there;
+  if (*there && (*there)->type == FileType::regular) {
+    real_.syncFile(change.path);
+    if (const auto synced = real_.look(change.path)) candidate.there = *synced;
+  }
+  limitMode(candidate);
+  if (isSame(candidate)) {
+    if (candidate.withheld == 0) return false;
+    markMet(change.path);
+    reportWithheld(candidate);
+    return false;
+  }
+  markMet(change.path);
+  return true;
+}
+
 void CommitPlanner::consider(const StackChange& found) {
   Candidate candidate{.change = toChange(found), .entry = found.now};
   const Change& change = candidate.change;
@@ -369,25 +395,7 @@ void CommitPlanner::consider(const StackChange& found) {
       candidate.target = *std::move(target);  // read once: this is what arrives
     }
   }
-  auto there = real_.look(change.path);
-  // The commit puts a directory where a file or link is now: there is nothing below it yet.
-  if (!there && directories_.contains(directoryOf(change.path))) there = std::nullopt;
-  if (!there) {
-    markMet(change.path);
-    return leaveConflict(change.path, there.error().message());
-  }
-  candidate.there = *there;
-  if (*there && (*there)->type == FileType::regular) {
-    real_.syncFile(change.path);
-    if (const auto synced = real_.look(change.path)) candidate.there = *synced;
-  }
-  limitMode(candidate);
-  if (isSame(candidate)) {
-    if (candidate.withheld == 0) return;
-    markMet(change.path);
-    return reportWithheld(candidate);
-  }
-  markMet(change.path);
+  if (!lookAtReal(candidate)) return;
   if (const auto chosen = choices_.find(change.path);
       chosen != choices_.end() && chosen->second.how == Resolution::ours) {
     return leaveConflict(change.path, "");

@@ -80,6 +80,8 @@ class CommitPlanner {
   [[nodiscard]] bool isWanted(const Change& change, bool& named) const;
   /// Adds a change to the candidates, or to the report's lists of what is left out.
   void consider(const StackChange& change);
+  /// Looks at what the real workspace has. False: the change is done there already, or was reported.
+  bool lookAtReal(Candidate& candidate);
   /// Marks the chosen paths that include `path` as having a change.
   void markMet(const std::string& path);
   /// Whether the real workspace has the same object already: from an earlier commit, or because the same change was
@@ -116,6 +118,9 @@ class CommitPlanner {
   void holdLinks();
   /// Stages a candidate and adds it to the transaction and the report.
   Result<void> accept(const Candidate& candidate);
+  /// The access list and attributes of the real file that a file replaces.
+  Result<HostAttributes> attributesToKeep(const Candidate& candidate);
+  void addToReport(const Candidate& candidate, const Action& action);
   /// Reads a file once, into staging, and sets the action's size, mode and hash. False: it could not be read, and is
   /// named in the report.
   Result<bool> readContent(const Candidate& candidate, const HostAttributes& attributes, Action& action);

@@ -15,6 +15,7 @@ using sys::FileInfo;
 using sys::FileType;
 
 constexpr int kReadTries = 3;
+constexpr std::string_view kAttributesLost = "its access list and extended attributes cannot be kept: ";
 
 bool isFull(const Error& error) { return error.sys_errno == ENOSPC || error.sys_errno == EDQUOT; }
 
@@ -81,11 +82,40 @@ Result<bool> CommitPlanner::readContent(const Candidate& candidate, const HostAt
   return false;
 }
 
+Result<HostAttributes> CommitPlanner::attributesToKeep(const Candidate& candidate) {
+  const bool replaces_file = candidate.there && candidate.there->type == FileType::regular;
+  const bool file = candidate.change.kind != ChangeKind::deleted && candidate.entry.info.type == FileType::regular;
+  if (!replaces_file || !file) return HostAttributes{};
+  std::string name;
+  const auto parent = real_.parentOf(candidate.change.path, name);
+  if (!parent) return fail(parent.error());
+  return readAttributes(*parent, name, candidate.change.path);
+}
+
+void CommitPlanner::addToReport(const Candidate& candidate, const Action& action) {
+  const Change& change = candidate.change;
+  ManifestEntry entry = manifestEntry(change, action);
+  entry.held_unless_named = !candidate.named_despite.empty();
+  entry.held_reason = candidate.named_despite;
+  entry.replaces_directory = change.kind != ChangeKind::deleted && removesDirectory(candidate);
+  if (removesDirectory(candidate)) entry.replaced += " " + candidate.removed.state;
+  const bool stays = candidate.there && candidate.there->type == candidate.entry.info.type && action.mode != 0;
+  entry.old_mode = stays ? candidate.there->mode & 0777U : 0;
+  entry.new_mode = stays ? action.mode & 0777U : 0;
+  if (entry.old_mode == entry.new_mode) entry.old_mode = entry.new_mode = 0;
+  if (candidate.withheld != 0 && !candidate.merged) reportWithheld(candidate);
+  if (action.kind == ActionKind::file) report_.bytes += action.size;
+  report_.replaced_bytes += action.replaced_bytes;
+  report_.applied.push_back(std::move(entry));
+}
+
 Result<void> CommitPlanner::accept(const Candidate& candidate) {
   const Change& change = candidate.change;
   Action action{.path = change.path};
   if (candidate.there) action.before = HostIdentity::of(*candidate.there);
   action.replaces_hidden = candidate.replaces_hidden;
+  action.replaced_bytes =
+      candidate.there && !removesDirectory(candidate) ? candidate.there->size : candidate.removed.bytes;
   const std::string staged = stagedName(transaction_.actions.size());
   const auto object = [&](Result<StagedObject> made) -> Result<void> {
     if (!made) return fail(made.error());
@@ -94,25 +124,17 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     action.modified_ns = made->modified_ns;
     return {};
   };
-  HostAttributes attributes;
-  const bool replaces_file = candidate.there && candidate.there->type == FileType::regular;
-  if (replaces_file && change.kind != ChangeKind::deleted && candidate.entry.info.type == FileType::regular) {
-    std::string name;
-    const auto parent = real_.parentOf(change.path, name);
-    auto read = parent ? readAttributes(*parent, name, change.path) : Result<HostAttributes>(fail(parent.error()));
-    if (!read) {
-      leaveConflict(change.path, "its access list and extended attributes cannot be kept: " + read.error().message());
-      return {};
-    }
-    attributes = *std::move(read);
+  const auto attributes = attributesToKeep(candidate);
+  if (!attributes) {
+    leaveConflict(change.path, std::string(kAttributesLost) + attributes.error().message());
+    return {};
   }
   if (change.kind == ChangeKind::deleted) {
     action.kind = ActionKind::remove;
   } else if (candidate.entry.info.type == FileType::directory) {
     action.kind = ActionKind::directory;
-    const bool was = candidate.there && candidate.there->type == FileType::directory;
     action.mode = modeToWrite(candidate);
-    if (candidate.there && !was && staging_ != nullptr) {
+    if (candidate.there && candidate.there->type != FileType::directory && staging_ != nullptr) {
       if (auto made = object(staging_->addDirectory(staged, action.mode, change.path)); !made) return made;
     }
   } else if (candidate.entry.info.type == FileType::link) {
@@ -130,29 +152,18 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     action.size = candidate.merged->size();
     action.sha256 = hex(Sha256().add(*candidate.merged).finish());
     if (staging_ != nullptr) {
-      if (auto made = object(staging_->addContent(staged, *candidate.merged, {action.mode, attributes}, change.path));
+      if (auto made = object(staging_->addContent(staged, *candidate.merged, {action.mode, *attributes}, change.path));
           !made) {
         return made;
       }
     }
   } else {
     action.kind = ActionKind::file;
-    const auto read = readContent(candidate, attributes, action);
+    const auto read = readContent(candidate, *attributes, action);
     if (!read) return fail(read.error());
     if (!*read) return {};
   }
-  ManifestEntry entry = manifestEntry(change, action);
-  entry.held_unless_named = !candidate.named_despite.empty();
-  entry.held_reason = candidate.named_despite;
-  entry.replaces_directory = change.kind != ChangeKind::deleted && removesDirectory(candidate);
-  if (removesDirectory(candidate)) entry.replaced += " " + candidate.removed.state;
-  const bool stays = candidate.there && candidate.there->type == candidate.entry.info.type && action.mode != 0;
-  entry.old_mode = stays ? candidate.there->mode & 0777U : 0;
-  entry.new_mode = stays ? action.mode & 0777U : 0;
-  if (entry.old_mode == entry.new_mode) entry.old_mode = entry.new_mode = 0;
-  if (candidate.withheld != 0 && !candidate.merged) reportWithheld(candidate);
-  if (action.kind == ActionKind::file) report_.bytes += action.size;
-  report_.applied.push_back(std::move(entry));
+  addToReport(candidate, action);
   if (!parentChanged(change.path)) known_.insert(directoryOf(change.path));
   transaction_.actions.push_back(std::move(action));
   step("commit: one staged");

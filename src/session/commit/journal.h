@@ -44,6 +44,7 @@ struct Action {
   std::uint64_t size = 0;
   std::string sha256;                   ///< of a file, 64 digits
   std::string target;                   ///< of a link
+  std::uint64_t replaced_bytes = 0;     ///< in what the real workspace had
   std::optional<HostIdentity> before;   ///< what the real workspace had when the commit was planned; nothing: no object
   std::uint64_t device = 0, inode = 0;  ///< of the staged object; 0 where there is none
   std::int64_t modified_ns = 0;
@@ -51,6 +52,7 @@ struct Action {
   bool merged = false;        ///< a file: the result of a merge, which the session itself does not have
   /// What it replaces may have been hidden from the session: it is never moved to where a sandbox could see it.
   bool replaces_hidden = false;
+  bool restored = false;  ///< an uncommit puts it back: with its attributes, and a directory with everything in it
 
   /// Whether `now` is the object that was staged, by its inode. isUnchanged(): its content has not changed since.
   [[nodiscard]] bool isStaged(const sys::FileInfo& now) const {
@@ -62,13 +64,15 @@ struct Action {
 };
 
 struct Transaction {
-  std::string id;  ///< part of the names of temporary files
-  std::uint64_t workspace_device = 0, workspace_inode = 0;
+  std::string id;             ///< part of the names of temporary files
+  std::string workspace;      ///< the identity of the directory, as text (sys::FileIdentity)
   std::string digest;         ///< manifestDigest()
   std::int64_t since_ns = 0;  ///< later changes of the real workspace are conflicts
   std::vector<Action> actions;
   std::vector<std::string>
       known_directories;  ///< where only this session made or removed names since the session began
+  std::string kept;       ///< where what it replaces is kept (kept_commits.h); empty: nowhere
+  bool undoing = false;   ///< an uncommit; the journal is in the directory of what the commit kept
 };
 
 inline constexpr const char* kStagingName = "commit.staging";
@@ -88,14 +92,16 @@ void fields(A& archive, T& v) {
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, Action>)
 void fields(A& archive, T& v) {
-  auto& [kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out, merged, hidden] = v;
-  archive(kind, path, mode, size, sha256, target, before, device, inode, modified, may_lead_out, merged, hidden);
+  auto& [kind, path, mode, size, sha256, target, replaced, before, device, inode, modified, may_lead_out, merged,
+         hidden, restored] = v;
+  archive(kind, path, mode, size, sha256, target, replaced, before, device, inode, modified, may_lead_out, merged,
+          hidden, restored);
 }
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, Transaction>)
 void fields(A& archive, T& v) {
-  auto& [id, device, inode, digest, since, actions, known] = v;
-  archive(id, device, inode, digest, since, actions, known);
+  auto& [id, workspace, digest, since, actions, known, kept, undoing] = v;
+  archive(id, workspace, digest, since, actions, known, kept, undoing);
 }
 
 }  // namespace caisson::session

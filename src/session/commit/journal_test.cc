@@ -27,8 +27,7 @@ Transaction exampleTransaction() {
   Action link{.kind = ActionKind::link, .path = "l", .target = "../x"};
   link.may_lead_out = true;
   return {.id = "t1",
-          .workspace_device = 9,
-          .workspace_inode = 10,
+          .workspace = "identity",
           .digest = "d",
           .since_ns = 11,
           .actions = {file, link, {.kind = ActionKind::remove, .path = "old"}},

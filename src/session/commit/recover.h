@@ -9,9 +9,9 @@
 #include "caisson/session.h"
 #include "session/commit/committed.h"
 #include "session/commit/journal.h"
+#include "session/commit/kept_commits.h"
 #include "session/commit/real_tree.h"
 #include "session/commit/staging.h"
-#include "session/store/metadata.h"
 
 namespace caisson::session {
 
@@ -24,11 +24,13 @@ struct Applied {
   std::vector<NotCommitted> conflicts;
 };
 
-/// Writes the journal, applies the transaction, records it in `committed` and removes the journal. When an action
-/// fails, or with `all_or_nothing` meets a conflict, what was done is reverted as far as possible; the error names what
-/// stays changed. When only the recording fails, the files stay written and recoverCommit() finishes it.
+/// Writes the journal, applies the transaction, keeps what it replaced in `kept` if that is not null, records it in
+/// `committed` and removes the journal. When an action fails, or with `all_or_nothing` meets a conflict, what was done
+/// is reverted as far as possible; the error names what stays changed. When only the recording fails, the files stay
+/// written and recoverCommit() finishes it.
 Result<Applied> carryOut(const sys::RootDir& session, RealTree& tree, const Staging& staging,
-                         const Transaction& transaction, Committed& committed, bool all_or_nothing);
+                         const Transaction& transaction, Committed& committed, const KeptCommit* kept,
+                         bool all_or_nothing);
 
 /// A commit that was finished after a crash.
 struct RecoveredCommit {
@@ -37,10 +39,11 @@ struct RecoveredCommit {
 };
 
 /// Finishes a commit that a crash interrupted, and removes what it left. Nothing when there was none, when it had not
-/// written its journal, when its workspace is gone, or when the journal is about another one than the session's is now.
-/// The caller holds the session's lock. An error: it cannot be finished now, for example since something else has the
-/// workspace's name; the journal stays.
-Result<std::optional<RecoveredCommit>> recoverCommit(const sys::RootDir& session, const Metadata& metadata);
+/// written its journal, when its workspace is gone, or when the journal is about another directory than `real`, the
+/// workspace now. The caller holds the session's lock. An error: it cannot be finished now, for example since something
+/// else has the workspace's name; the journal stays.
+Result<std::optional<RecoveredCommit>> recoverCommit(const SessionPaths& paths, const sys::RootDir& session,
+                                                     const Result<sys::RootDir>& real);
 
 /// Whether a commit is under way or was interrupted: one stat, without a lock.
 bool isCommitPending(const sys::RootDir& session);

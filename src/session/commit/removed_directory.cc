@@ -36,6 +36,7 @@ RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, 
       if (!info) return {.changed = below};
       const bool is_directory = info->type == FileType::directory;
       state.add(below).add(std::uint8_t{0}).add(HostIdentity::of(*info).text()).add(std::uint8_t{0});
+      if (info->type == FileType::regular) found.bytes += info->size;
       if (found.held.empty()) {
         found.held_reason = rules.why_held(below, is_directory);
         if (!found.held_reason.empty()) found.held = below;

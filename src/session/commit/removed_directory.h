@@ -17,6 +17,7 @@ struct RemovedDirectory {
   std::string changed;      ///< what changed since or was moved there, or cannot be read; empty: nothing
   std::string unseen;       ///< a file that the session did not see, or not in full; empty: it saw all of them
   std::string state;        ///< SHA-256 of the names in it and their states
+  std::uint64_t bytes = 0;  ///< of the files in it
   std::string held;         ///< a path that is held back unless it is named; empty: there is none
   std::string held_reason;  ///< why
 };

@@ -103,6 +103,8 @@ Result<SessionPaths> SessionPaths::open(std::string program) {
   return paths;
 }
 
+Result<sys::RootDir> SessionPaths::replaced() const { return openPrivate(home_ + "/replaced"); }
+
 void SessionPaths::removeEmptyMemoryStores() const {
   if (!why_in_memory_.empty()) ::rmdir(stores_.knownAs().c_str());
 }

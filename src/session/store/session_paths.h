@@ -20,6 +20,7 @@
 //                                scratch/    size-limited directories on disk, such as /tmp
 //                                commit.*    a commit that is under way or was interrupted (commit/journal.h)
 //                                in-memory   its layers are in memory (below)
+//   CAISSON_HOME/replaced/ID/    what its commits replaced in the real workspace (commit/kept_commits.h)
 //   CAISSON_HOME/stores/FAMILY.roots/  layers with the changes of their writable root (layers/root_layers.h)
 //   CAISSON_HOME/stores/FAMILY/  the layers of a session and of all its forks; in sys::memoryStores() if CAISSON_HOME
 //                                lies on an overlay, such as a container's root, which cannot hold them
@@ -54,6 +55,8 @@ class SessionPaths {
 
   [[nodiscard]] const sys::RootDir& sessions() const { return sessions_; }
   [[nodiscard]] const sys::RootDir& stores() const { return stores_; }
+  /// Opens the directory of what commits replaced (commit/kept_commits.h), and creates it if missing.
+  [[nodiscard]] Result<sys::RootDir> replaced() const;
   /// Why the layers are in memory and not below home(), and so are lost with the machine or container; empty: they are
   /// on disk.
   [[nodiscard]] const std::string& whyInMemory() const { return why_in_memory_; }

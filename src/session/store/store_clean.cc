@@ -8,6 +8,7 @@
 
 #include "base/version.h"
 #include "session/client/connection.h"
+#include "session/commit/kept_commits.h"
 #include "session/layers/layer_stack.h"
 #include "session/store/rollback.h"
 #include "session/store/store.h"
@@ -108,6 +109,7 @@ Result<std::vector<std::string>> Store::clean(bool all) {
   removeStaleNames();
   dropUnusedStores(paths_, *cache_, kTrash);
   emptyTrash(all);
+  removeExpiredKept(paths_);
   if (all) paths_.removeEmptyMemoryStores();
   if (first) return fail(*first);
   return removed;

@@ -9,6 +9,7 @@
 #include "session/store/store.h"
 #include "session/store/store_files.h"
 #include "session/store/unreadable.h"
+#include "session/store/workspace_root.h"
 #include "session/tier/tier_files.h"
 #include "supervise/disk/foreign_files.h"
 
@@ -30,7 +31,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   }
   releaseReserve(*directory);
   if (isCommitPending(*directory)) {
-    if (const auto found = cache_->read(*directory)) (void)recoverCommit(*directory, *found);
+    if (const auto found = cache_->read(*directory)) (void)recoverCommit(paths_, *directory, openRealDirectory(*found));
   }
   if (auto ended = endSandbox(*directory); !ended) return ended;
   step("destroy: ended");

@@ -1,0 +1,89 @@
+// What commits replaced and deleted in the real workspace, kept for the grace period so that it can be put back.
+//
+//   CAISSON_HOME/replaced/ID/N/   the N-th commit of session ID; stays when the session is destroyed
+//     objects/   what the commit replaced or deleted, named by the number of its action
+//     record     the transaction and which of its actions were done; written when the commit is complete
+//     bytes      the size of the objects
+//     committed  what the commit left in the workspace (committed.h)
+//     commit.*   an uncommit that is under way or was interrupted (journal.h)
+//     undone     the commit was undone
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "caisson/session.h"
+#include "session/commit/committed.h"
+#include "session/commit/journal.h"
+#include "session/store/session_paths.h"
+#include "sys/root_dir.h"
+
+namespace caisson::session {
+
+/// All data of all sessions that is kept at a time. A commit that would exceed it needs CommitRequest::discard.
+inline constexpr std::uint64_t kMaxKeptBytes = 10ULL << 30;
+
+/// One commit, when it is complete.
+struct CommitRecord {
+  std::string workspace;  ///< on the host
+  std::int64_t time = 0;  ///< in seconds, wall clock
+  std::uint64_t bytes = 0;
+  Transaction transaction;
+  std::vector<std::uint8_t> done;  ///< by action
+};
+
+/// Where one commit keeps what it replaces.
+class KeptCommit {
+ public:
+  /// Makes the directory of the next commit of a session.
+  static Result<KeptCommit> create(const SessionPaths& paths, const std::string& session);
+  /// `name`: "ID/N", as name() returned it.
+  static Result<KeptCommit> open(const SessionPaths& paths, const std::string& name);
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const sys::RootDir& directory() const { return directory_; }
+  [[nodiscard]] int objects() const { return objects_.get(); }
+
+  /// Whether the object of an action is kept already.
+  [[nodiscard]] bool has(std::size_t action) const;
+  /// Moves `name` in `directory` here, or copies it where a rename cannot work; then the original stays.
+  Result<void> take(std::size_t action, int directory, const std::string& name, const std::string& path) const;
+  /// Copies it, before it is destroyed in its place.
+  Result<void> copy(std::size_t action, int directory, const std::string& name, const std::string& path) const;
+
+  /// Completes the commit: from now on it is listed, and can be undone. Does not wait for the
+  /// disk.
+  Result<void> complete(const CommitRecord& record, Committed& left) const;
+  /// Nothing if the commit is not complete.
+  [[nodiscard]] Result<std::optional<CommitRecord>> record() const;
+  [[nodiscard]] bool isUndone() const;
+
+ private:
+  KeptCommit(std::string name, sys::RootDir directory, sys::Fd objects)
+      : name_(std::move(name)), directory_(std::move(directory)), objects_(std::move(objects)) {}
+
+  std::string name_;
+  sys::RootDir directory_;
+  sys::Fd objects_;
+};
+
+/// Marks a commit as undone. `directory`: KeptCommit::directory().
+Result<void> markUndone(const sys::RootDir& directory);
+/// The complete commits of a session, oldest first.
+Result<std::vector<ReplacedByCommit>> listKept(const SessionPaths& paths, const std::string& session);
+/// The size of everything that is kept, of all sessions.
+std::uint64_t keptBytes(const SessionPaths& paths);
+/// Removes what is older than the grace period.
+void removeExpiredKept(const SessionPaths& paths);
+
+template <class A, class T>
+  requires(std::is_same_v<std::remove_const_t<T>, CommitRecord>)
+void fields(A& archive, T& v) {
+  auto& [workspace, time, bytes, transaction, done] = v;
+  archive(workspace, time, bytes, transaction, done);
+}
+
+}  // namespace caisson::session
