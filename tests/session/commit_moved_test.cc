@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "functional/commit.h"
+#include "session/commit/host_directories.h"
 #include "session/layers/steps.h"
 
 namespace caisson::test {
@@ -145,6 +146,24 @@ TEST_F(CommitMoved, OldFilesMovedThereDuringTheApplyAreKept) {
   }
 }
 
+TEST_F(CommitMoved, WhatAFailedCommitMovedAndPutBackIsNoConflict) {
+  for (const char* name : {"victim/sub/x", "changed", "other"}) workspace.write(name, "old\n");
+  Session session = createLater();
+  output(session, "rm -r victim; echo session > changed; echo session > other");
+  const std::string digest = commit(session, {.dry_run = true}).digest;
+  move_at = "commit: journal written";
+  move_on_the_host = [&] { workspace.write("changed", "host\n"); };
+  session::step_observer = [](const char* name) {
+    if (name == move_at && move_on_the_host) std::exchange(move_on_the_host, {})();
+  };
+  EXPECT_FALSE(session.commit({.expect = digest}));
+  session::step_observer = nullptr;
+  EXPECT_TRUE(exists(workspace / "victim/sub/x"));
+  const CommitReport report = commit(session);
+  EXPECT_EQ(paths(report.conflicts), "changed\n") << conflictsOf(report);
+  EXPECT_EQ(applied(report), "other\nvictim\n");
+}
+
 TEST_F(CommitMoved, ChangeInAnExchangedDirectoryIsAConflict) {
   for (const char* name : {"dirA/a.txt", "dirA/gone", "dirA/sub/deep", "dirA/removed/x"}) workspace.write(name, "A\n");
   for (const char* name : {"dirB/a.txt", "dirB/gone", "dirB/sub/deep", "dirB/removed/x"}) workspace.write(name, "B\n");
@@ -229,6 +248,33 @@ TEST_F(CommitMoved, WithoutARecordOnlyADoubtIsAConflict) {
   const CommitReport report = commit(session);
   EXPECT_EQ(paths(report.conflicts), "busy/a\n") << conflictsOf(report);
   EXPECT_EQ(applied(report), "quiet/a\n");
+}
+
+TEST(DirectoryBaselineTest, DirectoryChangedJustBeforeTheBeginningIsUnchanged) {
+  const TempDir work, home;
+  work.write("d/x", "x\n");
+  work.write("other/x", "x\n");
+  struct stat status{};
+  ASSERT_EQ(::stat((work / "d").c_str(), &status), 0);
+  const auto session = sys::RootDir::open(home.path()), root = sys::RootDir::open(work.path());
+  ASSERT_TRUE(session && root);
+  auto committed = session::Committed::load(*session);
+  ASSERT_TRUE(committed);
+  session::Moment began = session::Moment::now();
+  began.wall_ns = status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec + 1'000'000;
+  sleepFor(std::chrono::milliseconds(20));
+  session::recordDirectories(*session, work.path(), began);
+  const auto state = [&](const std::string& directory) {
+    session::RealTree real(*root);
+    return session::HostDirectories(real, *committed, session::DirectoryBaseline::load(*session, began), began.wall_ns)
+        .stateOf(directory);
+  };
+  EXPECT_EQ(state("d"), session::DirectoryState::unchanged);
+  work.write("d/y", "y\n");
+  EXPECT_NE(state("d"), session::DirectoryState::unchanged);
+  moveOnHost(work / "d", work / "d.old");
+  moveOnHost(work / "other", work / "d");
+  EXPECT_EQ(state("d"), session::DirectoryState::another);
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ class DirectoryBaseline {
  public:
   struct Directory {
     std::uint64_t inode = 0;
-    std::int64_t changed_ns = 0;
+    std::int64_t changed_ns = 0;  ///< 0: it changed just before the session began, or later
     mode_t mode = 0;
   };
   /// What recordDirectories() wrote for this session; empty if there is none.

@@ -36,6 +36,8 @@ DirectoryState HostDirectories::find(const std::string& directory) {
     return ours ? DirectoryState::ours : DirectoryState::changed;
   }
   if (known != nullptr && known->changed_ns == info.changed_ns) return DirectoryState::unchanged;
+  // The record has no time of a directory that changed just before the session began.
+  if (known != nullptr && known->changed_ns == 0 && info.changed_ns <= since_ns_) return DirectoryState::unchanged;
   if (ours) return DirectoryState::ours;
   if (known != nullptr) return DirectoryState::changed;
   if (info.changed_ns <= since_ns_) return DirectoryState::unchanged;
