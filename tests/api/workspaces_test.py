@@ -106,6 +106,18 @@ class Workspaces(ApiTest):
         self.assertEqual(shown["changes_with_caution"], len([one for one in shown["changes"] if "caution" in one]))
         self.assertIn("caution", shown["changes"][0])
 
+    def test_workspace_in_a_directory_that_the_host_executes_is_marked(self):
+        for name in (".claude", ".vscode", ".github/workflows", ".git/hooks"):
+            directory = os.path.join(self.directory, "place", name)
+            os.makedirs(directory)
+            box = self.alice.create(workspace=directory)
+            self.alice.run(box, "echo '{}' > settings.json")
+            planned = self.alice.call("POST", f"/v1/sandboxes/{box}/commit", {"dry_run": True}).json
+            self.assertEqual(planned["applied"], [])
+            _, shown = self.ask_to_commit(box, ["settings.json"])
+            self.assertEqual(shown["changes_with_caution"], 1)
+            self.assertIn("CAREFUL", shown["meaning"])
+
     def test_marked_changes_are_listed_first_and_the_rest_is_counted(self):
         box = self.alice.create(workspace=self.directory)
         self.alice.run(box, "mkdir a; for i in $(seq 400); do echo x > a/$i.txt; done; mkdir z; echo x > z/.bashrc")

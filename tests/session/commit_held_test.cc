@@ -4,7 +4,18 @@
 namespace caisson::test {
 namespace {
 
-class CommitHeld : public CommitTest {};
+class CommitHeld : public CommitTest {
+ protected:
+  Session createIn(const std::string& directory) {
+    std::filesystem::create_directories(workspace / directory);
+    workspace.openToAll();
+    SessionOptions in = options();
+    EXPECT_TRUE(in.policy.set("filesystem.workspace.path", workspace / directory));
+    auto made = store->create(in);
+    EXPECT_TRUE(made) << made.error().message();
+    return *std::move(made);
+  }
+};
 
 TEST_F(CommitHeld, BareRepositoryIsRecognisedAndHeld) {
   const TempDir proof;
@@ -22,6 +33,31 @@ TEST_F(CommitHeld, BareRepositoryIsRecognisedAndHeld) {
   EXPECT_EQ(readFile(workspace / "docs/readme.md"), "text\n") << "the rest of the directory is content";
   (void)runProgram({"git", "status"}, {.cwd = workspace / "docs"});
   EXPECT_FALSE(exists(proof / "ran")) << "git ran a program of the session's on the host";
+}
+
+/// As if the directory above were the workspace.
+TEST_F(CommitHeld, WorkspaceInAProtectedDirectoryIsHeld) {
+  ASSERT_EQ(runProgram({"git", "init", "-q", "--bare", workspace / "mirror"}).exit_status, 0);
+  for (const char* directory : {".claude", ".vscode", ".github/workflows", ".cargo", ".zed", ".config/nvim",
+                                ".git/hooks", "mirror/hooks", ".claude/worktrees/w/.vscode"}) {
+    Session session = createIn(directory);
+    output(session, "echo x > settings.json; mkdir sub; echo x > sub/init.txt");
+    CommitRequest request{.dry_run = true};
+    CommitReport report = commit(session, request);
+    EXPECT_EQ(applied(report), "") << directory;
+    request.paths = {"settings.json"};
+    request.ordinary_files_only = true;
+    report = commit(session, request);
+    ASSERT_EQ(report.applied.size(), 1U) << directory;
+    EXPECT_TRUE(report.applied[0].held_unless_named) << directory;
+    EXPECT_NE(report.applied[0].held_reason, "") << directory;
+  }
+}
+
+TEST_F(CommitHeld, WorkTreeInTheDirectoryOfAnAgentIsOrdinary) {
+  Session session = createIn(".claude/worktrees/w");
+  output(session, "echo x > main.c; echo x > CLAUDE.md");
+  EXPECT_EQ(applied(commit(session)), "main.c\n");
 }
 
 TEST_F(CommitHeld, RepositoryIsHeldWhenItsPartsComeOneByOne) {

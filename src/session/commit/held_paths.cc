@@ -4,6 +4,7 @@
 
 #include "base/deceptive_text.h"
 #include "base/path_text.h"
+#include "host/git_programs.h"
 #include "host/workspace_scan.h"
 
 namespace caisson::session {
@@ -11,9 +12,10 @@ namespace caisson::session {
 HeldPaths::HeldPaths(RealTree& real, const policy::Workspace& workspace, std::string path)
     : real_(real),
       workspace_(std::move(path)),
-      protected_(workspace.protected_files),
+      protected_(workspace.protected_files, workspace_),
       ordinary_(workspace.committable_files),
-      shapes_(real) {}
+      shapes_(real),
+      in_git_directory_(host::pathInGitDirectory(workspace_)) {}
 
 void HeldPaths::findLinks(const std::vector<policy::WorkspaceLink>& added) {
   auto root = real_.root().enter("");
@@ -34,7 +36,10 @@ void HeldPaths::findLinks(const std::vector<policy::WorkspaceLink>& added) {
 std::string HeldPaths::why(const std::string& path, bool directory) {
   if (const auto found = protected_.match(path)) return std::string(policy::reason(found->category));
   if (const auto found = links_ ? links_->match(path) : std::nullopt) return found->reason(path);
-  if (shapes_.isHeld(path)) return "it makes or configures a git directory, in which git runs programs";
+  const std::string in_git = in_git_directory_ ? *in_git_directory_ + "/" + path : "";
+  if (shapes_.isHeld(path) || (policy::isRepositoryMember(in_git) && !policy::isRepositoryData(in_git))) {
+    return "it makes or configures a git directory, in which git runs programs";
+  }
   if (!ordinary_only_) return "";
   if (!searched_) return "the workspace is too large to be searched for links and git configurations that lead to it";
   if (!isReadable(path)) return "its name has control, bidirectional or invisible characters";
@@ -51,7 +56,8 @@ std::string HeldPaths::whyLink(const std::string& path, const std::string& targe
     if (protected_.match(end) || links_->match(end)) return "a link to " + displayedPath(end) + ", which is protected";
   }
   // Git writes through links, and only names tell its data from its configuration.
-  return shapes_.isInside(path) ? "a link in a git directory" : "";
+  const bool inside = in_git_directory_ && policy::isRepositoryMember(*in_git_directory_);
+  return inside || shapes_.isInside(path) ? "a link in a git directory" : "";
 }
 
 }  // namespace caisson::session

@@ -33,7 +33,7 @@ class HeldPaths {
   /// Whether findLinks() could search the whole workspace. If not, more files may be executed than why() knows.
   [[nodiscard]] bool searchedAll() const { return searched_; }
 
-  /// Why the path is held back. Empty: it is not.
+  /// Why the path is held back, judged with all directories above the workspace. Empty: it is not.
   [[nodiscard]] std::string why(const std::string& path, bool directory);
   /// The same for a link, beside why() and ResultingTree::whyHeld(): it would give protected names to other files, or
   /// other names to protected files.
@@ -46,6 +46,7 @@ class HeldPaths {
   policy::OrdinaryFiles ordinary_;
   std::optional<policy::ProtectedLinks> links_;
   RepositoryShapes shapes_;
+  std::optional<std::string> in_git_directory_;  ///< the workspace's path in a git directory around it
   bool ordinary_only_ = false;
   bool searched_ = true;
 };
