@@ -76,6 +76,9 @@ struct CommitRequest {
   /// For commits that a model starts: what is not of a known, ordinary kind is held back, too
   /// (docs/protected-files.md).
   bool ordinary_files_only = false;
+  /// Directories relative to the workspace in which nothing is changed, whatever `paths` names; nor is one of them
+  /// removed or replaced with a directory above it. CommitReport::skipped names what was left out.
+  std::vector<std::string> excluded;
 };
 
 /// One change of a commit.

@@ -74,6 +74,7 @@ Result<mcp::OperatorBounds> boundsFrom(const Arguments& arguments, const std::st
   mcp::OperatorBounds bounds;
   bounds.whole = based->base == PolicyBase::file || based->base == PolicyBase::project;
   bounds.profile = bounds.whole || based->base == PolicyBase::profile;
+  bounds.project = based->directory;
   bounds.keys = keysOfFlags(*flags);
   bounds.read_only = arguments.has(kMcpReadOnly);
   bounds.policy = [flags, base = based->policy](const std::string& profile) -> Result<Policy> {

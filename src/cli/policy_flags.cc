@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -14,6 +16,7 @@
 #include "policy/decode/syntax.h"
 #include "policy/model.h"
 #include "policy/profiles/profiles.h"
+#include "policy/rules/denied_names.h"
 #include "session/session_policy.h"
 
 namespace caisson::cli {
@@ -169,7 +172,7 @@ Result<Policy> defaultPolicy() {
 
 Result<BasedPolicy> based(Result<Policy> policy, PolicyBase base) {
   if (!policy) return fail(policy.error());
-  return BasedPolicy{*std::move(policy), base};
+  return BasedPolicy{*std::move(policy), base, {}};
 }
 
 Result<BasedPolicy> basePolicy(const Arguments& arguments, const ProjectLookup& lookup) {
@@ -190,7 +193,7 @@ Result<BasedPolicy> basePolicy(const Arguments& arguments, const ProjectLookup& 
   }
   auto project = projectPolicy(lookup);
   if (!project) return fail(project.error());
-  if (*project) return BasedPolicy{**std::move(project), PolicyBase::project};
+  if (*project) return BasedPolicy{std::move((*project)->policy), PolicyBase::project, (*project)->directory};
   return based(defaultPolicy(), PolicyBase::standard);
 }
 
@@ -205,6 +208,23 @@ Result<void> refuseUnserved(const policy::Policy& policy, const Arguments& argum
     if (arguments.has(option))
       return fail(usageError(spelling(option), "only network mode `proxy` has a list of hosts and ports",
                              "add --net proxy, or leave it out"));
+  return {};
+}
+
+/// Adds what the project's file denies if another directory than its own is the workspace, for example one below it.
+Result<void> denyAsInProject(const std::vector<std::string>& denied, const std::string& directory, Policy& policy) {
+  const policy::Workspace& workspace = policy.model().filesystem.workspace;
+  std::error_code problem;
+  const auto real = std::filesystem::canonical(workspace.path.empty() ? "." : workspace.path, problem);
+  if (problem || workspace.mode == policy::WorkspaceMode::none) return {};  // what there is none of shows nothing
+  policy::DeniedElsewhere elsewhere = policy::deniedElsewhere(denied, directory, real.string());
+  if (!elsewhere.whole.empty()) {
+    return fail(plainError(Stage::policy, "policy", directory + "/caisson.toml",
+                           "it denies " + elsewhere.whole + ", and the workspace " + real.string() + " lies in it",
+                           "use another directory"));
+  }
+  auto& entries = policy.model().filesystem.denied;
+  std::ranges::move(elsewhere.entries, std::back_inserter(entries));
   return {};
 }
 
@@ -282,7 +302,13 @@ std::vector<std::string> keysOfFlags(const Arguments& arguments) {
 Result<BasedPolicy> basedPolicyFrom(const Arguments& arguments, const ProjectLookup& project) {
   auto base = basePolicy(arguments, project);
   if (!base) return base;
-  return based(withFlags(std::move(base->policy), arguments), base->base);
+  const std::vector<std::string> denied = base->policy.model().filesystem.denied;
+  auto policy = withFlags(std::move(base->policy), arguments);
+  if (!policy) return fail(policy.error());
+  if (base->base == PolicyBase::project) {
+    if (auto added = denyAsInProject(denied, base->directory, *policy); !added) return fail(added.error());
+  }
+  return BasedPolicy{*std::move(policy), base->base, base->directory};
 }
 
 Result<Policy> policyFrom(const Arguments& arguments) {

@@ -25,6 +25,7 @@ enum class PolicyBase : std::uint8_t { file, project, profile, standard };
 struct BasedPolicy {
   Policy policy;
   PolicyBase base = PolicyBase::standard;
+  std::string directory;  ///< of the project's file
 };
 /// policyFrom() with the project's policy looked up as `project` says.
 Result<BasedPolicy> basedPolicyFrom(const Arguments& arguments, const ProjectLookup& project);

@@ -9,6 +9,7 @@
 #include "approval/owner.h"
 #include "approval/store.h"
 #include "approval/what.h"
+#include "base/path_parts.h"
 #include "base/sha256.h"
 #include "base/shell_quote.h"
 #include "cli/approval.h"
@@ -187,7 +188,7 @@ int trust(const Arguments& arguments) {
 
 }  // namespace
 
-Result<std::optional<Policy>> projectPolicy(const ProjectLookup& lookup) {
+Result<std::optional<ProjectPolicy>> projectPolicy(const ProjectLookup& lookup) {
   const std::vector<std::string> files = findProjectFiles(lookup.directory);
   if (files.empty()) return std::nullopt;
   const std::string& file = files.front();
@@ -213,7 +214,7 @@ Result<std::optional<Policy>> projectPolicy(const ProjectLookup& lookup) {
   }
   auto policy = decodeProject(*text, file);
   if (!policy) return fail(policy.error());
-  return std::optional<Policy>(*std::move(policy));
+  return ProjectPolicy{*std::move(policy), parentOf(placeOf(file))};
 }
 
 constinit const Verb kPolicyTrust{

@@ -22,7 +22,11 @@ struct ProjectLookup {
 /// Returns the project's policy if the owner consented to it, and none if there is no file. For an unreadable file or
 /// one without consent, prints a notice and returns none. An error if the owner consented to another content of the
 /// file, or to a file further up that it would replace.
-Result<std::optional<Policy>> projectPolicy(const ProjectLookup& lookup = {});
+struct ProjectPolicy {
+  Policy policy;
+  std::string directory;  ///< of the file, canonical; paths below /workspace mean paths in it
+};
+Result<std::optional<ProjectPolicy>> projectPolicy(const ProjectLookup& lookup = {});
 
 extern const Verb kPolicyTrust;
 

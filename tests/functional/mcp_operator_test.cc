@@ -259,6 +259,66 @@ TEST_F(McpOperator, WorkspacesAreOnlyThoseOfTheFlag) {
   expectRefused(*empty, "sandbox_create", {{"workspace_path", workspace.path()}});
 }
 
+TEST_F(McpOperator, DirectoryThatTheHostExecutesIsCommittedOnlyIfTheUserAgrees) {
+  for (const char* directory : {".claude", ".vscode", ".github/workflows", ".config/nvim", ".git/hooks"}) {
+    std::filesystem::create_directories(workspace / directory);
+    workspace.openToAll();
+    const auto client = start({{"elicitation", Json::object()}}, {"--workspace", workspace.path(), "--allow-commit"});
+    const std::string id = create(*client, {{"workspace_path", workspace / directory}});
+    client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", "settings.json"}, {"content", "{}"}});
+    const Json held = client->tool("sandbox_commit", {{"sandbox_id", id}});
+    EXPECT_EQ(held["changes"], 0) << held;
+    const Json commit{{"name", "sandbox_commit"}, {"arguments", {{"sandbox_id", id}, {"paths", {"settings.json"}}}}};
+    const Json asked = client->request("tools/call", commit)["result"];
+    ASSERT_TRUE(asked.contains("inputRequests")) << directory << asked;
+    const std::string question = asked["inputRequests"].dump();
+    EXPECT_NE(question.find("careful"), std::string::npos) << question;
+    EXPECT_EQ(question.find("30 days"), std::string::npos) << question;
+    EXPECT_FALSE(std::filesystem::exists(workspace / directory + "/settings.json")) << directory;
+  }
+}
+
+TEST_F(McpOperator, DeniedPathsStayDeniedInAWorkspaceBelowOrAbove) {
+  workspace.write("src/key.txt", "canary\n");
+  workspace.write("lib/a/key.dump", "canary\n");
+  workspace.write("lib/a/code.c", "visible\n");
+  workspace.openToAll();
+  const auto client =
+      start(Json::object(), {"--workspace", workspace.path(), "--deny", "src", "--deny", "lib/a/*.dump"});
+  expectRefused(*client, "sandbox_create", {{"workspace_path", workspace / "src"}});
+  for (const char* directory : {"", "/lib", "/lib/a"}) {
+    const std::string id = create(*client, {{"workspace_path", workspace.path() + directory}});
+    const Json read =
+        client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "find . -type f -exec cat {} +; true"}});
+    EXPECT_EQ(read["stdout"].get<std::string>().find("canary"), std::string::npos) << directory << read;
+    EXPECT_NE(read["stdout"].get<std::string>().find("visible"), std::string::npos) << directory << read;
+  }
+  const auto below = start(Json::object(),
+                           {"--workspace", workspace / "lib", "--workspace", workspace.path(), "--deny", "a/key.dump"});
+  const std::string id = create(*below, {{"workspace_path", workspace.path()}});
+  const Json read = below->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "cat lib/a/key.dump; true"}});
+  EXPECT_EQ(read["stdout"], "") << read;
+}
+
+TEST_F(McpOperator, DirectoryThatIsReadOnlyIsWrittenByNoCommitFromAbove) {
+  workspace.write("vendor/v.txt", "before\n");
+  workspace.openToAll();
+  const auto client = start(
+      Json::object(), {"--workspace", workspace.path(), "--workspace", workspace / "vendor" + ":ro", "--allow-commit"});
+  const std::string id = create(*client, {{"workspace_path", workspace.path()}});
+  client->tool("sandbox_execute",
+               {{"sandbox_id", id}, {"command", "echo x > vendor/v.txt; echo x > vendor/w.txt; echo x > own.txt"}});
+  for (const Json& paths : {Json::array(), Json({"vendor/v.txt", "vendor", "own.txt"})}) {
+    client->tool("sandbox_commit", {{"sandbox_id", id}, {"paths", paths}});
+    EXPECT_EQ(readFile(workspace / "vendor/v.txt"), "before\n");
+    EXPECT_FALSE(std::filesystem::exists(workspace / "vendor/w.txt"));
+  }
+  EXPECT_EQ(readFile(workspace / "own.txt"), "x\n");
+  client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "rm -r vendor"}});
+  client->tool("sandbox_commit", {{"sandbox_id", id}, {"paths", {"vendor"}}});
+  EXPECT_EQ(readFile(workspace / "vendor/v.txt"), "before\n");
+}
+
 TEST_F(McpOperator, ReadOnlyServerRunsCommandsAndWritesNothing) {
   CONFORMS("R-SESSION-21");
   const auto client = start(Json::object(), {"--read-only"});

@@ -164,5 +164,27 @@ TEST_F(CommitAcrossMounts, ReplacedHiddenFileIsNeverMovedToWhereASandboxSeesIt) 
   EXPECT_EQ(readFile(elsewhere + "/seen"), "new\n");
 }
 
+TEST_F(CommitDirectories, ExcludedOnesAreNeverChanged) {
+  for (const char* path : {"vendor/v.txt", "sub/third/v.txt", "sub/own.txt"}) workspace.write(path, "before\n");
+  workspace.openToAll();
+  Session session = create();
+  output(session,
+         "echo x > vendor/v.txt; echo x > vendor/new; echo x > vendored; echo x > sub/own.txt; rm sub/third/v.txt");
+  CommitRequest request{.excluded = {"vendor", "sub/third"}};
+  EXPECT_EQ(applied(commit(session, request)), "sub/own.txt\nvendored\n");
+  for (const char* script : {"rm -r vendor sub", "rm -r vendor sub; echo x > vendor; ln -s vendored sub",
+                             "rm vendor sub; mkdir vendor sub; echo x > vendor/y"}) {
+    output(session, script);
+    for (const std::vector<std::string>& named : {std::vector<std::string>{}, {"vendor", "sub", "sub/third/v.txt"}}) {
+      request.paths = named;
+      request.theirs = {"."};
+      (void)session.commit(request);
+      EXPECT_EQ(readFile(workspace / "vendor/v.txt"), "before\n") << script;
+      EXPECT_EQ(readFile(workspace / "sub/third/v.txt"), "before\n") << script;
+      EXPECT_FALSE(exists(workspace / "vendor/y"));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace caisson::test

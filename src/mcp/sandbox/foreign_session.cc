@@ -109,8 +109,10 @@ std::optional<Excess> findForeignExcess(const OperatorBounds& bounds, const std:
     return foreignExcess("shows a directory that the operator did not open");
   const bool decided = bounds.whole || bounds.profile || bounds.workspaces || !bounds.keys.empty();
   if (!decided && !bounds.read_only) return std::nullopt;
-  const auto policies = readPolicies(bounds, policy);
+  auto policies = readPolicies(bounds, policy);
   if (!policies) return policies.error();
+  if (denyAround(bounds, {}, workspace, policies->expected))
+    return foreignExcess("shows a directory that the operator's policy hides");
   const auto& [expected, own, profile] = *policies;
   const std::string written = writtenOnHost(own, workspace);
   if (bounds.read_only && !written.empty()) return foreignExcess("its commands write to " + written);

@@ -14,6 +14,7 @@
 #include "policy/decode/syntax.h"
 #include "policy/decode/widening.h"
 #include "policy/limits.h"
+#include "policy/rules/denied_names.h"
 
 namespace caisson::mcp {
 namespace {
@@ -173,6 +174,13 @@ bool OperatorBounds::mayCommitTo(const std::string& workspace) const {
          std::ranges::none_of(never_committed, [&](const std::string& one) { return isWithin(workspace, one); });
 }
 
+std::vector<std::string> OperatorBounds::neverCommittedIn(const std::string& workspace) const {
+  std::vector<std::string> found;
+  for (const std::string& one : never_committed)
+    if (one != workspace && isWithin(one, workspace)) found.push_back(one.substr(workspace.size() + 1));
+  return found;
+}
+
 bool OperatorBounds::offers(const Tool& tool) const {
   if (!tools.empty() && !tools.contains(std::string(tool.name))) return false;
   if (read_only && std::ranges::find(kWriters, &tool) != std::end(kWriters)) return false;
@@ -229,6 +237,24 @@ Result<std::set<std::string>> toolsWithNeeds(const std::vector<std::string>& nam
 
 Excess notOffered(const Tool& tool) {
   return {"", "the operator of this server does not offer " + std::string(tool.name), "use another tool"};
+}
+
+std::optional<Excess> denyAround(const OperatorBounds& bounds, const std::vector<std::string>& roots,
+                                 const std::string& workspace, policy::Policy& policy) {
+  if (workspace.empty()) return std::nullopt;
+  std::vector<std::string> tops = bounds.directories;
+  tops.insert(tops.end(), roots.begin(), roots.end());
+  if (!bounds.project.empty()) tops.push_back(bounds.project);
+  const std::vector<std::string> written = policy.filesystem.denied;
+  for (const std::string& top : tops) {
+    const policy::DeniedElsewhere elsewhere = policy::deniedElsewhere(written, top, workspace);
+    if (!elsewhere.whole.empty())
+      return Excess{"workspace_path", "the policy hides " + elsewhere.whole + " of " + top, "use another directory"};
+    for (const std::string& entry : elsewhere.entries)
+      if (std::ranges::find(policy.filesystem.denied, entry) == policy.filesystem.denied.end())
+        policy.filesystem.denied.push_back(entry);
+  }
+  return std::nullopt;
 }
 
 std::optional<Excess> findExcess(const OperatorBounds& bounds, const Tool& tool, const Json& values) {

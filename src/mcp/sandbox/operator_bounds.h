@@ -22,6 +22,8 @@ struct OperatorBounds {
   bool profile = false;           ///< the base is fixed
   std::vector<std::string> keys;  ///< policy keys that flags set
 
+  std::string project;  ///< the directory of the project's file, if that is the policy
+
   bool workspaces = false;                   ///< sandboxes show only `directories` and what is below them
   bool no_workspace = false;                 ///< every sandbox starts with an empty workspace
   std::vector<std::string> directories;      ///< canonical; the first is the default
@@ -36,6 +38,8 @@ struct OperatorBounds {
   [[nodiscard]] bool fixes(std::string_view key) const;
   [[nodiscard]] bool fixesNetwork() const;
   [[nodiscard]] bool mayCommitTo(const std::string& workspace) const;
+  /// Directories with mode `ro` below a workspace, relative to it: a commit writes nothing there.
+  [[nodiscard]] std::vector<std::string> neverCommittedIn(const std::string& workspace) const;
   [[nodiscard]] bool offers(const Tool& tool) const;
   [[nodiscard]] bool offers(const Parameter& parameter) const;
   /// The longest time of one command that the operator set; a model may ask for less.
@@ -54,6 +58,12 @@ struct Excess {
 };
 
 Excess notOffered(const Tool& tool);
+
+/// Adds to the policy of a sandbox with this workspace what the operator denies in the directories around it or in it:
+/// `--deny src` for the workspace P means P/src, also if a sandbox shows P/src/lib. `roots`: directories that the
+/// client opened. An excess if the workspace itself is denied.
+std::optional<Excess> denyAround(const OperatorBounds& bounds, const std::vector<std::string>& roots,
+                                 const std::string& workspace, policy::Policy& policy);
 
 /// Whether `path` (canonical) is a directory that the operator opened, or below one.
 bool isShown(const OperatorBounds& bounds, const std::string& path);

@@ -166,7 +166,9 @@ Outcome commit(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
                   {{"sandbox_id", (*sandbox)->id()}});
   auto paths = arguments.paths("paths");
   if (!paths) return errorResult(kInvalidPath);
-  CommitRequest request{.paths = std::move(*paths), .ordinary_files_only = true};
+  CommitRequest request{.paths = std::move(*paths),
+                        .ordinary_files_only = true,
+                        .excluded = sandboxes.settings().bounds.neverCommittedIn(shown->workspace)};
   const auto run = [&](bool dry_run, const std::string& expect) {
     request.dry_run = dry_run;
     request.expect = expect;

@@ -156,6 +156,8 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
     if (auto* needs = std::get_if<NeedsInput>(&choice)) unanswered = std::move(*needs);
     if (auto* path = std::get_if<std::string>(&choice)) workspace = std::move(*path);
   }
+  if (const auto excess = denyAround(bounds, rootsOf(call), workspace, policy->model()))
+    return refuse(call, kCreateTool.name, *excess, {{"workspace_path", workspace}});
   addProfileApprovals(policy->model(), profile, bounds, needed);
   if (!profile.empty() && !bounds.fixes(kFixedProfile)) {
     const auto keys = keysBeyondDefault(policy->model(), bounds);

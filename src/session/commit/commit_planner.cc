@@ -9,6 +9,8 @@
 
 #include "base/path_parts.h"
 #include "base/path_text.h"
+#include "base/text.h"
+#include "policy/rules/name_pattern.h"
 #include "session/changes/sparse_read.h"
 #include "session/commit/apply.h"
 
@@ -37,6 +39,13 @@ std::int64_t changedSince(const Metadata& metadata) {
 bool below(std::string_view path, std::string_view directory) {
   return directory.empty() ||
          (path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/'));
+}
+
+/// Also a file system that ignores case finds a directory by this path.
+std::string foldedPath(const std::string& path) {
+  std::vector<std::string> parts;
+  for (const std::string_view part : policy::splitParts(path, '/')) parts.push_back(policy::foldName(part));
+  return joined(parts, "/");
 }
 
 /// The order of a transaction: deletions, directories, files, links. Links come last, since they are checked in the
@@ -111,6 +120,7 @@ Result<void> CommitPlanner::readRequest(const CommitRequest& request) {
     }
   }
   met_.assign(chosen_.size(), false);
+  for (const std::string& directory : request.excluded) excluded_.push_back(foldedPath(directory));
   if (request.ordinary_files_only) held_.holdUnusual();
   return {};
 }
@@ -128,6 +138,15 @@ bool CommitPlanner::isWanted(const Change& change, bool& named) const {
     named = named || on_the_way || change.path == chosen_[i];
   }
   return wanted;
+}
+
+bool CommitPlanner::isExcluded(const Change& change) const {
+  if (excluded_.empty()) return false;
+  const std::string path = foldedPath(change.path);
+  const bool stays = change.type == "directory" && change.kind != ChangeKind::deleted;
+  return std::ranges::any_of(excluded_, [&](const std::string& directory) {
+    return below(path, directory) || (!stays && below(directory, path));
+  });
 }
 
 void CommitPlanner::markMet(const std::string& path) {
@@ -379,9 +398,9 @@ void CommitPlanner::consider(const StackChange& found) {
   const Change& change = candidate.change;
   if (!isWanted(change, candidate.named)) return;
   const bool named = candidate.named;
-  if (!found.unread.empty()) {
+  if (isExcluded(change) || !found.unread.empty()) {
     markMet(change.path);
-    return leave(report_.skipped, change.path, found.unread);
+    return leave(report_.skipped, change.path, found.unread.empty() ? "nothing may be written there" : found.unread);
   }
   if (change.kind != ChangeKind::deleted) {
     const FileType type = candidate.entry.info.type;

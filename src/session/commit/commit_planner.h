@@ -84,6 +84,8 @@ class CommitPlanner {
   bool lookAtReal(Candidate& candidate);
   /// Marks the chosen paths that include `path` as having a change.
   void markMet(const std::string& path);
+  /// Whether the request excludes the change: it is in an excluded directory, or would remove one.
+  [[nodiscard]] bool isExcluded(const Change& change) const;
   /// Whether the real workspace has the same object already: from an earlier commit, or because the same change was
   /// made there.
   bool isSame(const Candidate& candidate);
@@ -151,6 +153,7 @@ class CommitPlanner {
   ResultingTree result_;
   std::uint64_t hole_bytes_ = kMaxHoleBytes;  ///< how many bytes of holes may still be read
   std::vector<std::string> chosen_;           ///< paths of the request; empty: everything
+  std::vector<std::string> excluded_;         ///< folded paths of the request
   std::vector<bool> met_;                     ///< by chosen path: something changed there
   std::map<std::string, Choice> choices_;     ///< how to resolve conflicts at these paths and below them
   std::vector<Candidate> candidates_;
