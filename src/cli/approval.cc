@@ -1,6 +1,7 @@
 #include "cli/approval.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <ctime>
+#include <optional>
 
 #include "approval/store.h"
 #include "approval/what.h"
@@ -21,22 +23,37 @@
 namespace caisson::cli {
 namespace {
 
-bool answersYes(const sys::Fd& terminal, std::string_view question) {
-  // A payload may have left escape sequences in effect on this terminal.
-  if (writeAll(terminal.get(), terminalReset(std::getenv("TERM"))) != 0) return false;
-  // Discard input that was typed or pasted before the prompt was shown, but nothing that answers its end, "[y/N] ".
-  const std::string_view end = question.substr(std::min(question.rfind('['), question.size()));
-  if (writeAll(terminal.get(), question.substr(0, question.size() - end.size())) != 0) return false;
+winsize sizeOf(const sys::Fd& terminal) {
+  winsize size{};
+  if (::ioctl(terminal.get(), TIOCGWINSZ, &size) != 0 || size.ws_row == 0 || size.ws_col == 0) return {24, 80, 0, 0};
+  size.ws_row = std::clamp<unsigned short>(size.ws_row, 10, 500);
+  return size;
+}
+
+/// Shows the text on a fresh screen and waits for a line; nothing if that fails. `text` ends with the answers, "[y/N]
+/// ".
+std::optional<std::string> answerTo(const sys::Fd& terminal, std::string_view text) {
+  // A payload may have left escape sequences in effect on this terminal, and text that looks like ours.
+  if (writeAll(terminal.get(), freshScreen(std::getenv("TERM"), sizeOf(terminal).ws_row)) != 0) return std::nullopt;
+  // Discard input that was typed or pasted before the prompt was shown, but nothing that answers its end.
+  const std::string_view end = text.substr(std::min(text.rfind('['), text.size()));
+  if (writeAll(terminal.get(), text.substr(0, text.size() - end.size())) != 0) return std::nullopt;
   ::tcflush(terminal.get(), TCIFLUSH);
-  if (writeAll(terminal.get(), end) != 0) return false;
+  if (writeAll(terminal.get(), end) != 0) return std::nullopt;
   std::string answer;
   char next = 0;
   while (answer.size() < 16) {
     const ssize_t got = ::read(terminal.get(), &next, 1);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0 || next == '\n') break;
+    if (got <= 0) return std::nullopt;
+    if (next == '\n') break;
     answer += next;
   }
+  return answer;
+}
+
+bool answersYes(const sys::Fd& terminal, std::string_view question) {
+  const auto answer = answerTo(terminal, question);
   return answer == "y" || answer == "Y" || answer == "yes";
 }
 
@@ -124,6 +141,22 @@ sys::Fd controllingTerminal() { return sys::Fd(::open("/dev/tty", O_RDWR | O_NOC
 bool askOwner(std::string_view question) {
   const sys::Fd terminal = controllingTerminal();
   return terminal && answersYes(terminal, question);
+}
+
+bool askOwnerAbout(std::string_view list, std::string_view question) {
+  const sys::Fd terminal = controllingTerminal();
+  if (!terminal) return false;
+  const winsize size = sizeOf(terminal);
+  const auto lines = static_cast<unsigned>(std::ranges::count(question, '\n')) + 3;
+  const std::vector<std::string> pages =
+      screenPages(list, size.ws_row - std::min(lines, size.ws_row - 3U), size.ws_col);
+  for (std::size_t at = 0; at + 1 < pages.size(); ++at) {
+    const std::string shown = pages[at] + "caisson: page " + std::to_string(at + 1) + " of " +
+                              std::to_string(pages.size()) + "; the question is on the last [Enter/n] ";
+    const auto answer = answerTo(terminal, shown);
+    if (!answer || !answer->empty()) return false;
+  }
+  return answersYes(terminal, pages.back() + std::string(question));
 }
 
 Result<std::vector<std::string>> namedApprovals(const Arguments& arguments) {

@@ -30,7 +30,12 @@ Result<std::vector<std::string>> namedApprovals(const Arguments& arguments);
 /// stores, or an error.
 Result<std::string> obtainApproval(const Arguments& arguments, const std::string& what, std::string_view question);
 
-/// Prompts on the controlling terminal and waits for a line. True for `y`, `Y` or `yes`; false without a terminal.
+/// Prompts on a fresh screen of the controlling terminal and waits for a line. True for `y`, `Y` or `yes`; false
+/// without a terminal.
 bool askOwner(std::string_view question);
+
+/// The same, with the list that the question is about on the same screen: what a program printed before could be
+/// another one. A list that does not fit is shown in pages, each on a fresh screen.
+bool askOwnerAbout(std::string_view list, std::string_view question);
 
 }  // namespace caisson::cli

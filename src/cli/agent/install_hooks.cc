@@ -90,11 +90,14 @@ unsigned modeOfNew(const mcp::HookHost& host) {
 
 int writeFile(const mcp::HookHost& host, const HookFile& file, const std::string& after, bool without_asking) {
   const std::string change = linesOnlyIn(file.text, after, "  - ") + linesOnlyIn(after, file.text, "  + ");
-  if (const int failed = print(std::string(host.title) + ": " + file.shown + "\n" + change); failed != 0) return failed;
+  const std::string list = std::string(host.title) + ": " + file.shown + "\n" + change;
+  if (without_asking || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
+    if (const int failed = print(list); failed != 0) return failed;
+  }
   if (!without_asking && ::isatty(STDIN_FILENO) != 1)
     return printError(usageError("agent install", "cannot ask for confirmation: standard input is not a terminal",
                                  "add --yes to write it without asking"));
-  if (!without_asking && !askOwner("caisson: write it? [y/N] ")) return print("nothing was changed\n");
+  if (!without_asking && !askOwnerAbout(list, "caisson: write it? [y/N] ")) return print("nothing was changed\n");
   if (auto made = file.base.makeDirs(host.directory, host.below_home ? 0700 : 0755); !made)
     return printError(made.error());
   // The agent may have written its file while the question was open.

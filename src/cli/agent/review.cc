@@ -17,6 +17,19 @@ void tellCommands(const std::string& name, const std::string& workspace) {
   printNotice("  caisson session destroy " + name);
 }
 
+/// What the agent's own output cannot imitate: it is on a fresh screen, with the question.
+std::string listOf(const std::string& changes, const CommitReport& planned) {
+  std::string text = "caisson: changes that the agent made\n" + changes;
+  for (const std::string& line : commitLists(planned, false)) text += "caisson: " + safeLine(line) + "\n";
+  return text;
+}
+
+std::string questionAbout(const CommitReport& planned, const std::string& workspace) {
+  const std::size_t count = planned.applied.size();
+  return "caisson: write " + (count == 1 ? std::string("this change") : "these " + std::to_string(count) + " changes") +
+         " to " + safeLine(workspace) + "? [y/N] ";
+}
+
 bool isTerminal() { return ::isatty(STDIN_FILENO) == 1 && ::isatty(STDERR_FILENO) == 1; }
 
 }  // namespace
@@ -30,10 +43,15 @@ Result<void> reviewChanges(Session& session, bool may_ask) {
   const auto planned = session.commit({.dry_run = true});
   if (!planned) return fail(planned.error());
   if (planned->applied.empty() && planned->complete()) return session.destroy();
-  if (const int failed = printStat(session, {}); failed != 0) printNotice("the list of changes could not be printed");
-  printCommitLists(*planned, false);
+  const auto changes = statOf(session, {});
+  if (!changes) {
+    tellCommands(name, info->workspace);
+    return fail(changes.error());
+  }
   const bool ask = may_ask && isTerminal() && !planned->applied.empty();
-  if (!ask || !askOwner("caisson: write these changes to " + safeLine(info->workspace) + "? [y/N] ")) {
+  if (!ask || ::isatty(STDOUT_FILENO) != 1) (void)print(*changes);
+  if (!ask) printCommitLists(*planned, false);
+  if (!ask || !askOwnerAbout(listOf(*changes, *planned), questionAbout(*planned, info->workspace))) {
     tellCommands(name, info->workspace);
     return {};
   }

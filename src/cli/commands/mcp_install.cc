@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "cli/approval.h"
 #include "cli/commands/mcp_options.h"
 #include "cli/companion.h"
 #include "cli/output.h"
@@ -37,12 +38,6 @@ std::string addedLines(std::string_view before, std::string_view after) {
     if (before.find(line + "\n") == std::string_view::npos) shown += "  + " + safeLine(line) + "\n";
   }
   return shown;
-}
-
-bool saysYes() {
-  printNotice("write it? [y/N]");
-  char answer = 0;
-  return ::read(STDIN_FILENO, &answer, 1) == 1 && (answer == 'y' || answer == 'Y');
 }
 
 /// Where the entry goes.
@@ -163,13 +158,15 @@ int installInHost(const Arguments& arguments, const std::string& program) {
   const std::string shown_path = (target->project ? "./" : std::string(std::getenv("HOME")) + "/") + path;
   if (*after == *before) return print(shown_path + " has the entry already\n");
   const std::string title = std::string(host.title) + (target->project ? " (this project)" : "");
-  if (const int failed = print(title + ": " + shown_path + "\n" + addedLines(*before, *after)); failed != 0)
-    return failed;
+  const std::string list = title + ": " + shown_path + "\n" + addedLines(*before, *after);
+  if (arguments.has(kMcpYes) || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
+    if (const int failed = print(list); failed != 0) return failed;
+  }
   if (!arguments.has(kMcpYes)) {
     if (::isatty(STDIN_FILENO) != 1)
       return printError(
           usageError("mcp install", "there is no terminal to ask on", "add --yes to write it without asking"));
-    if (!saysYes()) return print("nothing was changed\n");
+    if (!askOwnerAbout(list, "caisson: write it? [y/N] ")) return print("nothing was changed\n");
   }
   if (!directory.empty()) {
     if (auto made = base->makeDirs(directory, 0700); !made) return printError(made.error());

@@ -84,27 +84,34 @@ std::string asText(const CommitReport& report) {
 
 }  // namespace
 
-void printCommitLists(const CommitReport& report, bool dry_run) {
+std::vector<std::string> commitLists(const CommitReport& report, bool dry_run) {
+  std::vector<std::string> lines;
   for (const NotCommitted& one : report.conflicts)
-    printNotice("conflict: " + displayedPath(one.path) + ": " + one.reason);
+    lines.push_back("conflict: " + displayedPath(one.path) + ": " + one.reason);
   for (const NotCommitted& one : report.held)
-    printNotice("held: " + displayedPath(one.path) + ": " + one.reason + "; commit it by naming it");
-  for (const NotCommitted& one : report.skipped) printNotice("skipped: " + displayedPath(one.path) + ": " + one.reason);
+    lines.push_back("held: " + displayedPath(one.path) + ": " + one.reason + "; commit it by naming it");
+  for (const NotCommitted& one : report.skipped)
+    lines.push_back("skipped: " + displayedPath(one.path) + ": " + one.reason);
   for (const ManifestEntry& entry : report.applied) {
-    if (entry.merged) printNotice("merged: " + displayedPath(entry.path) + ": it holds the changes of both sides");
+    if (entry.merged) lines.push_back("merged: " + displayedPath(entry.path) + ": it holds the changes of both sides");
   }
-  for (const std::string& path : report.kept) printNotice("kept: " + displayedPath(path) + ": the real file stays");
+  for (const std::string& path : report.kept) lines.push_back("kept: " + displayedPath(path) + ": the real file stays");
   if (!report.consistent) {
-    printNotice(
+    lines.push_back(
         "processes of the session ran meanwhile: each file is whole, but they may not fit together (--stop ends them)");
   }
   if (!report.searched) {
-    printNotice(
+    lines.push_back(
         "the workspace is too large to be searched for links and git configurations: files that the host executes "
         "because "
         "of them are not held back");
   }
-  if (dry_run) printNotice("digest: " + report.digest);
+  if (dry_run) lines.push_back("digest: " + report.digest);
+  return lines;
+}
+
+void printCommitLists(const CommitReport& report, bool dry_run) {
+  for (const std::string& line : commitLists(report, dry_run)) printNotice(line);
 }
 
 namespace {

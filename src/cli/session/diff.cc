@@ -135,7 +135,7 @@ std::string statText(const std::vector<StatLine>& lines) {
 
 }  // namespace
 
-int printStat(Session& session, DiffOptions options) {
+Result<std::string> statOf(Session& session, DiffOptions options) {
   options.patch = false;
   std::vector<StatLine> lines;
   const auto done = session.diffFiles(options, [&](const FileDiff& diff) {
@@ -150,7 +150,13 @@ int printStat(Session& session, DiffOptions options) {
     lines.push_back(std::move(line));
     return true;
   });
-  return done ? print(statText(lines)) : printError(done.error());
+  if (!done) return fail(done.error());
+  return statText(lines);
+}
+
+int printStat(Session& session, DiffOptions options) {
+  const auto text = statOf(session, std::move(options));
+  return text ? print(*text) : printError(text.error());
 }
 
 namespace {

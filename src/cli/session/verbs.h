@@ -42,10 +42,14 @@ int reportCommand(const RunResult& result, bool json, std::string_view printed =
 /// Lets a closed output end the command in order instead of killing this process.
 void surviveBrokenPipes();
 
-/// Prints how many lines changed in each file. Returns the exit status.
+/// How many lines changed in each file, as text.
+Result<std::string> statOf(Session& session, DiffOptions options);
+/// Prints that. Returns the exit status.
 int printStat(Session& session, DiffOptions options);
 
-/// Prints what a commit did not write, or would not in a dry run.
+/// What a commit did not write, or would not in a dry run: one line each, not yet safe to display.
+std::vector<std::string> commitLists(const CommitReport& report, bool dry_run);
+/// Prints these lines.
 void printCommitLists(const CommitReport& report, bool dry_run);
 
 /// Writes the members of a session's JSON object that lists show as well.

@@ -1,6 +1,7 @@
 #include "supervise/network/host_prompter.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -49,8 +50,11 @@ constexpr Words kSession{
 
 const Words& wordsOf(HostPrompter::Span span) { return span == HostPrompter::Span::run ? kRun : kSession; }
 
-std::string questionAbout(const std::string& target, const Words& words) {
-  std::string text(terminalReset(std::getenv("TERM")));
+/// Also clears the screen: what the program wrote there must not stand above the question as if it belonged to it.
+std::string questionAbout(int terminal, const std::string& target, const Words& words) {
+  winsize size{};
+  const bool known = ::ioctl(terminal, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
+  std::string text = freshScreen(std::getenv("TERM"), known ? std::min<unsigned>(size.ws_row, 500) : 24U);
   // The payload chose the name: a long one must not push the rest of the prompt away, nor hide whose host it is.
   constexpr std::size_t kMeaningBytes = 34;
   const std::string brief = "host:" + egress::shortened(target, kMeaningBytes);
@@ -131,7 +135,7 @@ bool HostPrompter::ask(const std::string& target) {
   // Discards input that was typed or pasted before, and shows the prompt then: an interrupt key that answers it counts.
   // Nothing here waits for the terminal: a stopped terminal must not stop the supervisor.
   ::tcflush(terminal_.get(), TCIFLUSH);
-  write(questionAbout(target, wordsOf(span_)));
+  write(questionAbout(terminal_.get(), target, wordsOf(span_)));
   ++asked_;
   typed_.clear();
   deadline_ = Clock::now() + kTimeout;
