@@ -62,6 +62,22 @@ TEST_F(SessionLimits, DiskEndsTheCommandThatFillsIt) {
   EXPECT_EQ(output(session, "head -c 1000000 /dev/zero > a; ls"), "a\n");
 }
 
+TEST_F(SessionLimits, CommandsOverTheDiskLimitStoreNothingMore) {
+  Session session = createWith({{"filesystem.max_total_size", "30M"}});
+  expectLimit(exec(session, kFillDisk), Limit::disk);
+  const long full = storedKib();
+  for (int i = 0; i < 12; ++i) {
+    const auto more = session.exec({.command = {"sh", "-c", "head -c 30000000 /dev/zero > more" + std::to_string(i)}});
+    ASSERT_TRUE(more) << more.error().message();
+    EXPECT_NE(exitStatus(*more), 0) << i;
+    ASSERT_FALSE(more->notices.empty());
+    EXPECT_NE(more->notices.back().find("over its disk limit"), std::string::npos) << more->notices.back();
+  }
+  EXPECT_LT(storedKib(), full + 1024);
+  EXPECT_EQ(output(session, "rm -f fill* more*; echo room"), "room\n");
+  EXPECT_EQ(output(session, "head -c 1000000 /dev/zero > a; ls"), "a\n");
+}
+
 /// Deleted files stay in a frozen layer for a rollback for some time: they must not use up the quota.
 TEST_F(SessionLimits, DeletedFilesMakeRoomForNewOnes) {
   Session session = createWith({{"filesystem.max_total_size", "30M"}});

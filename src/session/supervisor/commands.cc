@@ -295,6 +295,7 @@ Result<void> Supervisor::prepareStreams(Command& command, Fd (&ends)[3]) {
 }
 
 Result<void> Supervisor::spawn(Command& command) {
+  refuseWritesOverDiskLimit(command);
   auto compiled = compile(blocks_, *command.plan, command.options.terminal);
   if (!compiled) return caisson::fail(compiled.error());
   Fd ends[3];
@@ -473,6 +474,7 @@ void Supervisor::killEverything(EndedBy why, Limit limit, const std::string& rea
   for (const std::uint32_t number : commandNumbers()) {
     if (Command* command = find(number)) end(*command, why, limit, reason);
   }
+  if (limit == Limit::disk) disk_may_be_full_ = true;
   InitRequest request;
   request.type = InitRequestType::kill_all;
   if (sandbox_) (void)sandbox_->send(request);

@@ -1,4 +1,6 @@
 // The end of a session's commands: exit, result, audit record.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -27,6 +29,12 @@ void recordChanges(const Command& command, int upper, const std::string& session
   const timespec from{static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
   const supervise::ChangedFiles changes = supervise::findChangedFiles(upper, kMaxChangeEntries, from);
   if (changes.count > 0 || !changes.complete) record.filesChanged(session, supervise::describeChanges(changes));
+}
+
+bool startedOverDiskLimit(const plan::Plan& plan) {
+  return std::ranges::any_of(plan.rlimits, [](const plan::ResourceLimit& limit) {
+    return limit.resource == RLIMIT_FSIZE && limit.value == 0;
+  });
 }
 
 }  // namespace
@@ -80,6 +88,12 @@ void Supervisor::finish(Command& command) {
   const std::uint32_t number = command.number;
   if (command.background()) drainLogs(command);
   RunResult result = resultOf(command, metadata_.id);
+  if (startedOverDiskLimit(*command.plan)) {
+    if (result.limit == Limit::file_size) result.limit = Limit::disk;
+    result.notices.emplace_back(
+        "the session is over its disk limit (filesystem.max_total_size or the size of a directory): the command could "
+        "remove files and write none");
+  }
   if (egress_record_) egress_record_->fillAndReset(result);
   if (secret_watch_) secret_watch_->report(result.notices, result.warnings, command.known_secrets);
   supervise::explainMissingNetwork(metadata_.policy.network.mode, command.options.command, metadata_.id, result);

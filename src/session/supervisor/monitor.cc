@@ -1,5 +1,6 @@
 // Monitors running commands: blocked system calls, output, limits, network use.
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -152,6 +153,14 @@ void Supervisor::beginWatching() {
   if (limits_ || limits_timer_ != 0 || !sandbox_ || !SessionLimits::needed(sandbox_->plan())) return;
   limits_.emplace(paths_, metadata_, *sandbox_);
   limits_timer_ = loop_.at(*limits_->next(), [this] { lookAtLimits(); });
+}
+
+void Supervisor::refuseWritesOverDiskLimit(Command& command) {
+  if (!disk_may_be_full_ || !sandbox_ || !sandbox_->plan().disk) return;
+  disk_may_be_full_ = SessionLimits(paths_, metadata_, *sandbox_).isOverDiskLimit(Clock::now());
+  if (!disk_may_be_full_) return;
+  std::erase_if(command.plan->rlimits, [](const auto& limit) { return limit.resource == RLIMIT_FSIZE; });
+  command.plan->rlimits.push_back({"fsize", RLIMIT_FSIZE, 0});
 }
 
 void Supervisor::lookAtLimits() {

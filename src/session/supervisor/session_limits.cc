@@ -17,6 +17,7 @@ constexpr auto kHiddenTime = std::chrono::milliseconds(100);  ///< the longest m
 constexpr int kHiddenPause = 4;  ///< times the duration of the last measurement: at most a fifth of a processor
 
 constexpr auto kMaxFrozenPause = std::chrono::seconds(10);
+constexpr auto kFullTime = std::chrono::seconds(1);  ///< to measure one tree before a command starts
 constexpr auto kEmptyingTime = std::chrono::milliseconds(250);
 constexpr auto kCacheTimeout = std::chrono::milliseconds(100);  // the event loop waits meanwhile
 
@@ -105,6 +106,25 @@ std::uint64_t SessionLimits::freeSpace() const {
   struct statfs status{};
   if (::fstatfs(paths_.stores().descriptor(), &status) != 0) return 0;
   return status.f_bavail * static_cast<std::uint64_t>(status.f_bsize);
+}
+
+bool SessionLimits::isOverDiskLimit(Clock::time_point now) {
+  if (!whole_) return false;
+  auto own = supervise::measureTree(sandbox_.upper(), {.deadline = now + kFullTime});
+  const auto& directories = sandbox_.diskDirectories();
+  for (std::size_t index = 0; index < std::min(whole_->directories.size(), directories.size()); ++index) {
+    const plan::DirectoryQuota& quota = whole_->directories[index];
+    if (quota.cache) continue;  // trimmed when the sandbox ends; commands of other sandboxes may have filled it
+    const auto size = supervise::measureTree(directories[index].get(), {.deadline = now + kFullTime});
+    if (size.bytes > quota.bytes || size.inodes > quota.inodes) return true;
+    if (whole_->total_has_directories) own.bytes += size.bytes;
+  }
+  const LayerSize frozen = sizeOfFrozen(paths_, metadata_, [this](int layer) { return sizeOfClosed(layer); });
+  const auto over = [&] {
+    return own.bytes + less(frozen.bytes, hidden_.bytes) > whole_->bytes.value_or(~0ULL) ||
+           own.inodes + less(frozen.inodes, hidden_.inodes) > whole_->inodes.value_or(~0ULL);
+  };
+  return over() && (!measureHidden(now) || over());
 }
 
 void SessionLimits::noteFreeSpace() {

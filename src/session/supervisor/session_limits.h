@@ -35,6 +35,8 @@ class SessionLimits {
   /// Call when a command ended. Returns `memory` if the OOM killer killed a process, else polls if free disk space
   /// shrank by a MiB or more since noteFreeSpace().
   std::optional<Limit> lookAtEnd();
+  /// Measures whether the session has more on disk than its limits allow, which takes time.
+  [[nodiscard]] bool isOverDiskLimit(Clock::time_point now);
   /// Remembers the free disk space for lookAtEnd(). Call before a command starts.
   void noteFreeSpace();
   /// Forks that the process limit denied so far. Without a cgroup they are not counted: 1 once the limit was reached.

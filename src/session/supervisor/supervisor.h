@@ -277,6 +277,9 @@ class Supervisor {
   void beginWatching();
   /// Polls the limits; kills everything if one is exceeded. Stops when nothing runs.
   void lookAtLimits();
+  /// Before a command starts: over the session's disk limit it can only remove files. Otherwise each command could
+  /// store as much as it writes until it is killed.
+  void refuseWritesOverDiskLimit(Command& command);
   /// After a limit was exceeded: spawns nothing until all killed processes are gone, since they would count against the
   /// next command.
   void waitUntilIdle();
@@ -318,6 +321,7 @@ class Supervisor {
   std::uint64_t last_monitor_ = 0;
   std::shared_ptr<supervise::HighAttempts> high_attempts_ = std::make_shared<supervise::HighAttempts>();
   std::optional<SessionLimits> limits_;
+  bool disk_may_be_full_ = true;  ///< until a measurement before a command shows that it is not
   sys::EventLoop::TimerId limits_timer_ = 0, expiry_timer_ = 0, egress_timer_ = 0, flush_timer_ = 0;
   isolation::BlockSpace blocks_;
   std::optional<supervise::EgressRecord> egress_record_;
