@@ -69,6 +69,18 @@ TEST(Document, AKeyGivenTwiceIsAnError) {
   EXPECT_FALSE(read("{a: 1, \"a\": 2}", Format::yaml));
 }
 
+TEST(Document, DeepDottedKeysAreRejectedWhateverIsQuotedBeforeThem) {
+  std::string key = "a";
+  for (int i = 0; i < 200'000; ++i) key += ".a";
+  for (const std::string& before :
+       std::vector<std::string>{"", R"("""a""", )", R"("""a"""", )", R"("""a""""", )", "'''a'''', ", R"("\\", )"}) {
+    const std::string text = "x = { " + (before.empty() ? before : "s = " + before) + key + " = 1 }\n";
+    const auto document = read(text, Format::toml);
+    ASSERT_FALSE(document) << before;
+    EXPECT_NE(document.error().message().find("too deep"), std::string::npos) << document.error().message();
+  }
+}
+
 TEST(Document, DatesAreRejected) {
   for (const char* text : {"name = 1979-05-27\n", "a = 07:32:00\n", "a = [1979-05-27T07:32:00Z]\n"}) {
     const auto document = read(text, Format::toml);

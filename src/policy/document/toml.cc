@@ -55,6 +55,8 @@ std::optional<SyntaxError> checkDottedKeys(std::string_view text) {
           if (!tripled) break;
           if (rest.substr(end).starts_with(std::string(3, letter))) {
             end += 2;
+            // One or two more quotes belong to the text. Taken for the start of another string, they would hide a key.
+            for (int more = 0; more < 2 && rest.substr(end + 1).starts_with(letter); ++more) ++end;
             break;
           }
         }
