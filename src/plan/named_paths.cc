@@ -82,6 +82,16 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
   return {};
 }
 
+/// Whether `path` is a directory that a session has as its workspace: the empty one, or the copy of the landlock tier.
+bool isSessionWorkspace(const std::string& own_state, const std::string& path) {
+  const std::string sessions = own_state + "/sessions";
+  if (!below(path, sessions) || path == sessions) return false;
+  const std::size_t id = path.find('/', sessions.size() + 1);
+  if (id == std::string::npos) return false;
+  const std::string_view inside = std::string_view(path).substr(id + 1);
+  return inside == "empty" || inside.starts_with("tier/");
+}
+
 /// An error if `shown` is in the owner's configuration, or is writable, contains it and cannot hide it. The
 /// configuration names programs that caisson runs on the host, so the sandbox must not write it.
 Result<void> checkOwnConfig(const HostFacts& host, const Plan& plan, const std::string& shown, bool writable) {
@@ -149,12 +159,13 @@ void addLinkNames(const policy::Policy& policy, const HostFacts& host, Plan& pla
 }
 
 Result<void> checkOwnState(const policy::Policy& policy, const HostFacts& host, const Plan& plan) {
-  const auto check = [&](const std::string& shown, bool writable) -> Result<void> {
+  const auto check = [&](const std::string& shown, bool writable, bool is_workspace) -> Result<void> {
     if (auto checked = checkOwnConfig(host, plan, shown, writable); !checked || host.own_state.empty()) return checked;
-    // A session's own directories are shown in its sandbox, and those that `caisson verify` makes for its checks; all
-    // else there is the owner's (log, approvals, tools, tokens).
+    // The workspaces that caisson makes for sessions are shown in their sandboxes, and the directories that `caisson
+    // verify` makes for its checks. All else there is the owner's: log, approvals, tools, tokens, and the metadata,
+    // journals and sockets of sessions.
     const bool made_to_be_shown =
-        below(shown, host.own_state + "/sessions") || shown.starts_with(host.own_state + "/verify-");
+        (is_workspace && isSessionWorkspace(host.own_state, shown)) || shown.starts_with(host.own_state + "/verify-");
     const std::string layers = sys::memoryStores(host.uid, host.own_state);
     const bool private_part = (below(shown, host.own_state) && !made_to_be_shown) || below(shown, layers) ||
                               (!host.own_trees.empty() && below(shown, host.own_trees));
@@ -166,11 +177,11 @@ Result<void> checkOwnState(const policy::Policy& policy, const HostFacts& host, 
   };
   if (plan.workspace_shown) {
     const bool direct = policy.filesystem.workspace.mode == policy::WorkspaceMode::rw;
-    if (auto checked = check(host.workspace.path, direct); !checked) return checked;
+    if (auto checked = check(host.workspace.path, direct, true); !checked) return checked;
   }
   for (const auto* list : {&host.read_only, &host.read_write}) {
     for (const HostPath& path : *list) {
-      if (auto checked = check(path.path, list == &host.read_write); !checked) return checked;
+      if (auto checked = check(path.path, list == &host.read_write, false); !checked) return checked;
     }
   }
   return {};

@@ -52,6 +52,23 @@ TEST(OwnState, CannotBeShownItself) {
   EXPECT_TRUE(refusal(policy, host).find("own state") != std::string::npos) << "nothing can be hidden there";
 }
 
+TEST(OwnState, OfSessionsIsShownOnlyAsTheirWorkspace) {
+  for (const std::string& part :
+       std::vector<std::string>{"/srv/state/sessions", "/srv/state/sessions/cs-1", "/srv/state/sessions/cs-1/journal",
+                                "/srv/state/sessions/cs-1/empty", "/srv/state/sessions/cs-1/tier/upper"}) {
+    for (const bool writable : {false, true}) {
+      HostFacts host = someHost();
+      host.own_state = "/srv/state";
+      (writable ? host.read_write : host.read_only) = {directory(part)};
+      EXPECT_NE(refusal(withWorkspace(WorkspaceMode::none), host).find("own state"), std::string::npos) << part;
+    }
+    HostFacts host = hostWithWorkspace(part);
+    host.own_state = "/srv/state";
+    const bool made = part.ends_with("/empty") || part.ends_with("/tier/upper");
+    EXPECT_EQ(build(withWorkspace(WorkspaceMode::ro), host, {{"true"}, false}).has_value(), made) << part;
+  }
+}
+
 TEST(NamedPaths, AreShownAtTheirOwnNameAndGuardedAgainstLinks) {
   HostFacts host = someHost();
   host.read_only = {directory("/opt/tools"), file("/opt/file")};
