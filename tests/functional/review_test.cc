@@ -119,5 +119,17 @@ TEST_F(AgentReview, IsReadableWhateverTheProgramLeft) {
   }
 }
 
+/// ~/.name/bin/name: the directory above `bin` also holds keys and logs.
+TEST_F(AgentReview, AProgramInAHiddenDirectoryOfTheHomeShowsNothingElseOfIt) {
+  home.write(".grok/bin/grok", "#!/bin/sh\ncat " + home / ".grok/lib/part" + " " + home / ".grok/auth.json", 0755);
+  home.write(".grok/lib/part", "needed\n");
+  home.write(".grok/auth.json", "canary\n", 0600);
+  const RunOutput output = runProgram({"/usr/bin/env", "HOME=" + home.path(), "CAISSON_HOME=" + (home / "state"),
+                                       caissonBinary(), "agent", "--", home / ".grok/bin/grok"},
+                                      {.cwd = workspace.path()});
+  EXPECT_EQ(output.out, "needed\n") << output.describe();
+  EXPECT_TRUE(contains(output.err, "shown to the agent, read-only: " + home / ".grok/lib")) << output.describe();
+}
+
 }  // namespace
 }  // namespace caisson::test

@@ -39,14 +39,29 @@ bool isTooMuch(const fs::path& directory) {
   return plan::below(home, directory.string()) || directory == fs::path(home) / ".local";
 }
 
-fs::path neededFor(const fs::path& program) {
+/// Whether it is a hidden directory right below the home, such as ~/.name, where agents keep keys and logs as well.
+bool isHiddenInHome(const fs::path& directory) {
+  std::error_code problem;
+  const char* variable = std::getenv("HOME");
+  return variable != nullptr && directory.filename().string().starts_with('.') &&
+         directory.parent_path() == fs::weakly_canonical(variable, problem);
+}
+
+std::vector<std::string> neededFor(const fs::path& program) {
   const std::string text = program.string();
   constexpr std::string_view kModules = "/node_modules/";
   if (const std::size_t at = text.find(kModules); at != std::string::npos)
-    return text.substr(0, at + kModules.size() - 1);
+    return {text.substr(0, at + kModules.size() - 1)};
   const fs::path directory = program.parent_path();
-  if (directory.filename() == "bin" && !isTooMuch(directory.parent_path())) return directory.parent_path();
-  return program;
+  const fs::path above = directory.parent_path();
+  if (directory.filename() != "bin" || isTooMuch(above)) return {text};
+  if (!isHiddenInHome(above)) return {above.string()};
+  std::vector<std::string> needed{text};
+  for (const char* part : {"lib", "libexec", "share", "node_modules"}) {
+    std::error_code problem;
+    if (fs::is_directory(fs::symlink_status(above / part, problem))) needed.push_back((above / part).string());
+  }
+  return needed;
 }
 
 }  // namespace
@@ -61,7 +76,7 @@ Result<AgentProgram> findProgram(const std::string& name, const std::string& pro
   if (plan::below(program.path, project)) return program;
   for (const std::string_view system : kSystem)
     if (plan::below(program.path, std::string(system))) return program;
-  program.shown.push_back(neededFor(real).string());
+  program.shown = neededFor(real);
   return program;
 }
 

@@ -104,8 +104,10 @@ Result<AgentPlan> planFrom(const Arguments& arguments) {
   const auto program = findProgram(plan.command[0], *workspace);
   if (!program) return fail(program.error());
   plan.command[0] = program->path;
-  for (const std::string& path : program->shown)
+  for (const std::string& path : program->shown) {
     if (auto added = plan.policy.append("filesystem.read_only", path); !added) return fail(added.error());
+    printNotice("shown to the agent, read-only: " + path);
+  }
   return plan;
 }
 
