@@ -7,6 +7,16 @@ namespace {
 
 using NoteKind = ImportNote::Kind;
 
+/// What decides where names are resolved, and through which server all requests go.
+void setRoute(ImportBuilder& in, const std::string& key, const char* ours, const ImportBuilder::Texts& servers) {
+  if (std::string_view(ours) == "network.upstream_proxy") {
+    in.set(key, ours, servers.front());
+  } else {
+    in.setList(key, ours, servers);
+  }
+  for (const std::string& server : servers) in.note(NoteKind::widening, key, server + " learns which hosts are used");
+}
+
 }  // namespace
 
 void importDocker(ImportBuilder& in) {
@@ -25,14 +35,16 @@ void importDocker(ImportBuilder& in) {
       in.setList("sandbox.network_mode", "network.allowed_hosts", {"*"});
       in.note(NoteKind::widening, "sandbox.network_mode",
               "\"bridge\" becomes \"proxy\" to any public host; private addresses stay blocked");
+    } else if (*mode == "host") {
+      in.note(NoteKind::unsafe, "sandbox.network_mode", "\"host\": the network of the host needs an owner's approval");
     } else {
       in.set("sandbox.network_mode", "network.mode", *mode);
     }
   }
   if (const ImportBuilder::Texts servers = in.reader().texts("sandbox.dns_servers"); !servers.empty())
-    in.setList("sandbox.dns_servers", "network.dns_servers", servers);
+    setRoute(in, "sandbox.dns_servers", "network.dns_servers", servers);
   if (const auto proxy = in.reader().text("sandbox.http_proxy"))
-    in.set("sandbox.http_proxy", "network.upstream_proxy", *proxy);
+    setRoute(in, "sandbox.http_proxy", "network.upstream_proxy", {*proxy});
   if (const auto access = in.reader().text("sandbox.workspace_access")) {
     if (*access == "rw") in.note(NoteKind::widening, "sandbox.workspace_access", "the workspace is changed directly");
     in.set("sandbox.workspace_access", "filesystem.workspace.mode", *access);

@@ -34,6 +34,22 @@ bool notes(const Imported& result, ImportNote::Kind kind, std::string_view key, 
 
 using NoteKind = ImportNote::Kind;
 
+TEST(Import, RefusesTheNetworkOfTheHost) {
+  const Imported result = imported("[sandbox]\nimage = 'x'\nnetwork_mode = 'host'\n", Format::toml);
+  EXPECT_EQ(result.policy.network.mode, NetworkMode::none);
+  EXPECT_TRUE(notes(result, NoteKind::unsafe, "network_mode", "owner's approval"));
+}
+
+TEST(Import, ShowsNoHomeAndNoKeysOfOne) {
+  const Imported result = imported(R"({"isolationLevel": "LEVEL_2", "filesystem": {
+      "readOnlyPaths": ["~/.ssh", "~", "/home/someone", "/home/someone/.aws/credentials", "/root", "/", "/opt/data"]}})",
+                                   Format::json);
+  EXPECT_EQ(result.policy.filesystem.read_only, std::vector<std::string>{"/opt/data"});
+  EXPECT_TRUE(notes(result, NoteKind::unsafe, "readOnlyPaths", "~/.ssh"));
+  EXPECT_TRUE(notes(result, NoteKind::unsafe, "readOnlyPaths", "/home/someone: a whole home"));
+  EXPECT_TRUE(notes(result, NoteKind::widening, "readOnlyPaths", "/opt/data"));
+}
+
 }  // namespace
 
 TEST(Import, AgentJsonKeepsNetworkAndLimits) {
@@ -148,6 +164,8 @@ workspace_access = "rw"
   EXPECT_EQ(result.policy.filesystem.workspace.mode, WorkspaceMode::rw);
   EXPECT_EQ(result.policy.resources.wall_seconds, 60);
   EXPECT_TRUE(notes(result, NoteKind::widening, "network_mode", "bridge"));
+  EXPECT_TRUE(notes(result, NoteKind::widening, "dns_servers", "192.0.2.2"));
+  EXPECT_TRUE(notes(result, NoteKind::widening, "http_proxy", "localhost:8888"));
   EXPECT_TRUE(notes(result, NoteKind::widening, "workspace_access"));
   EXPECT_TRUE(notes(result, NoteKind::lossy, "runtime"));
 }

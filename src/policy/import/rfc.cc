@@ -3,6 +3,7 @@
 
 #include "policy/decode/syntax.h"
 #include "policy/import/builder.h"
+#include "policy/rules/home_secrets.h"
 #include "policy/units.h"
 
 namespace caisson::policy {
@@ -12,6 +13,22 @@ namespace {
 using NoteKind = ImportNote::Kind;
 using Texts = ImportBuilder::Texts;
 
+/// Why an imported policy may not show a path: it is a whole home or above one, or usually holds keys. "" if it may.
+std::string_view whyNotShown(const std::string& named) {
+  const bool in_own = named.starts_with('~');
+  if (in_own && named.find("..") != std::string::npos) return "it leaves the home directory";
+  const std::string path = in_own ? "/home/~" + normalPath("/" + named.substr(1)) : normalPath(named);
+  const bool in_homes = path.starts_with("/home/");
+  const std::size_t end = in_homes ? path.find('/', std::size("/home/") - 1) : std::string::npos;
+  const std::string home = isWithin(path, "/root") ? "/root" : in_homes ? path.substr(0, end) : std::string();
+  if (path == "/" || path == "/home" || path == home || path == "/home/~/")
+    return "a whole home directory is never shown by an import";
+  for (const std::string_view secret : homeSecrets()) {
+    if (!home.empty() && isWithin(path, home + "/" + std::string(secret))) return "it usually holds keys or passwords";
+  }
+  return "";
+}
+
 void readFilesystem(ImportBuilder& in) {
   in.lossy("filesystem.rootPath", "the sandbox builds its root in memory");
   for (const std::string& path : in.reader().texts("filesystem.readOnlyPaths")) {
@@ -20,8 +37,11 @@ void readFilesystem(ImportBuilder& in) {
                                             [&](const char* top) { return isWithin(normal, top); });
     if (system) {
       in.note(NoteKind::lossy, "filesystem.readOnlyPaths", path + " is always shown, read-only");
+    } else if (const std::string_view why = whyNotShown(path); !why.empty()) {
+      in.note(NoteKind::unsafe, "filesystem.readOnlyPaths", path + ": " + std::string(why));
     } else {
       in.append("filesystem.readOnlyPaths", "filesystem.read_only", path);
+      in.note(NoteKind::widening, "filesystem.readOnlyPaths", path + " of the host is shown");
     }
   }
   for (const std::string& path : in.reader().texts("filesystem.readWritePaths")) {

@@ -223,9 +223,11 @@ void importSrt(ImportBuilder& in) {
   refuseWhenTrue(in, "enableWeakerNetworkIsolation", "the network stays isolated");
   if (!reader.texts("network.allowUnixSockets").empty())
     in.note(SrtNote::unsafe, "network.allowUnixSockets", "sockets of the host are never handed in");
-  if (const auto proxy = reader.text("network.parentProxy.http"))
+  if (const auto proxy = reader.text("network.parentProxy.http")) {
     in.set("network.parentProxy.http", "network.upstream_proxy",
            proxy->ends_with('/') ? proxy->substr(0, proxy->size() - 1) : *proxy);
+    in.note(SrtNote::widening, "network.parentProxy.http", *proxy + " learns which hosts are used");
+  }
   for (const char* key : {"network.parentProxy.https", "network.parentProxy.noProxy"})
     in.lossy(key, "all traffic goes through network.upstream_proxy");
   in.lossy("network.allowLocalBinding", "always possible here: the loopback is the sandbox's own");
