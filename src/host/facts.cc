@@ -116,10 +116,15 @@ bool protectsFiles(const policy::Workspace& workspace) {
 }
 
 /// Finds secrets and, for a workspace that is written directly, files that the host would execute.
-plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostPath& directory) {
-  const bool protect = protectsFiles(workspace);
+plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostFacts& facts) {
+  const HostPath& directory = facts.workspace;
+  const bool written =
+      workspace.mode == policy::WorkspaceMode::rw || std::ranges::any_of(facts.read_write, [&](const HostPath& named) {
+        return plan::below(named.path, directory.path);  // a part that is written directly
+      });
+  const bool protect = written && !workspace.allow_exec_config;
   if (workspace.show_secrets && !protect) return {};
-  ScanOptions options{.secrets = !workspace.show_secrets, .hold_links = workspace.mode == policy::WorkspaceMode::rw};
+  ScanOptions options{.secrets = !workspace.show_secrets, .hold_links = written};
   std::optional<policy::ProtectedFiles> files;  // building its table takes longer than a small scan
   if (protect) {                                // files not found here stay writable
     options.protected_files = &files.emplace(workspace.protected_files, directory.path);
@@ -386,6 +391,19 @@ void addOtherDirectories(const std::string& parent, HostFacts& facts) {
   ::closedir(stream);
 }
 
+/// Read-only paths in writable trees: their files may have names there that are writable.
+void findSharedReadOnly(const policy::Policy& policy, HostFacts& facts) {
+  const bool direct = policy.filesystem.workspace.mode == policy::WorkspaceMode::rw && facts.workspace.sys_errno == 0;
+  for (const HostPath& path : facts.read_only) {
+    const auto holds = [&](const HostPath& tree) {
+      return tree.path != path.path && plan::below(path.path, tree.path);
+    };
+    if (path.sys_errno != 0) continue;
+    if (std::ranges::any_of(facts.read_write, holds) || (direct && holds(facts.workspace)))
+      findSharedFilesIn(path, facts.scan.shared_files);
+  }
+}
+
 void observePaths(const policy::Policy& policy, const CollectOptions& options, HostFacts& facts) {
   if (policy.isolation.level == policy::Level::process) {
     addOtherDirectories("/", facts);
@@ -403,12 +421,15 @@ void observePaths(const policy::Policy& policy, const CollectOptions& options, H
     facts.workspace.payload_may_enter = othersMayEnter(facts.workspace.path);
   }
   facts.homes = observeHomes(facts.uid);
+  for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observeShown(path));
+  for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observeShown(path));
   if (facts.workspace.directory && facts.workspace.sys_errno == 0 && !plan::currentDirectoryIsTooBroad(policy, facts)) {
     if (options.will_run) registerWriter(workspace, facts);
-    facts.scan = scan(workspace, facts.workspace);
+    facts.scan = scan(workspace, facts);
     if (facts.writer) facts.writer->dropNew(facts.scan.protected_paths);
     if (workspace.mode == policy::WorkspaceMode::ro) facts.mounts_below = hasMountsBelow(facts.workspace.path);
   }
+  findSharedReadOnly(policy, facts);
   facts.own_state = realName(sys::stateHome());
   facts.own_trees = realName(sys::defaultStateHome() + "/trees");
   if (plan::below(facts.own_trees, facts.own_state)) facts.own_trees.clear();
@@ -418,8 +439,6 @@ void observePaths(const policy::Policy& policy, const CollectOptions& options, H
   if (facts.workspace.directory) {
     facts.denied_matches = deniedMatches(facts.workspace.opened->get(), plan::deniedInWorkspace(policy, facts));
   }
-  for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observeShown(path));
-  for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observeShown(path));
   facts.denied_through_links = deniedThroughLinks(policy, facts);
   if (plan::limitsIo(policy.resources)) facts.disks = observeDisks(facts);
 }

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -76,6 +77,15 @@ void findSharedFiles(const sys::RootDir& root, plan::WorkspaceScan& scan) {
   for (const auto& one : scan.protected_paths) {
     if (one.target.empty()) files.add(one.path);
   }
+}
+
+void findSharedFilesIn(const plan::HostPath& path, std::vector<std::string>& found) {
+  const std::size_t slash = path.path.rfind('/');
+  const auto root = sys::RootDir::open(path.path.substr(0, std::max<std::size_t>(slash, 1)));
+  if (!root) return;
+  std::vector<std::string> names;
+  SharedFiles(*root, names).add(path.path.substr(slash + 1));
+  for (const std::string& name : names) found.push_back(path.path.substr(0, slash + 1) + name);
 }
 
 }  // namespace caisson::host

@@ -10,4 +10,7 @@ namespace caisson::host {
 /// completely is added with a "/" at its end.
 void findSharedFiles(const sys::RootDir& root, plan::WorkspaceScan& scan);
 
+/// Adds the regular files at and below this canonical path that have other names, as absolute paths.
+void findSharedFilesIn(const plan::HostPath& path, std::vector<std::string>& found);
+
 }  // namespace caisson::host

@@ -21,6 +21,11 @@ struct Attributes {  // struct mount_attr
   std::uint64_t set, clear, propagation, userns;
 };
 
+/// A second view of a path of the new root, with the attributes of what is mounted there.
+bool isCopy(const FlatStep& step) {
+  return (step.flags & (kInside | kCanonical)) == (kInside | kCanonical) && !same(step.source + 1, step.target);
+}
+
 std::uint64_t attributesOf(const FlatStep& step) {
   std::uint64_t set = MOUNT_ATTR_NOSUID;
   if ((step.flags & kWritable) == 0) set |= MOUNT_ATTR_RDONLY;
@@ -203,13 +208,9 @@ void TreeBuilder::makeFile(const FlatStep& step) {
 int TreeBuilder::openSource(const FlatStep& step) {
   if (step.mount_fd >= 0) return step.mount_fd;
   if ((step.flags & kInside) != 0) {
-    long fd = openBeneath(root_, step.target, O_PATH);
+    const long fd = openBeneath(root_, step.source + 1, O_PATH);
     if ((fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) && (step.flags & kOptional) != 0) return -1;
     must("open", step.source, fd);
-    if (!same(step.source + 1, step.target)) {  // not over itself: something else of the new root
-      closeFd(static_cast<int>(fd));
-      fd = must("open", step.source, openBeneath(root_, step.source + 1, O_PATH));
-    }
     const int tree = cloneTree(static_cast<int>(fd), "", step.source);
     closeFd(static_cast<int>(fd));
     return tree;
@@ -246,11 +247,19 @@ void TreeBuilder::bind(const FlatStep& step) {
     root_ = tree;
     return;
   }
-  // A part of the new root may be executable where the rest is not.
-  const bool from_noexec = (step.flags & kInside) != 0 && (step.flags & kExecutable) != 0;
-  if ((step.flags & kDevices) == 0)
+  // A part of the new root may be executable where the rest is not. A part of a host tree (kCanonical) cannot: the
+  // kernel refuses to clear a flag that the host's mount has.
+  const bool from_noexec = (step.flags & kInside) != 0 && (step.flags & (kExecutable | kCanonical)) == kExecutable;
+  const bool copy = isCopy(step);
+  if (copy && (step.flags & kExecutable) != 0) {  // one named path; the host's own mount may be noexec
+    Attributes executable{0, MOUNT_ATTR_NOEXEC, 0, 0};
+    raw(SYS_mount_setattr, tree, "", kAtEmptyPath, &executable, sizeof(executable));
+  } else if (copy) {
+    setAttributes(tree, step.source, MOUNT_ATTR_NOEXEC);
+  } else if ((step.flags & kDevices) == 0) {
     setAttributes(tree, step.source, attributesOf(step), from_noexec ? MOUNT_ATTR_NOEXEC : 0);
-  if ((step.flags & kInside) == 0) {
+  }
+  if ((step.flags & kInside) == 0 || copy) {
     const bool known = (step.flags & (kDirectory | kFile)) != 0;
     makeMountPoint(step, known ? (step.flags & kDirectory) != 0 : isDirectory(tree, step.source));
   }

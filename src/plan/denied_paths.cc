@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "plan/filesystem.h"
+#include "plan/nested_paths.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
 #include "policy/rules/denied_names.h"
@@ -86,22 +87,39 @@ void pinWritable(const policy::Policy& policy, const HostFacts& host, const std:
 
 }  // namespace
 
+namespace {
+
+/// Whether a directory of the host can be renamed by what the plan mounts so far: its parent is shown writable, and it
+/// is no mount point itself.
+bool canRename(const Plan& plan, const std::string& directory) {
+  const std::string parent = directory.substr(0, directory.rfind('/'));
+  bool writable = false;
+  for (const Step& step : plan.steps) {
+    if (const auto* bind = std::get_if<Bind>(&step)) {
+      if (bind->target == directory) return false;
+      if (below(parent, bind->target)) writable = bind->writable;
+    } else if (const auto* overlay = std::get_if<MountOverlay>(&step)) {
+      if (below(parent, overlay->target)) writable = false;
+    }
+  }
+  return writable;
+}
+
+}  // namespace
+
 void pinAbove(const std::string& tree, const std::string& path, bool executable, Plan& plan) {
   if (tree.empty() || !below(path, tree)) return;
   for (std::size_t slash = path.find('/', tree.size() + 1); slash != std::string::npos;
        slash = path.find('/', slash + 1)) {
     const std::string above = path.substr(0, slash);
-    const auto same = [&](const Step& step) {
-      const auto* bind = std::get_if<Bind>(&step);
-      return bind != nullptr && bind->inside && bind->target == above;
-    };
-    if (std::ranges::any_of(plan.steps, same)) continue;
+    if (!canRename(plan, above)) continue;
     plan.steps.push_back(Bind{.source = above,
                               .target = above,
                               .writable = true,
                               .executable = executable,
                               .optional = true,
-                              .inside = true});
+                              .inside = true,
+                              .canonical = true});
   }
 }
 
@@ -151,13 +169,47 @@ std::vector<std::string> deniedBelow(const policy::Policy& policy, const HostFac
   return result;
 }
 
-void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan) {
+namespace {
+
+/// Whether a separate mount shows the host's object at this path of the workspace, and not a layer that hides names.
+bool isShownDirectly(const Plan& plan, const std::string& workspace, const std::string& path) {
+  return std::ranges::any_of(plan.steps, [&](const Step& step) {
+    const auto* bind = std::get_if<Bind>(&step);
+    return bind != nullptr && bind->canonical && !bind->inside && below(bind->target, workspace) &&
+           below(path, bind->target);
+  });
+}
+
+/// Whether a path of the workspace shows nothing at its own name, or what the workspace shows: then it is masked
+/// already, if it exists. Named paths that the workspace hides are mounted after the copies.
+bool isCopied(const Plan& plan, const std::string& path) {
+  bool copied = true;
+  for (const Step& step : plan.steps) {
+    const auto* bind = std::get_if<Bind>(&step);
+    if (bind != nullptr && below(path, bind->target) && (isCopy(*bind) || !bind->inside)) copied = isCopy(*bind);
+  }
+  return copied;
+}
+
+enum class DeniedPart : std::uint8_t { workspace, rest };
+
+void addMasks(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, DeniedPart part,
+              Plan& plan) {
   const bool hides_names = plan.workspace_overlay || plan.workspace_masked;
-  for (const DeniedEntry& entry : deniedEntries(policy, host)) {
+  const std::string& real = host.workspace.path;
+  const std::vector<DeniedEntry> entries = deniedEntries(policy, host);
+  for (const DeniedEntry& entry : entries) {
+    // A mask hides everything below it, where no other mask can be mounted then.
+    const auto hides = [&](const DeniedEntry& other) {
+      return !other.through_link && other.path != entry.path && below(entry.path, other.path);
+    };
+    if (std::ranges::any_of(entries, hides)) continue;
     const auto paths =
         plan.workspace_shown ? deniedPaths(entry.path, host, workspace) : std::vector<DeniedPath>{{entry.path}};
     for (const auto& [path, alias] : paths) {
-      if (hides_names && below(path, workspace) && path != workspace) continue;
+      const bool in_workspace = plan.workspace_shown && below(path, workspace);
+      if (in_workspace != (part == DeniedPart::workspace)) continue;
+      if (hides_names && in_workspace && path != workspace && !isShownDirectly(plan, workspace, path)) continue;
       // If the workspace is shown at its own path, /workspace is only a link to it, unless its path is below
       // /workspace.
       const bool real_is_there = below(host.workspace.path, kWorkspace);
@@ -170,9 +222,22 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
       MaskPath::Absent absent = sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip;
       if (plan.root_writable && sure && absent == MaskPath::Absent::skip) absent = MaskPath::Absent::create;
       pinWritable(policy, host, workspace, path, plan);
+      const bool own_path = plan.workspace_shown && !in_workspace && below(path, real);
+      if (own_path && isCopied(plan, path)) absent = MaskPath::Absent::skip;
       plan.steps.push_back(MaskPath{path, absent, !entry.through_link});
     }
   }
+}
+
+}  // namespace
+
+void addDeniedInWorkspace(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
+                          Plan& plan) {
+  addMasks(policy, host, workspace, DeniedPart::workspace, plan);
+}
+
+void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan) {
+  addMasks(policy, host, workspace, DeniedPart::rest, plan);
 }
 
 Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {
@@ -181,7 +246,16 @@ Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {
   for (const std::string& entry : policy.filesystem.denied) {
     if (!isPattern(entry)) continue;
     const std::string path = policy::normalPath(entry);
-    if (watched && below(path, kWorkspace)) continue;
+    // Where the host's files are shown directly, a mask covers what is there now, and not what a pattern matches later.
+    const std::size_t wildcard = path.find_first_of("*?[");
+    const bool last_only = path.find('/', wildcard) == std::string::npos;
+    const auto holds = [&](const HostPath& shown) {
+      if (!below(path, kWorkspace) || !below(shown.path, host.workspace.path)) return false;
+      const std::string fixed = path.substr(kWorkspace.size(), path.rfind('/', wildcard) - kWorkspace.size());
+      const std::string directory = host.workspace.path + fixed;
+      return below(directory, shown.path) || (!last_only && below(shown.path, directory));
+    };
+    if (watched && below(path, kWorkspace) && std::ranges::none_of(host.read_write, holds)) continue;
     return fail(plainError(Stage::policy, "plan", "filesystem.denied: " + entry,
                            "a pattern can be enforced only in an overlay or read-only workspace",
                            "name the paths one by one, or use --workspace DIR:overlay"));

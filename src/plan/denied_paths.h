@@ -27,9 +27,14 @@ std::vector<std::string> deniedBelow(const policy::Policy& policy, const HostFac
 /// under its new name. Call before the path is masked.
 void pinAbove(const std::string& tree, const std::string& path, bool executable, Plan& plan);
 
-/// Adds masks for the denied paths that no overlay hides. Call after every mount they could lie in, so that they win.
-/// An absent path makes the launch fail where the host or the payload could create it later, is created in a tmpfs, and
-/// is skipped elsewhere.
+/// Adds masks for the denied paths below `workspace`, where the workspace is shown, that no overlay hides. Call after
+/// every mount in it.
+void addDeniedInWorkspace(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
+                          Plan& plan);
+
+/// Adds masks for the other denied paths. Call after every mount they could lie in, so that they win.
+/// In both an absent path makes the launch fail where the host or the payload could create it later, is created in a
+/// tmpfs, and is skipped elsewhere.
 void addDenied(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, Plan& plan);
 
 /// An error for what could not be enforced fully: patterns, except in an overlay or read-only workspace, and paths of

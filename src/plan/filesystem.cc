@@ -235,6 +235,8 @@ Result<void> addWorkspaceAndRules(const policy::Policy& policy, const HostFacts&
   if (!target) return fail(target.error());
   if (auto added = addWorkspace(policy, host, *target, plan); !added) return added;
   if (plan.workspace_shown) linkWorkspace(host, *target, plan);
+  addDeniedInWorkspace(policy, host, *target, plan);
+  addOwnPaths(policy, host, *target, plan);
   addExecutables(policy, host, plan);
   addDenied(policy, host, *target, plan);
   addLinkNames(policy, host, plan);  // last: no later step may follow them
@@ -323,6 +325,7 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
   if (auto added = addWorkspace(policy, host, host.workspace.path, plan); !added) return added;
   addExecutables(policy, host, plan);
+  addDeniedInWorkspace(policy, host, host.workspace.path, plan);
   addDenied(policy, host, host.workspace.path, plan);
   addLinkNames(policy, host, plan);  // last: no later step may follow them
   return {};

@@ -10,6 +10,7 @@
 #include "plan/filesystem.h"
 #include "plan/filesystem_parts.h"
 #include "plan/named_paths.h"
+#include "plan/nested_paths.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
 
@@ -110,7 +111,7 @@ bool isMade(const Step& step) {
 
 /// Whether the step mounts something at a path of the root that must exist.
 bool needsMountPoint(const Step& step) {
-  if (const auto* bind = std::get_if<Bind>(&step)) return !bind->inside;
+  if (const auto* bind = std::get_if<Bind>(&step)) return !bind->inside || isCopy(*bind);
   return std::holds_alternative<MountTmpfs>(step) || std::holds_alternative<MountProc>(step) ||
          std::holds_alternative<MountDevpts>(step) || std::holds_alternative<MountOverlay>(step);
 }

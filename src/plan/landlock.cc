@@ -4,7 +4,9 @@
 #include <set>
 
 #include "plan/executables.h"
+#include "plan/nested_paths.h"
 #include "plan/system_paths.h"
+#include "plan/workspace.h"
 #include "sys/kernel_abi.h"
 
 namespace caisson::plan {
@@ -75,30 +77,15 @@ void addReading(const Plan& plan, Landlock& landlock) {
   }
 }
 
-std::uint64_t deviceRights(int abi) { return filesystemRights(abi) & (kFsReadFile | kFsWriteFile | kFsIoctlDev); }
-
-/// Rules for the workspace and the named paths, where they are on the host.
-void addShownPaths(const policy::Policy& policy, const HostFacts& host, const Plan& plan, int abi, Landlock& landlock) {
-  const auto add = [&](const HostPath& path, std::uint64_t access) {
-    landlock.rules.push_back({path.path, access & landlock.handled_fs, true});
-    // In a mount namespace there is an overlay, or another view of the directory, at that path.
-    if (plan.tier == policy::Tier::landlock) landlock.rules.back().opened = path.opened;
-  };
-  const bool lists = hasExecutableRules(policy);  // then only steps marked executable are
-  const policy::Workspace& workspace = policy.filesystem.workspace;
-  if (plan.workspace_shown) {
-    const bool exec = policy.filesystem.workspace_exec && !lists;
-    const bool overlay = workspace.mode == policy::WorkspaceMode::overlay && plan.namespaces.mount;
-    const bool may_write = overlay || workspace.mode == policy::WorkspaceMode::rw;
-    add(host.workspace, may_write ? writable(abi, exec) : (exec ? executeRights() : readRights()));
-  }
-  for (const HostPath& path : host.read_only) {
-    add(path, lists ? readRights() : path.directory ? executeRights() : (kFsReadFile | kFsExecute));
-  }
-  for (const HostPath& path : host.read_write) {
-    add(path, path.directory ? writable(abi, !lists) : (kFsReadFile | kFsWriteFile | kFsTruncate));
-  }
+/// Whether a mask hides the target of a mount.
+bool isMasked(const Plan& plan, const std::string& target) {
+  return std::ranges::any_of(plan.steps, [&](const Step& step) {
+    const auto* mask = std::get_if<MaskPath>(&step);
+    return mask != nullptr && below(target, mask->target);
+  });
 }
+
+std::uint64_t deviceRights(int abi) { return filesystemRights(abi) & (kFsReadFile | kFsWriteFile | kFsIoctlDev); }
 
 }  // namespace
 
@@ -113,10 +100,11 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
   for (const Step& step : plan.steps) {
     if (const auto* bind = std::get_if<Bind>(&step)) {
       if (bind->devices) continue;
+      const bool absent = bind->optional || (bind->canonical && isMasked(plan, bind->target));
       if (bind->writable) {
-        add(bind->target, writable(abi, bind->executable), bind->optional);
-      } else if (bind->executable && (!bind->inside || plan.layered_root)) {
-        add(bind->target, executeRights(), bind->optional);
+        add(bind->target, writable(abi, bind->executable), absent);
+      } else if (bind->executable && (!bind->inside || isCopy(*bind) || plan.layered_root)) {
+        add(bind->target, executeRights(), absent);
       }
     } else if (const auto* tmpfs = std::get_if<MountTmpfs>(&step)) {
       if (tmpfs->target != "/" && tmpfs->target != kRootChanges) add(tmpfs->target, tmpfsRights(*tmpfs, abi));
@@ -133,6 +121,43 @@ Landlock landlockForOwnRoot(const Plan& plan, int abi) {
   }
   return landlock;
 }
+
+namespace {
+
+/// The workspace and the paths that the policy names. Rights add up, so a path that is named twice gets those of `ro`.
+void addNamedRules(const policy::Policy& policy, const HostFacts& host, const Plan& plan, Landlock& landlock) {
+  const int abi = landlock.abi;
+  const bool lists = hasExecutableRules(policy);
+  const auto add = [&](const HostPath& path, std::uint64_t access) {
+    landlock.rules.push_back({path.path, access & landlock.handled_fs, true});
+    // In a mount namespace there is an overlay, or another view of the directory, at that path.
+    if (plan.tier == policy::Tier::landlock) landlock.rules.back().opened = path.opened;
+  };
+  const std::vector<PathRule> rules = pathRules(host);
+  const auto is_workspace = [&](const PathRule& rule) {
+    return plan.workspace_shown && rule.path->path == host.workspace.path;
+  };
+  bool may_write_workspace = false;
+  if (plan.workspace_shown) {
+    const policy::Workspace& workspace = policy.filesystem.workspace;
+    const bool exec = policy.filesystem.workspace_exec && !lists;
+    const bool overlay = workspace.mode == policy::WorkspaceMode::overlay && plan.namespaces.mount;
+    const bool named_read_only =
+        std::ranges::any_of(rules, [&](const PathRule& rule) { return is_workspace(rule) && !rule.writable; });
+    may_write_workspace = (overlay || workspace.mode == policy::WorkspaceMode::rw) && !named_read_only;
+    add(host.workspace, may_write_workspace ? writable(abi, exec) : (exec ? executeRights() : readRights()));
+  }
+  for (const PathRule& rule : rules) {
+    const HostPath& path = *rule.path;
+    if (rule.writable && (!is_workspace(rule) || may_write_workspace)) {
+      add(path, path.directory ? writable(abi, !lists) : (kFsReadFile | kFsWriteFile | kFsTruncate));
+    } else {
+      add(path, lists ? readRights() : path.directory ? executeRights() : (kFsReadFile | kFsExecute));
+    }
+  }
+}
+
+}  // namespace
 
 Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host, const Plan& plan, int abi) {
   Landlock landlock = base(abi);
@@ -174,7 +199,7 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
     }
     if (const auto* proc = std::get_if<MountProc>(&step)) add(proc->target, readRights() | kFsWriteFile);
   }
-  addShownPaths(policy, host, plan, abi, landlock);
+  addNamedRules(policy, host, plan, landlock);
   return landlock;
 }
 

@@ -4,6 +4,7 @@
 
 #include "plan/filesystem.h"
 #include "plan/named_paths.h"
+#include "plan/nested_paths.h"
 #include "plan/workspace.h"
 
 namespace caisson::plan {
@@ -70,7 +71,9 @@ Result<void> addTierWorkspace(const policy::Policy& policy, const HostFacts& hos
   if (auto checked = checkHomeSecrets(policy, host, host.workspace, plan); !checked) return checked;
   plan.workspace_shown = true;
   plan.working_directory = plan.workspace_target = host.workspace.path;
-  const bool writable = *mode == WorkspaceMode::rw;
+  const auto is_workspace = [&](const HostPath& path) { return path.path == host.workspace.path; };
+  const bool writable = *mode == WorkspaceMode::rw && std::ranges::none_of(host.read_only, is_workspace);
+  if (auto checked = checkNestingForLandlock(host, host.workspace.path, writable); !checked) return checked;
   plan.layers["workspace"] = (writable ? "read-write " : "read-only ") + host.workspace.path;
   if (writable) {
     plan.attribute_trees.push_back(host.workspace.path);
@@ -149,12 +152,15 @@ Result<void> planLandlockTier(const policy::Policy& policy, const HostFacts& hos
       if (auto checked = checkHomeSecrets(policy, host, path, plan); !checked) return checked;
     }
   }
+  if (auto checked = checkNestingForLandlock(host, "", std::nullopt); !checked) return checked;
   if (auto added = addTierWorkspace(policy, host, plan); !added) return added;
   addPrivateDirectories(policy, host, plan);
-  for (const HostPath& path : host.read_write) {
-    if (!path.directory) continue;
-    plan.attribute_trees.push_back(path.path);
-    plan.written.push_back({path.path, path.opened});
+  for (const PathRule& rule : pathRules(host)) {
+    // The workspace was added above, if it is writable.
+    const bool is_workspace = plan.workspace_shown && rule.path->path == host.workspace.path;
+    if (!rule.writable || !rule.path->directory || is_workspace) continue;
+    plan.attribute_trees.push_back(rule.path->path);
+    plan.written.push_back({rule.path->path, rule.path->opened});
   }
   plan.layers["namespaces"] = "none (landlock tier)";
   plan.layers["file_attributes"] = "changed by the supervisor, in writable directories only";

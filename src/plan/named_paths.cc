@@ -5,6 +5,7 @@
 
 #include "plan/denied_paths.h"
 #include "plan/filesystem.h"
+#include "plan/nested_paths.h"
 #include "plan/secrets.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
@@ -13,6 +14,8 @@
 
 namespace caisson::plan {
 namespace {
+
+using policy::WorkspaceMode;
 
 /// The part of `path` below `tree`, or nothing if it does not lie there.
 std::optional<std::string> nameBelow(const std::string& path, const std::string& tree) {
@@ -59,12 +62,11 @@ void warnOfNamedPath(const HostFacts& host, const HostPath& path, bool writable,
   if (writable) plan.warnings.push_back(path.path + " is writable directly: changes cannot be rolled back");
 }
 
-Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, const HostPath& path, bool writable,
-                          Plan& plan) {
-  if (auto checked = checkNamedPath(path, writable); !checked) return checked;
+void addNamedPath(const policy::Policy& policy, const HostFacts& host, const PathRule& rule, Plan& plan) {
+  const HostPath& path = *rule.path;
   plan.steps.push_back(Bind{.source = path.path,
                             .target = path.path,
-                            .writable = writable,
+                            .writable = rule.writable,
                             .executable = true,
                             .canonical = true,
                             .type = path.directory ? SourceType::directory : SourceType::file,
@@ -74,12 +76,51 @@ Result<void> addNamedPath(const policy::Policy& policy, const HostFacts& host, c
   if (!policy.filesystem.workspace.show_secrets) {
     for (std::string& name : homeSecretsIn(host, path.path)) hidden.push_back(std::move(name));
   }
-  if (writable)
+  if (rule.writable) {
     for (const std::string& name : hidden) pinAbove(path.path, path.path + "/" + name, true, plan);
+  }
   for (const std::string& name : hidden) plan.steps.push_back(MaskPath{path.path + "/" + name});
-  warnOfNamedPath(host, path, writable, plan);
-  if (writable && path.directory) plan.written.push_back({path.path, path.opened});
-  return {};
+  if (rule.writable && path.directory) plan.written.push_back({path.path, path.opened});
+}
+
+/// Makes mount points of the directories between a writable tree and a path in it that has another rule, or is the
+/// workspace.
+void pinBelow(const PathRule* tree, const std::string& path, Plan& plan) {
+  if (tree == nullptr || !tree->writable || tree->path->path == path) return;
+  const std::string& top = tree->path->path;
+  ShownTree(top, top, TreeAccess::rw, true).pinAbove(std::string_view(path).substr(top.size() + 1), plan);
+}
+
+/// A read-only mount covers one name of a file.
+void noteSharedFiles(const HostFacts& host, Plan& plan) {
+  std::string first;
+  std::size_t count = 0;
+  for (const std::string& name : host.scan.shared_files) {
+    if (name.starts_with('/') && ++count == 1) first = name;
+  }
+  if (count == 0) return;
+  plan.notices.push_back(
+      "read-only files have other names (hard links), through which the program may change them: " + first +
+      (count > 1 ? " and " + std::to_string(count - 1) + " more" : "") + "; replace them by copies");
+}
+
+/// Shows a part of the workspace at its own path of the host as well, as the workspace shows it.
+void addCopy(const std::string& source, const HostPath& path, bool writable, bool executable, Plan& plan) {
+  plan.steps.push_back(Bind{.source = source,
+                            .target = path.path,
+                            .writable = writable,
+                            .executable = executable,
+                            .inside = true,
+                            .canonical = true,
+                            .type = path.directory ? SourceType::directory : SourceType::file});
+}
+
+/// Whether a tree of the host that is shown at its own path contains the workspace.
+bool workspaceIsShownTwice(const HostFacts& host, const std::vector<PathRule>& rules, const Plan& plan) {
+  if (deepestRule(rules, host.workspace.path) != nullptr) return true;
+  return !plan.layered_root && std::ranges::any_of(host.system_directories, [&](const auto& directory) {
+    return directory.second.empty() && below(host.workspace.path, directory.first);
+  });
 }
 
 /// Whether `path` is a directory that a session has as its workspace: the empty one, or the copy of the landlock tier.
@@ -127,13 +168,40 @@ std::vector<std::string> ownStateIn(const HostFacts& host, const std::string& tr
 }
 
 Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
-  for (const HostPath& path : host.read_only) {
-    if (auto added = addNamedPath(policy, host, path, false, plan); !added) return added;
+  if (auto checked = checkNamedPaths(host, plan); !checked) return checked;
+  const bool has_workspace = showsWorkspace(policy, host);
+  const std::vector<PathRule> rules = pathRules(host);
+  for (std::size_t i = 0; i < rules.size(); ++i) {
+    const std::string& path = rules[i].path->path;
+    if (has_workspace && below(path, host.workspace.path)) continue;  // mounted with it
+    pinBelow(deepestRule({rules.begin(), rules.begin() + static_cast<std::ptrdiff_t>(i)}, path), path, plan);
+    addNamedPath(policy, host, rules[i], plan);
   }
-  for (const HostPath& path : host.read_write) {
-    if (auto added = addNamedPath(policy, host, path, true, plan); !added) return added;
-  }
+  noteSharedFiles(host, plan);
+  if (has_workspace) pinBelow(deepestRule(rules, host.workspace.path), host.workspace.path, plan);
   return {};
+}
+
+void addOwnPaths(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan) {
+  const std::string& top = host.workspace.path;
+  if (!plan.workspace_shown || target == top) return;
+  const std::vector<PathRule> rules = pathRules(host);
+  const bool executable = policy.filesystem.workspace_exec;
+  const bool whole = workspaceIsShownTwice(host, rules, plan);
+  if (whole) addCopy(target, host.workspace, policy.filesystem.workspace.mode != WorkspaceMode::ro, executable, plan);
+  std::string shown;
+  for (const PathRule& rule : rules) {
+    const std::string& path = rule.path->path;
+    if (!below(path, top) || path == top) continue;
+    if (workspaceHides(policy, host, target, path)) {
+      const std::vector<std::string> denied = deniedBelow(policy, host, target);
+      const auto contains = [&](const std::string& name) { return below(path, top + "/" + name); };
+      if (!whole && std::ranges::none_of(denied, contains)) addNamedPath(policy, host, rule, plan);
+    } else if (!whole && (shown.empty() || !below(path, shown))) {
+      addCopy(target + path.substr(top.size()), *rule.path, rule.writable, true, plan);
+      shown = path;
+    }
+  }
 }
 
 Result<void> checkNamedPaths(const HostFacts& host, Plan& plan) {

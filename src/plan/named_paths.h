@@ -15,9 +15,13 @@ std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string&
 std::vector<std::string> ownStateIn(const HostFacts& host, const std::string& tree);
 
 /// Mounts the paths of filesystem.read_only and read_write at the same path as on the host (links resolved), and masks
-/// caisson's state and, unless workspace.show_secrets is set, credentials in them. An error if a path is missing, is
-/// `/`, or is neither a file nor a directory.
+/// caisson's state and, unless workspace.show_secrets is set, credentials in them. Those in the workspace are mounted
+/// with it, see addOwnPaths(). An error if a path is missing, is `/`, or is neither a file nor a directory.
 Result<void> addNamedPaths(const policy::Policy& policy, const HostFacts& host, Plan& plan);
+
+/// Shows named paths of the workspace at their own paths too, and the workspace itself if a shown tree contains it:
+/// exactly as the workspace at `target` shows them. Call when everything in that is mounted and masked.
+void addOwnPaths(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan);
 
 /// The same checks and warnings without a mount, for the landlock tier, which can mask nothing.
 Result<void> checkNamedPaths(const HostFacts& host, Plan& plan);

@@ -83,7 +83,7 @@ struct WorkspaceScan {
   std::vector<Protected> protected_paths;      ///< existing files that the host would execute; only for `rw`
   std::vector<policy::WorkspaceLink> links;    ///< all; only if the scan looks for protected files
   std::vector<policy::NamedProgram> programs;  ///< of git's configurations; as `links`
-  std::vector<std::string> shared_files;       ///< regular files in `protected_paths` and below that have other names
+  std::vector<std::string> shared_files;       ///< of `protected_paths` and (absolute) read-only: have other names
   std::vector<std::string> unscanned;          ///< the first directories that the budget did not cover
   std::size_t unscanned_count = 0;             ///< all of them
   /// A limit of the search was reached, or it failed. Not so for directories that are closed to the user, or on other
@@ -177,7 +177,7 @@ struct MakeFile {
 enum class SourceType : std::uint8_t { unknown, directory, file };
 
 /// Shows a host path (with `inside`: a path of the new root) at `target`; creates the mount point, except with
-/// `inside`.
+/// `inside`. With `inside` and `canonical` at another path: a copy, with all mounts and their attributes (isCopy()).
 struct Bind {
   std::string source;
   std::string target;
@@ -186,7 +186,7 @@ struct Bind {
   bool devices = false;    ///< devices in it can be opened
   bool optional = false;   ///< skip if absent on the host
   bool inside = false;     ///< `source` is a path of the new root; see above
-  bool canonical = false;  ///< `source` was resolved by us: a link in it now is an attack, fail
+  bool canonical = false;  ///< a link in `source` or `target` is an attack: fail
   SourceType type = SourceType::unknown;
   sys::SharedFd opened = {};  ///< what `source` was when it was checked: anything else there now is an error
   bool owned = false;         ///< show files of its owner as the sandbox user's (idmapped mount, root callers only)

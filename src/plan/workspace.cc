@@ -8,6 +8,7 @@
 #include "plan/denied_paths.h"
 #include "plan/filesystem.h"
 #include "plan/named_paths.h"
+#include "plan/nested_paths.h"
 #include "plan/system_paths.h"
 #include "policy/decode/syntax.h"
 
@@ -61,34 +62,47 @@ std::vector<ReplacedFile> redactedIn(const policy::Policy& policy, const HostFac
   return files;
 }
 
-/// Makes files that the host would execute read-only in a writable workspace. Each directory above them becomes a mount
-/// point, which cannot be renamed: otherwise `mv .git x` would make room for another .git. A link cannot be a mount
-/// point: what it leads to is protected, and one that was replaced is found after the run.
-void protectFiles(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan) {
-  std::set<std::string> pinned;
-  const auto pin = [&](const std::string& path, bool writable) {
-    plan.steps.push_back(Bind{.source = target + "/" + path,
-                              .target = target + "/" + path,
-                              .writable = writable,
-                              .executable = policy.filesystem.workspace_exec,
-                              .inside = true});
-  };
+/// An error if the workspace lies in a directory whose files the host would execute: everything in it is protected.
+Result<void> checkNotExecuted(const HostFacts& host) {
+  const auto whole = [](const WorkspaceScan::Protected& one) { return one.path == kWholeWorkspace; };
+  if (std::ranges::none_of(host.scan.protected_paths, whole)) return {};
+  return fail(plainError(Stage::host, "plan", host.workspace.path,
+                         "it lies in a directory whose files the host would execute",
+                         "use --workspace DIR:overlay, or lift the protection with --allow-exec-config"));
+}
+
+/// Makes files that the host would execute read-only where the workspace is writable. Each directory above them becomes
+/// a mount point, which cannot be renamed: otherwise `mv .git x` would make room for another .git. A link cannot be a
+/// mount point: what it leads to is protected, and one that was replaced is found after the run.
+void protectFiles(const HostFacts& host, ShownTree& tree, Plan& plan) {
   for (const WorkspaceScan::Protected& one : host.scan.protected_paths) {
-    for (std::size_t slash = one.path.find('/'); slash != std::string::npos; slash = one.path.find('/', slash + 1)) {
-      const std::string above = one.path.substr(0, slash);
-      if (pinned.insert(above).second) pin(above, true);
-    }
+    if (tree.accessAt(one.path) == TreeAccess::rw) tree.pinAbove(one.path, plan);
   }
   for (const WorkspaceScan::Protected& one : host.scan.protected_paths) {
-    if (one.target.empty() && pinned.insert(one.path).second) pin(one.path, false);
-    plan.guarded->before.push_back(one);
+    if (one.target.empty()) tree.protect(one.path, plan);
+    if (plan.guarded) plan.guarded->before.push_back(one);
   }
-  const std::vector<std::string>& shared = host.scan.shared_files;
+  std::vector<std::string> shared = host.scan.shared_files;
+  std::erase_if(shared, [](const std::string& name) { return name.starts_with('/'); });  // of read-only paths
   if (!shared.empty()) {
     plan.notices.push_back(
         "files that the host would execute have other names (hard links), through which the program may "
         "change them: " +
         listed(shared, shared.size()) + "; replace them by copies");
+  }
+}
+
+/// Gives the paths of the workspace that the policy names the access of their rules.
+void addRules(const policy::Policy& policy, const HostFacts& host, const std::string& target, ShownTree& tree,
+              Plan& plan) {
+  const std::string& top = host.workspace.path;
+  for (const PathRule& rule : pathRules(host)) {
+    const std::string& path = rule.path->path;
+    if (!below(path, top) || (path != top && workspaceHides(policy, host, target, path))) continue;
+    if (rule.writable && path == top && tree.accessAt("") != TreeAccess::rw) {
+      plan.warnings.push_back(path + " is the workspace, whose mode is stricter than --rw: use --workspace DIR:rw");
+    }
+    tree.add(rule, plan);
   }
 }
 
@@ -109,8 +123,8 @@ bool keepsOverlayInMemory(const policy::Policy& policy, const HostFacts& host, P
   return true;
 }
 
-Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, const std::string& target,
-                        std::vector<std::string> hidden, Plan& plan) {
+void addOverlay(const policy::Policy& policy, const HostFacts& host, const std::string& target,
+                std::vector<std::string> hidden, Plan& plan) {
   const bool memory = keepsOverlayInMemory(policy, host, plan);
   for (std::string& path : deniedBelow(policy, host, target)) hidden.push_back(std::move(path));
   std::vector<std::string> whiteouts = outermost(std::move(hidden));
@@ -126,7 +140,6 @@ Result<void> addOverlay(const policy::Policy& policy, const HostFacts& host, con
                                     .owned = plan.identity.maps_files});
   plan.workspace_overlay = true;
   plan.layers["workspace"] = "overlay of " + host.workspace.path + ", changes are discarded at the end";
-  return {};
 }
 
 /// Mounts the redacted content over each file, where no overlay can show it. At level `process`, where no file can be
@@ -146,6 +159,18 @@ void addRedacted(const std::vector<ReplacedFile>& files, const std::string& targ
                               .inside = true,
                               .type = SourceType::file});
   }
+}
+
+/// Hides names where the workspace shows the host's files directly, below an overlay that hides them elsewhere.
+void hideInDirectParts(const std::vector<std::string>& hidden, const std::vector<ReplacedFile>& redacted,
+                       const ShownTree& tree, const std::string& target, Plan& plan) {
+  for (const std::string& name : hidden) {
+    if (tree.isDirect(name)) plan.steps.push_back(MaskPath{target + "/" + name});
+  }
+  std::vector<ReplacedFile> direct;
+  std::ranges::copy_if(redacted, std::back_inserter(direct),
+                       [&](const ReplacedFile& file) { return tree.isDirect(file.path); });
+  addRedacted(direct, target, plan);
 }
 
 /// Adds a read-only workspace in which names are hidden, as an overlay without an upper layer: a mask mounted over a
@@ -175,9 +200,23 @@ bool addMasked(const policy::Policy& policy, const HostFacts& host, const std::s
   return true;
 }
 
+/// Rules for paths of a workspace that is an overlay, with or without changes.
+Result<void> addRulesOverLayer(const policy::Policy& policy, const HostFacts& host, const std::string& target,
+                               const std::vector<std::string>& hidden, ShownTree& tree, Plan& plan) {
+  addRules(policy, host, target, tree, plan);
+  if (!policy.filesystem.workspace.allow_exec_config) {
+    if (auto checked = checkNotExecuted(host); !checked) return checked;
+    protectFiles(host, tree, plan);
+  }
+  hideInDirectParts(hidden, redactedIn(policy, host, hidden), tree, target, plan);
+  if (tree.accessAt("") == TreeAccess::ro) plan.layers["workspace"] = "read-only " + host.workspace.path;
+  return {};
+}
+
 Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, const std::string& target,
-                       const std::vector<std::string>& hidden, Plan& plan) {
-  const bool writable = policy.filesystem.workspace.mode == WorkspaceMode::rw;
+                       const std::vector<std::string>& hidden, ShownTree& tree, Plan& plan) {
+  const bool writable = tree.accessAt("") == TreeAccess::rw;
+  const bool guards = !policy.filesystem.workspace.allow_exec_config;
   plan.steps.push_back(Bind{.source = host.workspace.path,
                             .target = target,
                             .writable = writable,
@@ -186,32 +225,30 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
                             .opened = host.workspace.opened,
                             .owned = plan.identity.maps_files});
   if (writable) plan.written.push_back({host.workspace.path, host.workspace.opened});
-  if (writable && policy.filesystem.workspace.allow_exec_config) {
-    plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
-  } else if (writable) {
-    const auto whole = [](const WorkspaceScan::Protected& one) { return one.path == kWholeWorkspace; };
-    if (std::ranges::any_of(host.scan.protected_paths, whole)) {
-      return fail(plainError(Stage::host, "plan", host.workspace.path,
-                             "it lies in a directory whose files the host would execute",
-                             "use --workspace DIR:overlay, or lift the protection with --allow-exec-config"));
-    }
+  if (writable && guards) {
+    if (auto checked = checkNotExecuted(host); !checked) return checked;
     if (host.scan.protected_paths.size() + hidden.size() > kMaxMasks) {
       return fail(plainError(Stage::host, "plan", host.workspace.path,
                              "it has more than " + std::to_string(kMaxMasks) + " files to protect or hide",
                              "use --workspace DIR:overlay, or name a directory with fewer of them"));
     }
+  }
+  addRules(policy, host, target, tree, plan);
+  if (writable && !guards) {
+    plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
+  } else if (writable) {
     plan.guarded = {.path = host.workspace.path,
                     .opened = host.workspace.opened,
                     .patterns = policy.filesystem.workspace.protected_files,
                     .before = {},
                     .writer = host.writer};
-    protectFiles(policy, host, target, plan);
-    if (host.scan.unscanned_count > 0) {
-      // A file that was not seen before the run cannot be told from a new one, and must not be moved.
-      plan.guarded.reset();
-      plan.notices.push_back("files that the host would execute are protected in part only; not searched: " +
-                             listed(host.scan.unscanned, host.scan.unscanned_count));
-    }
+  }
+  if (guards) protectFiles(host, tree, plan);
+  if (writable && guards && host.scan.unscanned_count > 0) {
+    // A file that was not seen before the run cannot be told from a new one, and must not be moved.
+    plan.guarded.reset();
+    plan.notices.push_back("files that the host would execute are protected in part only; not searched: " +
+                           listed(host.scan.unscanned, host.scan.unscanned_count));
   }
   const std::vector<ReplacedFile> redacted = redactedIn(policy, host, hidden);
   if (writable) {
@@ -224,9 +261,7 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
   addRedacted(redacted, target, plan);
   plan.layers["workspace"] = (writable ? "read-write " : "read-only ") + host.workspace.path;
   // The audit log stores this text, so the exception is on record.
-  if (writable && policy.filesystem.workspace.allow_exec_config) {
-    plan.layers["workspace"] += ", with files that the host would execute";
-  }
+  if (writable && !guards) plan.layers["workspace"] += ", with files that the host would execute";
   if (writable) plan.warnings.emplace_back(kNoRollback);
   return {};
 }
@@ -273,6 +308,20 @@ void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
 bool below(std::string_view path, std::string_view directory) {
   if (directory == "/") return true;
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+bool showsWorkspace(const policy::Policy& policy, const HostFacts& host) {
+  return policy.filesystem.workspace.mode != WorkspaceMode::none && !currentDirectoryIsTooBroad(policy, host) &&
+         host.workspace.sys_errno == 0 && host.workspace.directory && host.workspace.path != "/";
+}
+
+bool workspaceHides(const policy::Policy& policy, const HostFacts& host, const std::string& target,
+                    const std::string& path) {
+  std::vector<std::string> hidden = hiddenIn(policy, host);
+  for (std::string& name : deniedBelow(policy, host, target)) hidden.push_back(std::move(name));
+  hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
+  return std::ranges::any_of(hidden,
+                             [&](const std::string& name) { return below(path, host.workspace.path + "/" + name); });
 }
 
 bool holdsHome(const HostFacts& host, const std::string& path) {
@@ -323,9 +372,7 @@ bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host
 Result<std::string> workspaceTarget(const policy::Policy& policy, const HostFacts& host) {
   const policy::Workspace& workspace = policy.filesystem.workspace;
   const std::string& path = host.workspace.path;
-  const bool shown = workspace.mode != WorkspaceMode::none && !currentDirectoryIsTooBroad(policy, host) &&
-                     host.workspace.sys_errno == 0 && path != "/";
-  if (!workspace.same_path || !shown) return std::string(kWorkspace);
+  if (!workspace.same_path || !showsWorkspace(policy, host)) return std::string(kWorkspace);
   const auto refuse = [&](const std::string& reason) {
     return fail(plainError(Stage::host, "plan", path, reason, "leave out --same-path: it is then at /workspace"));
   };
@@ -342,11 +389,6 @@ Result<std::string> workspaceTarget(const policy::Policy& policy, const HostFact
   for (const policy::Tmpfs& tmpfs : policy.filesystem.tmpfs) {
     if (below(policy::normalPath(tmpfs.path), path)) {
       return refuse("it cannot be shown at its own path: it would cover " + tmpfs.path + " of the sandbox");
-    }
-  }
-  for (const HostPath& named : host.read_write) {
-    if (below(named.path, path)) {
-      return refuse("it cannot be shown at its own path: it would cover " + named.path + ", which is shown writable");
     }
   }
   return path;
@@ -387,9 +429,18 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
     for (std::string& path : deniedBelow(policy, host, target)) names.push_back(std::move(path));
     for (const ReplacedFile& file : host.scan.redacted) names.push_back(file.path);
   }
-  if (mode == WorkspaceMode::overlay) return addOverlay(policy, host, target, hidden, plan);
-  if (mode == WorkspaceMode::ro && addMasked(policy, host, target, hidden, plan)) return {};
-  return addDirect(policy, host, target, hidden, plan);
+  const auto is_workspace = [&](const HostPath& path) { return path.path == host.workspace.path; };
+  const bool named_read_only = std::ranges::any_of(host.read_only, is_workspace);
+  const TreeAccess access = mode == WorkspaceMode::overlay                  ? TreeAccess::overlay
+                            : mode == WorkspaceMode::rw && !named_read_only ? TreeAccess::rw
+                                                                            : TreeAccess::ro;
+  ShownTree tree(host.workspace.path, target, access, policy.filesystem.workspace_exec);
+  if (mode == WorkspaceMode::overlay) {
+    addOverlay(policy, host, target, hidden, plan);
+  } else if (mode != WorkspaceMode::ro || !addMasked(policy, host, target, hidden, plan)) {
+    return addDirect(policy, host, target, hidden, tree, plan);
+  }
+  return addRulesOverLayer(policy, host, target, hidden, tree, plan);
 }
 
 }  // namespace caisson::plan

@@ -29,7 +29,7 @@ bool currentDirectoryIsTooBroad(const policy::Policy& policy, const HostFacts& h
 bool declineCurrentDirectory(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
 /// Where the workspace is shown at level full: /workspace, or its own path with workspace.same_path. Fails if that path
-/// is one that the sandbox builds itself, or would cover a tmpfs or a read_write path.
+/// is one that the sandbox builds itself, or would cover a tmpfs.
 Result<std::string> workspaceTarget(const policy::Policy& policy, const HostFacts& host);
 
 /// The directory `requested` (the policy's, or that of one command) as an absolute path inside: relative ones are in

@@ -6,6 +6,7 @@
 #include "host/facts.h"
 #include "plan/filesystem.h"
 #include "plan/landlock_tier.h"
+#include "plan/nested_paths.h"
 #include "plan/runtime.h"
 #include "plan/workspace.h"
 #include "session/sandbox.h"
@@ -77,6 +78,10 @@ Result<TierPlan> planCommand(const SessionPaths& paths, const Metadata& metadata
   plan::HostFacts facts =
       host::collectFacts(made.policy, {.found = &made.cgroups, .workspace = &*workspace, .will_run = will_run});
   if (facts.may_map_other_ids) facts.payload_id = metadata.payload_id;
+  if (!writesDirectly(metadata) && !metadata.workspace.empty()) {  // a rule holds for the copy, too
+    if (auto checked = plan::checkNestingForLandlock(facts, metadata.workspace, true); !checked)
+      return fail(checked.error());
+  }
   auto plan = plan::build(made.policy, facts, {request.command, request.interactive, false});
   if (!plan) return fail(plan.error());
   made.plan = std::move(*plan);

@@ -133,7 +133,8 @@ TEST_F(Writers, LaterRunKeepsWhatTheUserMadeBetween) {
 TEST_F(Writers, ManyAtOnceAllFinish) {
   std::vector<std::unique_ptr<BackgroundProgram>> running;
   for (int i = 0; i < 8; ++i) {
-    running.push_back(start(project_, "for i in 1 2 3; do echo > f$$-$i; mkdir -p .idea; echo > .idea/x$$; done; true"));
+    running.push_back(
+        start(project_, "for i in 1 2 3; do echo > f$$-$i; mkdir -p .idea; echo > .idea/x$$; done; true"));
   }
   for (const auto& one : running) EXPECT_EQ(one->wait(kLong), 0);
   EXPECT_FALSE(isThere(".idea"));
