@@ -59,6 +59,14 @@ bool isObjectName(std::string_view name) {
          name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+/// Git's configurations of a tree, which may be in any directory.
+constexpr std::string_view kTreeConfigs[] = {".gitmodules", ".gitconfig", ".lfsconfig"};
+
+/// Whether a file of this name may be a git configuration, or a copy of one in a git directory.
+bool mayBeConfig(std::string_view name) {
+  return name.starts_with("config") || std::ranges::find(kTreeConfigs, name) != std::end(kTreeConfigs);
+}
+
 template <class Range>
 bool contains(const Range& names, std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -252,8 +260,7 @@ class Scan {
   [[nodiscard]] bool matters(const Work& work, std::string_view name) const {
     if (options_.only_links) return false;
     const bool object = isObjectName(name);  // a repository has thousands
-    if (!object && (plan::looksSecret(name) || plan::mayHoldKey(name) || name == "config" || name == "config.worktree"))
-      return true;
+    if (!object && (plan::looksSecret(name) || plan::mayHoldKey(name) || mayBeConfig(name))) return true;
     if (options_.protected_files == nullptr || work.git_members || work.below_protected) return false;
     return options_.protected_files->match(join(work.path, name)).has_value();
   }
@@ -265,7 +272,7 @@ class Scan {
       for (const std::string& name : directory.links) addLink(work, directory, name);
       if (directory.git_file && !git_->addFile(work.path)) exceed(work.path);
     }
-    if (directory.repository || work.in_repository) redactConfigs(work.path, directory);
+    redactConfigs(work, directory);
     if (directory.repository) lookAtRepository(work);
     for (const std::string& name : directory.files) lookAtFile(work, directory, name);
     for (const std::string& name : directory.links) hideLink(work, name);
@@ -392,11 +399,14 @@ class Scan {
   }
 
   /// Looks for credentials in the configurations of a git directory, and in what they include.
-  void redactConfigs(const std::string& path, const Directory& directory) {
-    if (!options_.secrets) return;
+  void redactConfigs(const Work& work, const Directory& directory) {
+    if (!options_.secrets || work.hidden) return;
+    const std::string& path = work.path;
+    const bool git = directory.repository || work.in_repository;
     std::vector<std::string> configs;
     for (const std::string& name : directory.files) {
-      if (name == "config" || name == "config.worktree") configs.push_back(join(path, name));
+      const bool users = name == "config" && directoryName(path) == "git";  // ~/.config/git/config
+      if (mayBeConfig(name) && (git || users || name.starts_with('.'))) configs.push_back(join(path, name));
     }
     for (std::size_t i = 0; i < configs.size() && i < kMaxGitConfigs; ++i) {
       const std::string config = configs[i];
@@ -410,7 +420,10 @@ class Scan {
       if (auto redacted = plan::redactGitConfig(text)) found_.redacted.push_back({config, std::move(*redacted)});
       for (const std::string& value : policy::pathsInGitConfig(text).included) {
         const auto named = absolutePath(workspace_ + "/" + directoryOf(config), value);
-        if (auto inside = named ? pathBelow(workspace_, *named) : std::nullopt) configs.push_back(*std::move(inside));
+        auto inside = named ? pathBelow(workspace_, *named) : std::nullopt;
+        if (!inside || inside->empty()) continue;
+        if (auto end = linkEnd(root_, workspace_, *inside)) configs.push_back(*std::move(end));
+        configs.push_back(*std::move(inside));
       }
     }
     if (configs.size() > kMaxGitConfigs) exceed(configs[kMaxGitConfigs]);

@@ -91,6 +91,22 @@ TEST_F(WorkspaceScanTest, ConfigurationsOfWorktreesAndIncludesLoseTheirCredentia
   EXPECT_EQ(paths, (std::set<std::string>{".git/worktrees/w/config.worktree", "git/extra", "git/more"}));
 }
 
+TEST_F(WorkspaceScanTest, OtherConfigurationsOfGitLoseTheirCredentials) {
+  constexpr const char* kToken = "[remote \"o\"]\n\turl = https://token@example.org/x\n";
+  repository(".git", "[include]\n\tpath = ../link\n");
+  ASSERT_EQ(::symlink("inc/real", (dir / "link").c_str()), 0);
+  const std::set<std::string> names{".git/config.bak", ".gitmodules",        "a/.gitconfig", "b/.lfsconfig",
+                                    "inc/real",        ".config/git/config", ".git/config~"};
+  for (const std::string& name : names) dir.write(name, kToken);
+  dir.write("src/config", kToken);
+  std::set<std::string> paths;
+  for (const auto& file : scan().redacted) {
+    EXPECT_EQ(file.content.find("token"), std::string::npos) << file.path;
+    paths.insert(file.path);
+  }
+  EXPECT_EQ(paths, names) << "and none that git does not read";
+}
+
 TEST_F(WorkspaceScanTest, ProtectedFilesAreFoundByNameAndShape) {
   repository("docs", "[core]\n");  // a bare repository under any name
   dir.write("sub/.envrc", "x");

@@ -4,15 +4,12 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "base/text.h"
+#include "policy/rules/git_config_shown.h"
 
 namespace caisson::plan {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\r";
 
 constexpr std::string_view kWorkspaceNames[] = {
     ".boto",    ".dockercfg",  ".git-credentials", ".htpasswd",     ".my.cnf",          ".netrc",
@@ -29,24 +26,8 @@ constexpr std::string_view kKeyWords[] = {"key",    "rsa",  "ed25519", "ecdsa", 
 constexpr std::string_view kSourceEndings[] = {".c",    ".cc",  ".cpp", ".h",    ".hpp",  ".rs",  ".go",   ".py",
                                                ".js",   ".mjs", ".ts",  ".tsx",  ".jsx",  ".css", ".html", ".md",
                                                ".java", ".rb",  ".php", ".json", ".yaml", ".yml", ".toml", ".map"};
-constexpr std::string_view kRedacted = "REDACTED";
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-/// Replaces the user part of every `scheme://user:password@host` in a line, except a plain `git`; true if it replaced
-/// any. A user without a password may be a token.
-bool redactUrls(std::string& line) {
-  bool changed = false;
-  for (std::size_t at = line.find("://"); at != std::string::npos; at = line.find("://", at + 3)) {
-    const std::size_t begin = at + 3, end = line.find_first_of("/\" \t", begin);
-    const std::size_t sign = line.substr(begin, end - begin).rfind('@');
-    if (sign == std::string::npos || line.substr(begin, sign) == "git" || line.substr(begin, sign) == kRedacted)
-      continue;
-    line.replace(begin, sign, kRedacted);
-    changed = true;
-  }
-  return changed;
-}
 
 bool endsWithAny(std::string_view name, std::span<const std::string_view> endings) {
   return std::any_of(endings.begin(), endings.end(), [&](std::string_view ending) { return name.ends_with(ending); });
@@ -88,29 +69,14 @@ bool hasOnlyPublicKeys(std::string_view content) {
 }
 
 std::optional<std::string> redactGitConfig(std::string_view text) {
-  constexpr std::string_view kSecretKeys[] = {"extraheader", "password", "token",
-                                              "oauthtoken",  "smtppass", "proxypassword"};
-  std::string result;
-  bool changed = false, continues = false;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string line(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (std::exchange(continues, continues && line.ends_with('\\'))) continue;  // of a value that was replaced
-    const std::size_t equals = line.find('=');
-    std::string_view before = std::string_view(line).substr(0, std::min(equals, line.size()));
-    before.remove_prefix(std::min(before.rfind(']') + 1, before.size()));  // "[http] extraHeader = ..."
-    const std::string key = lowered(trimmed(before, kBlanks));
-    if (equals != std::string::npos && std::ranges::find(kSecretKeys, key) != std::end(kSecretKeys)) {
-      continues = line.ends_with('\\');
-      line = line.substr(0, equals + 1) + " " + std::string(kRedacted);
-      changed = true;
-    }
-    changed = redactUrls(line) || changed;
-    result += line + "\n";
+  policy::ShownGitConfig shown = policy::shownGitConfig(text);
+  if (shown.complete) return std::nullopt;
+  // In the file itself, so that who wonders finds them where they are missing.
+  std::string named;
+  for (const std::string& key : shown.left_out) {
+    if (std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7f; })) named += " " + key;
   }
-  if (!changed) return std::nullopt;
-  return result;
+  return (named.empty() ? "" : "# not shown in the sandbox:" + named + "\n") + shown.text;
 }
 
 }  // namespace caisson::plan

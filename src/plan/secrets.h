@@ -25,7 +25,7 @@ bool hasPrivateKey(std::string_view content);
 /// Whether the text has certificates or public keys, and no private key.
 bool hasOnlyPublicKeys(std::string_view content);
 
-/// A git configuration without its passwords and tokens; nullopt if it has none.
+/// A git configuration with the settings that policy::shownGitConfig() shows; nullopt if these are all.
 std::optional<std::string> redactGitConfig(std::string_view text);
 
 }  // namespace caisson::plan

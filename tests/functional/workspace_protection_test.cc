@@ -149,6 +149,36 @@ TEST_P(WorkspaceSecrets, GitWorksWithoutTheCredentialsOfItsConfiguration) {
   EXPECT_NE(readFile(workspace / ".git/config").find("canary-token"), std::string::npos) << "the host's file changed";
 }
 
+TEST_P(WorkspaceSecrets, GitWorksWithTheKnownKeysOfItsConfiguration) {
+  workspace.write("file", "content\n");
+  git({"init", "-q", "-b", "main"});
+  git({"add", "file"});
+  git({"commit", "-q", "-m", "first"});
+  for (const auto& [key, value] : {std::pair<std::string, std::string>{"imap.pass", "canary"},
+                                   {"credential.helper", "!f() { echo password=canary; }; f"},
+                                   {"http.proxy", "http://u:canary@proxy:1"},
+                                   {"gitlab.private-token", "canary"},
+                                   {"remote.o.url", "https://example.org/x.git?private_token=canary"},
+                                   {"core.editor", "vi \"-c x\" # y"},
+                                   {"color.ui", "auto"},
+                                   {"push.default", "simple"},
+                                   {"branch.main.remote", "o"}}) {
+    git({"config", key, value});
+  }
+  workspace.write(".gitmodules", "[submodule \"s\"]\n\tpath = s\n\turl = https://me:canary@example.org/s\n");
+  workspace.write(".git/config.bak", readFile(workspace / ".git/config"));
+  const RunOutput output = script(
+      "git status --short && git log --oneline && git config core.editor && git config branch.main.remote && git "
+      "config "
+      "push.default && cat .git/config .git/config.bak .gitmodules",
+      {"--workspace", std::string(".:") + GetParam()});
+  EXPECT_EQ(output.exit_status, 0) << output.describe();
+  EXPECT_EQ(output.out.find("canary"), std::string::npos) << output.out;
+  for (const char* shown : {"first", "\nvi \"-c x\" # y\no\nsimple\n", "imap.pass", "example.org/x.git?REDACTED"}) {
+    EXPECT_NE(output.out.find(shown), std::string::npos) << shown << output.describe();
+  }
+}
+
 TEST_P(WorkspaceSecrets, StayHiddenWhenTheHostReplacesThem) {
   if (std::string(GetParam()) == "rw") return;  // documented: docs/workspace.md
   workspace.write(".env", "canary\n");

@@ -1,0 +1,65 @@
+#include "policy/rules/git_config_shown.h"
+
+#include <gtest/gtest.h>
+
+namespace caisson::policy {
+namespace {
+
+TEST(ShownGitConfig, CredentialsOfEveryKindAreLeftOut) {
+  for (const char* text : {
+           "[imap]\n\tpass = canary\n",
+           "[credential]\n\thelper = \"!f() { echo password=canary; }; f\"\n",
+           "[http]\n\tproxy = http://user:canary@proxy:3128\n",
+           "[github]\n\toauth-token = canary\n",
+           "[gitlab]\n\tprivate-token = canary\n",
+           "[remote \"o\"]\n\turl = https://example.org/x.git?private_token=canary\n",
+           "[remote \"o\"]\n\turl = https://me:can/ary@example.org/x\n",
+           "[remote \"o\"]\n\turl = https://me:\\\n\tcanary@example.org/x\n",
+           "[remote \"o\"]\r\n\turl = https://me:\\\r\ncanary@example.org/x\r\n",
+           "[remote.o]\nurl=https://canary@example.org\n",
+           "[url \"https://me:canary@example.org/\"]\n\tinsteadOf = https://example.org/\n",
+           "[http \"https://canary@example.org\"]\n\tsslVerify = true\n",
+           "[http] extraHeader = canary\n",
+           "[core]\n\tsshCommand = sshpass -p canary ssh\n",
+           "[alias]\n\tx = !curl -H canary\n",
+           "[sendemail]\n\tsmtpPass = canary\n",
+           "[core]\n\tbare = false ; token: canary\n",
+           "# url = https://me:canary@example.org\n[core]\n\tbare = false\n",
+           "canary = canary\n",
+           "[url \"https://me:canary@example.org\"]\n",
+           "[url \"https://me:canary@example.org\"]\n[core]\n\tbare = true\n",
+           "[core canary]\n",
+           "[unknown \"canary\"]\n\tx\n",
+       }) {
+    const ShownGitConfig shown = shownGitConfig(text);
+    EXPECT_FALSE(shown.complete) << text;
+    EXPECT_EQ(shown.text.find("canary"), std::string::npos) << shown.text;
+    EXPECT_EQ(shown.text.find("ary@"), std::string::npos) << shown.text;
+  }
+}
+
+TEST(ShownGitConfig, OrdinaryConfigurationIsShownAsItIs) {
+  const ShownGitConfig shown = shownGitConfig(
+      "# ordinary\n[core]\n\trepositoryformatversion = 1\n\tfilemode = true\n\tbare = "
+      "false\n[extensions]\n\tworktreeConfig\n"
+      "[remote \"o\"]\n\turl = git@example.org:x\n\turl = ssh://git@example.org/x\n\tfetch = "
+      "+refs/heads/*:refs/remotes/o/*\n"
+      "[branch \"main\"]\n\tremote = o\n[push]\n\tdefault = simple\n[color]\n\tui = auto\n[user]\n\tname = A B\n"
+      "[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\trequired = true\n");
+  EXPECT_TRUE(shown.complete) << shown.text;
+  EXPECT_TRUE(shown.left_out.empty());
+}
+
+TEST(ShownGitConfig, WhatIsLeftOutIsNamedOnceAndTheRestStays) {
+  const ShownGitConfig shown = shownGitConfig(
+      "[core]\n\tfileMode\n\teditor = \"a \\\"b\\\" # c\"\n[x \"a\"]\n\tpass = 1\n[x \"b\"]\n\tpass = 2\n"
+      "[remote \"a\\\"b\"]\n\turl = https://t@h/x\n\turl = /p\n");
+  EXPECT_EQ(shown.left_out, std::vector<std::string>{"x.pass"});
+  EXPECT_EQ(shown.text,
+            "[core]\n\tfilemode\n\teditor = \"a \\\"b\\\" # c\"\n[remote \"a\\\"b\"]\n"
+            "\turl = https://REDACTED@h/x\n\turl = /p\n");
+  EXPECT_EQ(shownGitConfig(shown.text).text, shown.text);
+}
+
+}  // namespace
+}  // namespace caisson::policy
