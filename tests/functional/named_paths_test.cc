@@ -193,5 +193,19 @@ TEST_F(Paths, DeniedPatternsWorkInAnOverlayAndAreRefusedInADirectTree) {
   EXPECT_EQ(overlay.out, "open\nother-directory\n") << overlay.describe();
 }
 
+TEST_F(Paths, DeniedEntriesAreNamesAndPatterns) {
+  for (const char* path : {"pages/[id].tsx", "pages/i.tsx", "pages/[slug]/a", "deep/er/.x.dump"}) {
+    workspace.write(path, "canary\n");
+  }
+  workspace.write("pages/x.tsx", "visible\n");
+  for (const char* mode : {".:overlay", ".:ro"}) {
+    const RunOutput output =
+        script("find . -type f -exec cat {} +", {"--workspace", mode, "--deny", "pages/[id].tsx", "--deny",
+                                                 "pages/[slug]/a", "--deny", "*/er/*.dump", "--deny", "misspelt"});
+    EXPECT_EQ(output.out, "visible\n") << output.describe();
+    EXPECT_NE(output.err.find("denied, but not in the workspace now: misspelt\n"), std::string::npos) << output.err;
+  }
+}
+
 }  // namespace
 }  // namespace caisson::test
