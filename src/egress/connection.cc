@@ -235,6 +235,7 @@ void Connection::progress() {
   if (phase_ == Phase::finishing) {
     if (!to_client_.empty()) return watchAll();
     ::shutdown(client_.get(), SHUT_WR);
+    if (server_.overByteLimit()) return close(false);  // nothing more may be read, and unread bytes stay ready
     from_client_.clear();
     if (!readInto(client_.get(), from_client_, client_ended_) || client_ended_) return close(false);
     from_client_.clear();

@@ -47,7 +47,7 @@ void Connection::aim(const HostPort& named, Way way) {
   dropUpstream();  // of an earlier request to another host
   aliases_.clear();
   addresses_.clear();
-  upstream_ended_ = false;
+  upstream_ready_ = upstream_ended_ = false;
   from_upstream_.clear();
   to_upstream_.clear();
   if (!asking) return goToTarget(decision);
@@ -204,7 +204,7 @@ void Connection::dropUpstream() {
   }
   server_.loop.forget(upstream_.get());
   upstream_.reset();
-  upstream_ready_ = host_spoke_ = host_ended_first_ = false;
+  host_spoke_ = host_ended_first_ = false;
 }
 
 bool Connection::abandoned() const {

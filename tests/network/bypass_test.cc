@@ -102,7 +102,8 @@ host, asked = "early.example.org", b"GET /x HTTP/1.1\r\nHost: evil.test\r\n\r\n"
 def through(port, way):
     s = socket.create_connection((host, port) if way == "captured" else ("127.0.0.1", 3128)); s.settimeout(2)
     if way == "connect":
-        s.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\n\r\n".encode()); s.recv(4096)
+        s.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\n\r\n".encode()); head = b""
+        while not head.endswith(b"\r\n\r\n"): head += s.recv(1)
     if way == "socks":
         s.sendall(b"\5\1\0"); s.recv(2); s.sendall(b"\5\1\0\3" + bytes([len(host)]) + host.encode() + port.to_bytes(2, "big"))
         s.recv(10)

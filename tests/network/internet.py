@@ -317,12 +317,12 @@ class Torrent(socketserver.BaseRequestHandler):
 
 
 class Hangup(socketserver.BaseRequestHandler):
-    """Reads a little and closes without a response."""
+    """Reads a request and closes without a response."""
 
     def handle(self):
         self.request.settimeout(0.2)
         try:
-            self.request.recv(10)
+            self.request.recv(65536)
         except OSError:
             pass
 
