@@ -330,8 +330,8 @@ class Session {
   /// Copies a file or a directory tree from the host into the session's workspace. Like `cp -r`: into `to` if that is
   /// a directory. Files are replaced whole. Skips pipes, sockets and devices, drops setuid and setgid bits.
   Result<CopyReport> copyIn(const std::string& from, std::string_view to);
-  /// Copies from the session to the host. Writes through no link below `to`, and skips links that lead out of the
-  /// copied tree.
+  /// Copies from the session to the host. Writes through no link below `to`. Of a tree, skips links that lead out of
+  /// it and files that the host would execute by itself (docs/protected-files.md).
   Result<CopyReport> copyOut(std::string_view from, const std::string& to);
 
   /// Applies changes to the real workspace as one transaction. Each file is always entirely old or entirely new;

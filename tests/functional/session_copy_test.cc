@@ -168,5 +168,27 @@ TEST_F(SessionCopy, CopiesStrangeNames) {
   EXPECT_EQ(readFile(host / "t/\xe9"), "4\n");
 }
 
+TEST_F(SessionCopy, HoldsBackWhatTheHostWouldExecuteUnlessItIsNamed) {
+  Session session = create();
+  output(session,
+         "mkdir -p d/.vscode d/sub d/.git/hooks d/workflows d/cfg/fish; cd d; echo x > .vscode/tasks.json; "
+         "echo x > sub/.envrc; echo '#!/bin/sh' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; "
+         "echo x > workflows/ci.yml; echo x > cfg/fish/config.fish; ln -s cfg .config; echo x > plain");
+  const RunOutput copied = cp(session.id() + ":d", ".");
+  EXPECT_EQ(copied.exit_status, 1) << copied.describe();
+  EXPECT_EQ(readFile(host / "d/plain"), "x\n");
+  EXPECT_EQ(readFile(host / "d/workflows/ci.yml"), "x\n") << "not executed there";
+  for (const std::string& held : {std::string(".vscode/tasks.json"), std::string("sub/.envrc"),
+                                  std::string(".git/hooks/pre-commit"), std::string(".config")}) {
+    EXPECT_FALSE(fs::exists(fs::symlink_status(host / ("d/" + held)))) << held;
+    EXPECT_NE(copied.err.find("not copied: d/" + held), std::string::npos) << copied.describe();
+  }
+  host.makeDir(".github");
+  (void)cp(session.id() + ":d/workflows", ".github");
+  EXPECT_FALSE(exists(host / ".github/workflows/ci.yml")) << "by its name there";
+  EXPECT_EQ(cp(session.id() + ":d/sub/.envrc", ".").exit_status, 0);
+  EXPECT_EQ(readFile(host / ".envrc"), "x\n") << "it was named";
+}
+
 }  // namespace
 }  // namespace caisson::test

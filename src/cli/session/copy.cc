@@ -47,8 +47,11 @@ constinit const Verb kSessionCp{
     .description =
         "One of SRC and DST is ID:PATH, a path in the session's workspace; the other is a path of the host. A "
         "directory is copied with everything in it, into DST if that is a directory. Files are replaced whole. Pipes, "
-        "sockets and devices are left out, and, on the way to the host, links that may lead out of the copied tree; "
-        "each is named, and the exit status is 1 then.",
+        "sockets and devices are left out. On the way to the host, so are links that may lead out of the copied tree, "
+        "and "
+        "in a directory what the host would execute by itself (hooks, editor tasks, start-up files), which is copied "
+        "if "
+        "it is SRC. Each is named, and the exit status is 1 then.",
     .examples =
         "caisson session cp ~/data fix-login:fixtures\n"
         "caisson session cp fix-login:dist .",

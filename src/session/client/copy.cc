@@ -7,9 +7,11 @@
 #include <cstdlib>
 #include <utility>
 
+#include "policy/rules/protected_files.h"
 #include "session/client/as_payload.h"
 #include "session/client/session_context.h"
 #include "session/client/tree_copy.h"
+#include "sys/descriptor_path.h"
 
 namespace caisson::session {
 namespace {
@@ -118,10 +120,21 @@ Result<CopyReport> SessionContext::copyOut(std::string_view from, const std::str
   if (!target) return fail(target.error());
   auto host = RootDir::open(target->directory);
   if (!host) return fail(noSuchPath(target->directory, host.error().sys_errno));
+  const auto real = sys::canonicalPath(host->descriptor());
+  if (!real) return fail(real.error());
+  // As a commit: what the host would execute by itself comes only by its own name. Judged with the directories above
+  // the target, since `cp ID:workflows .github` gives its files a protected name.
+  const policy::ProtectedFiles files(metadata_.policy.filesystem.workspace.protected_files);
+  const auto hold_back = [&](const std::string& path, bool link) {
+    const std::string whole = real->substr(1) + "/" + path;
+    if (const auto found = files.match(whole)) return std::string(policy::reason(found->category));
+    return std::string(link && files.mayHold(whole) ? "a link that gives other files names that the host executes"
+                                                    : "");
+  };
   CopyReport report;
   auto copied = useWorkspace([&](const RootDir& root) -> Result<void> {
     auto done = copyTree({&root, std::string(from), metadata_.payload_id}, {&*host, target->name, 0},
-                         {.links_stay_inside = true});
+                         {.links_stay_inside = true, .hold_back = hold_back});
     if (!done) return fail(done.error());
     report = std::move(*done);
     return {};

@@ -76,6 +76,13 @@ class TreeCopy {
       return from_.root->stat(join(from_.path, one.below));
     }();
     if (!info) return leaveOutOrFail(one, info.error());
+    if (options_.hold_back && !one.below.empty() && info->type != FileType::directory) {
+      const std::string why = options_.hold_back(join(to_.path, one.below), info->type == FileType::link);
+      if (!why.empty()) {
+        leaveOut(one.below, why + "; copy it by naming it");
+        return {};
+      }
+    }
     switch (info->type) {
       case FileType::regular: return copyFile(one);
       case FileType::directory: return copyDirectory(one, *info);

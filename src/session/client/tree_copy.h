@@ -30,6 +30,9 @@ struct TreeCopyOptions {
   bool keep_times = false;  ///< files keep the time of their last change
   /// Paths below the top that are not copied, without being listed in the report.
   std::function<bool(const std::string&)> skip;
+  /// Why a file or link below the top, given by its path below the target's root, is held back; "" if it is not.
+  /// Directories are copied: what is in them is judged by its whole path.
+  std::function<std::string(const std::string& path, bool link)> hold_back;
   /// Copies this entry of the top directory alone: of a directory only itself. The top directory is not listed.
   std::optional<std::string> only;
   /// Called before a file with this many bytes is written; an error ends the copy.
