@@ -40,6 +40,13 @@ TEST_F(Audit, RunIsRecordedFromStartToEnd) {
   EXPECT_EQ(audit({"verify"}).exit_status, 0);
 }
 
+TEST_F(Audit, ValuesCannotForgeOtherPairs) {
+  (void)run({}, {"touch", "z' outcome=forged y="}, options());
+  const RunOutput shown = caisson({"audit", "show"});
+  EXPECT_TRUE(contains(shown.out, "outcome=forged")) << shown.describe();
+  EXPECT_FALSE(contains(shown.out, "z' outcome=forged")) << shown.describe();
+}
+
 TEST_F(Audit, ARunRecordsTheFilesItChanged) {
   CONFORMS("R-AUDIT-6");
   workspace.write("old", "x");

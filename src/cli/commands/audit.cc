@@ -11,6 +11,7 @@
 #include "audit/reader.h"
 #include "base/json_value.h"
 #include "base/json_writer.h"
+#include "base/shell_quote.h"
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/safe_text.h"
@@ -130,8 +131,9 @@ std::string plainDetails(const std::string& data) {
   std::string text;
   if (!object) return text;
   for (const auto& [key, value] : object->members()) {
-    std::string word = value.text().value_or(value.written());
-    if (word.empty() || word.find(' ') != std::string::npos) word = "'" + word + "'";
+    // Text that a payload chose cannot end its quotes and go on as another pair, also not after a space of another
+    // script, which is quoted like all that is not ASCII.
+    const std::string word = shellQuoted(value.text().value_or(value.written()), "!\"#$&()*;<>?[]^`{|}~");
     text += (text.empty() ? "  " : " ") + key + "=" + word;
   }
   return text;
