@@ -3,13 +3,16 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-vm-apparmor test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents dist test-packages
+.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-vm-apparmor test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents dist test-packages test-bundle
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
 
 test: ## build and run the standard suites; the last line counts passed, failed and skipped tests
 	@sh scripts/test.sh release
+
+test-bundle: ## build the programs and suites for ARCH (amd64 or arm64) as one file: python3 build/caisson-tests-ARCH.pyz runs them on a machine without compiler and source
+	@sh scripts/test_bundle.sh $(ARCH)
 
 test-vm: ## test the limits on other kernels, in emulated machines; prints a table (ROWS="6.1,amd64,root,own" selects)
 	@sh scripts/build.sh --tests release

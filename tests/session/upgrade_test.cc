@@ -118,7 +118,7 @@ TEST_F(Upgrade, LiveSessionWorksWithTheNextVersion) {
   }
   const std::string id = liveSession(policy);
   const pid_t supervisor = sessionSupervisor(id), command = firstLiveProcess(cli.marker());
-  installation->upgradeTo(NEXT_VERSION);
+  installation->upgradeTo(builtProgram(NEXT_VERSION));
   if (runsAsRoot()) {  // others may not read it
     EXPECT_TRUE(programOf(supervisor).ends_with("(deleted)")) << programOf(supervisor);
   }
@@ -162,7 +162,7 @@ TEST_F(Upgrade, LiveSessionOfTheNextVersionWorksAfterADowngrade) {
   const std::string current = readFile(caissonBinary());
   const TempDir kept;
   const std::string older = kept.write("caisson", current, 0755);
-  installation->upgradeTo(NEXT_VERSION);
+  installation->upgradeTo(builtProgram(NEXT_VERSION));
   const std::string id = liveSession();
   installation->upgradeTo(older);
   EXPECT_EQ(cli.exec(id, {"cat", "one"}).out, "one\n");
@@ -176,7 +176,7 @@ TEST_F(Upgrade, SessionOfAnIncompatibleVersionIsRefusedAndNotKilled) {
   const std::string id = liveSession();
   EXPECT_NE(session({"expose", id, "8000"}), "");  // keeps the supervisor alive without a sandbox
   const pid_t command = firstLiveProcess(cli.marker());
-  installation->upgradeTo(LATER_VERSION);
+  installation->upgradeTo(builtProgram(LATER_VERSION));
   const std::vector<SessionCli::Words> refused{{"exec", id, "--", "true"},
                                                {"exec", id, "--background", "--", "true"},
                                                {"read", id, "one"},
@@ -209,7 +209,7 @@ TEST_F(Upgrade, SessionOfAnIncompatibleVersionIsRefusedAndNotKilled) {
 
 TEST_F(Upgrade, RefusedRenewAndNetworkLeaveTheMetadataUnchanged) {
   const std::string id = liveSession("[network]\nmode = \"proxy\"\nallowed_hosts = [\"a.example.org\"]\n");
-  installation->upgradeTo(LATER_VERSION);
+  installation->upgradeTo(builtProgram(LATER_VERSION));
   const std::string metadata = cli.home / ("state/sessions/" + id + "/meta.json");
   const std::string before = readFile(metadata);
   ASSERT_NE(before, "");
@@ -227,7 +227,7 @@ TEST_F(Upgrade, RefusedRenewAndNetworkLeaveTheMetadataUnchanged) {
 
 TEST_F(Upgrade, SessionOfAnIncompatibleVersionIsDestroyedOnRequest) {
   const std::string id = liveSession();
-  installation->upgradeTo(LATER_VERSION);
+  installation->upgradeTo(builtProgram(LATER_VERSION));
   session({"destroy", id});
   EXPECT_TRUE(eventually([&] { return !runs() && sessionSupervisor(id) < 0; }));
   EXPECT_EQ(session({"list"}), "");
@@ -240,7 +240,7 @@ TEST_F(Upgrade, McpServerKeepsWorkingWithItsSandboxes) {
   };
   const std::string id = server.tool("sandbox_create", {{"keep", true}}).value("sandbox_id", "");
   ASSERT_EQ(execute(id, "echo one > one; echo done"), "done\n");
-  installation->upgradeTo(NEXT_VERSION);
+  installation->upgradeTo(builtProgram(NEXT_VERSION));
   EXPECT_EQ(execute(id, "cat one"), "one\n");
   const std::string other = server.tool("sandbox_create", json::object()).value("sandbox_id", "");
   EXPECT_EQ(execute(other, "echo new"), "new\n") << "its supervisor comes from a program without a name";
@@ -257,7 +257,7 @@ TEST_F(Upgrade, HttpServerNamesTheVersionThatItCannotTalkTo) {
   const std::string socket = cli.home / "socket";
   BackgroundProgram server({caissonBinary(), "serve", "--listen", "none", "--socket", socket}, cli.options());
   ASSERT_TRUE(eventually([&] { return exists(socket); }, seconds(20)));
-  installation->upgradeTo(LATER_VERSION);
+  installation->upgradeTo(builtProgram(LATER_VERSION));
   const std::string id = liveSession();
   const RunOutput answer =
       runProgram({"curl", "-sS", "--unix-socket", socket, "-H", "Content-Type: application/json", "-d",

@@ -60,6 +60,13 @@ std::string payloadPath() {
   return path;
 }
 
+std::string builtProgram(const std::string& path) {
+  if (::access(path.c_str(), F_OK) == 0) return path;
+  std::error_code failed;
+  const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failed);
+  return failed ? path : (own.parent_path() / std::filesystem::path(path).filename()).string();
+}
+
 std::vector<std::string> payload(std::vector<std::string> verb_and_arguments) {
   verb_and_arguments.insert(verb_and_arguments.begin(), payloadPath());
   return verb_and_arguments;

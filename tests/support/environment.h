@@ -18,6 +18,10 @@ std::string payloadPath();
 /// A file of the source tree ("tests/fixtures/x.toml").
 std::string sourceFile(const std::string& relative);
 
+/// A program of this build by its absolute path, or, in a bundle that was moved to another machine, beside this
+/// program.
+std::string builtProgram(const std::string& path);
+
 bool runsAsRoot();
 
 /// ThreadSanitizer adds a thread to every process and writes a file before main: such a program can neither enter a
