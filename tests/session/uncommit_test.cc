@@ -137,6 +137,52 @@ TEST_F(Uncommit, WhatTheHostChangedSinceIsAConflict) {
   EXPECT_EQ(readFile(workspace / "kind/x"), "old kind/x\n");
 }
 
+TEST_F(Uncommit, DirectoryThatItsOwnerCannotWriteComesBack) {
+  workspace.write("closed/x", "x\n");
+  workspace.write("gone/x", "x\n");
+  for (const char* name : {"closed", "gone"}) ASSERT_EQ(::chmod((workspace / name).c_str(), 0555), 0);
+  sleepFor(std::chrono::milliseconds(30));
+  const auto before = stateOf(workspace.path());
+  Session session = create();
+  output(session, "chmod 755 closed gone; rm -r closed gone; echo x > closed");
+  EXPECT_EQ(applied(commit(session)), "closed\ngone\n");
+  EXPECT_EQ(conflictsOf(uncommit(session)), "");
+  EXPECT_EQ(stateOf(workspace.path()), before);
+  expectNoLeftovers(session);
+  for (const char* name : {"closed", "gone"}) EXPECT_EQ(::chmod((workspace / name).c_str(), 0755), 0);
+}
+
+TEST_F(Uncommit, ComesBackOnAnotherMountAndNoSecretPassesThroughTheWorkspace) {
+  struct stat here{}, there{};
+  char place[] = "/dev/shm/caisson-test-XXXXXX";
+  requireOrSkip(::mkdtemp(place) != nullptr, "cannot write to /dev/shm");
+  if (IsSkipped()) return;
+  const std::string top = place;
+  ASSERT_EQ(::chmod(place, 0755), 0);
+  ASSERT_EQ(::stat(home.path().c_str(), &here), 0);
+  ASSERT_EQ(::stat(place, &there), 0);
+  if (here.st_dev != there.st_dev) {
+    ASSERT_EQ(
+        runProgram({"sh", "-c", "cd " + top + " && mkdir -p d/s && echo old > f && echo x > d/s/x && echo k > .env"})
+            .exit_status,
+        0);
+    sleepFor(std::chrono::milliseconds(30));
+    auto before = stateOf(top);
+    SessionOptions wanted = options();
+    EXPECT_TRUE(wanted.policy.set("filesystem.workspace.path", top));
+    auto made = store->create(wanted);
+    ASSERT_TRUE(made) << made.error().message();
+    output(*made, "echo new > f; rm -r d; echo mine > .env; echo a > added");
+    EXPECT_EQ(applied(commit(*made, {.theirs = {".env"}})), ".env\nadded\nd\nf\n");
+    EXPECT_EQ(paths(uncommit(*made).conflicts), ".env\n");
+    auto after = stateOf(top);
+    before.erase("/.env");
+    after.erase("/.env");
+    EXPECT_EQ(after, before);
+  }
+  std::filesystem::remove_all(top);
+}
+
 TEST_F(Uncommit, DiscardKeepsNothing) {
   workspace.write("f", "old\n");
   sleepFor(std::chrono::milliseconds(30));

@@ -184,8 +184,9 @@ Result<std::string> Applier::place(std::size_t index) {
     error = move(index, source, *parent, name, conflict);
   }
   // Moving a directory changes its `..`, which needs write permission for it; beside its place it stays.
-  const bool was_directory = action.before && action.before->type == FileType::directory;
-  if (needsCopy(error) || (was_directory && (error == EACCES || error == EPERM))) {
+  const bool moves_directory =
+      action.kind == ActionKind::directory || (action.before && action.before->type == FileType::directory);
+  if (needsCopy(error) || (moves_directory && (error == EACCES || error == EPERM))) {
     auto copied = copyBeside(index, *parent, *facts);
     if (!copied) return fail(copied.error());
     error = move(index, *copied, *parent, name, conflict);

@@ -49,6 +49,11 @@ class Reversal {
     std::size_t kept = SIZE_MAX;  ///< the action of the commit whose kept object comes back
   };
   [[nodiscard]] std::vector<Step>& steps() { return steps_; }
+  /// Reports a path of the plan as a conflict instead.
+  void leaveOut(const std::string& path, const std::string& why) {
+    std::erase_if(report.applied, [&](const ManifestEntry& entry) { return entry.path == path; });
+    conflict(path, why);
+  }
   CommitReport report;
 
  private:
@@ -96,6 +101,13 @@ class Reversal {
 
   /// Whether a directory holds anything that the commit did not make.
   [[nodiscard]] bool hasOthers(const std::string& directory) const {
+    if (const auto found = others_.find(directory); found != others_.end()) return found->second;
+    const bool others = findOthers(directory);
+    others_.emplace(directory, others);
+    return others;
+  }
+
+  [[nodiscard]] bool findOthers(const std::string& directory) const {
     const auto entries = real_.root().list(directory);
     if (!entries) return true;
     return std::ranges::any_of(*entries, [&](const sys::DirectoryEntry& entry) {
@@ -152,6 +164,7 @@ class Reversal {
   const CommitRecord& record_;
   const Committed& left_;
   std::unordered_map<std::string, std::size_t> by_path_;  ///< actions that were done
+  mutable std::unordered_map<std::string, bool> others_;  ///< cache of hasOthers()
   std::vector<Step> steps_;
 };
 
@@ -259,6 +272,12 @@ Result<void> carryOutReversal(const SessionPaths& paths, const std::string& sess
   if (!name) return fail(sysError(Stage::state, "getrandom", "session uncommit", errno));
   transaction.id = name->substr(name->find('-') + 1);
   for (Reversal::Step& step : reversal.steps()) {
+    const bool hidden = step.kept != SIZE_MAX && record.transaction.actions[step.kept].replaces_hidden;
+    if (hidden && staging->isInWorkspace()) {
+      reversal.leaveOut(step.action.path, "it may be hidden from sandboxes, which could see it on its way from " +
+                                              directory.knownAs() + "/objects: copy it yourself");
+      continue;
+    }
     if (step.kept != SIZE_MAX) {
       auto staged = stage(*staging, kept, step.kept, transaction.actions.size(), step.action);
       if (!staged) return staged;
@@ -275,8 +294,7 @@ Result<void> carryOutReversal(const SessionPaths& paths, const std::string& sess
   const auto applied = carryOut(directory, tree, *staging, transaction, left, &*keeper, false);
   if (!applied) return fail(applied.error());
   for (const NotCommitted& one : applied->conflicts) {
-    std::erase_if(reversal.report.applied, [&](const ManifestEntry& entry) { return entry.path == one.path; });
-    reversal.report.conflicts.push_back(one);
+    reversal.leaveOut(one.path, one.reason);
   }
   std::ranges::sort(reversal.report.conflicts, {}, &NotCommitted::path);
   return {};
