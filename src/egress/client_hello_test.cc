@@ -101,8 +101,8 @@ TEST(ClientHello, RefusesAnotherRecordInTheMiddle) {
 }
 
 TEST(ClientHello, KnowsEveryExtensionThatHidesTheName) {
-  for (const std::uint16_t type :
-       {0xfe08, 0xfe09, 0xfe0a, 0xfe0b, 0xfe0c, 0xfe0d, 0xfd00, 0xda09, 0xff02, 0xff03, 0xffce}) {
+  for (const unsigned type :
+       {0xfe08U, 0xfe09U, 0xfe0aU, 0xfe0bU, 0xfe0cU, 0xfe0dU, 0xfd00U, 0xda09U, 0xff02U, 0xff03U, 0xffceU}) {
     const Bytes hidden{static_cast<std::uint8_t>(type >> 8), static_cast<std::uint8_t>(type), 0, 1, 0};
     const ClientHello parsed = parseClientHello(hello({serverName("example.org"), hidden}));
     EXPECT_EQ(parsed.kind, ClientHello::Kind::tls) << type;

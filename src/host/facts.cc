@@ -207,14 +207,19 @@ std::string realName(const std::string& path) {
   return rest;
 }
 
-/// Finds the owner's configuration directory. Costs system calls, so only where the sandbox could reach it.
+/// Finds the owner's configuration and the records of written trees, where the sandbox could reach them.
 void observeOwnConfig(const policy::Policy& policy, HostFacts& facts) {
-  const std::string directory = approval::userConfigDirectory();
   const policy::Filesystem& files = policy.filesystem;
-  const bool reachable = !files.read_only.empty() || !files.read_write.empty() ||
-                         files.workspace.mode == policy::WorkspaceMode::rw ||
-                         plan::below(directory, facts.workspace.path);
-  if (directory.empty() || !reachable) return;
+  const auto reachable = [&](const std::string& directory) {
+    return !directory.empty() &&
+           (!files.read_only.empty() || !files.read_write.empty() ||
+            files.workspace.mode == policy::WorkspaceMode::rw || plan::below(directory, facts.workspace.path));
+  };
+  const std::string home = sys::defaultStateHome();
+  if (reachable(home)) facts.own_trees = realName(home + "/trees");
+  if (plan::below(facts.own_trees, facts.own_state)) facts.own_trees.clear();
+  const std::string directory = approval::userConfigDirectory();
+  if (!reachable(directory)) return;
   const HostPath config = observe(directory);
   facts.own_config_exists = config.directory;
   facts.own_config = config.path.empty() ? realName(directory) : config.path;
@@ -431,8 +436,6 @@ void observePaths(const policy::Policy& policy, const CollectOptions& options, H
   }
   findSharedReadOnly(policy, facts);
   facts.own_state = realName(sys::stateHome());
-  facts.own_trees = realName(sys::defaultStateHome() + "/trees");
-  if (plan::below(facts.own_trees, facts.own_state)) facts.own_trees.clear();
   observeOwnConfig(policy, facts);
   facts.denied_real = realNamesOfDenied(policy);
   if (mayUseStateDisk(policy)) facts.state_disk = probeStateDisk(sys::stateHome());

@@ -17,7 +17,7 @@
 namespace caisson::host {
 namespace {
 
-constexpr int kMaxLinks = 40;  // as the kernel
+constexpr int kMaxLinkSteps = 40;  // as the kernel
 
 enum class Entry : std::uint8_t { missing, link, other };
 
@@ -55,7 +55,7 @@ std::optional<std::string> linkEnd(const sys::RootDir& root, const std::string& 
     const Entry entry = readEntry(root, *inside, target);
     if (entry == Entry::missing) return std::nullopt;
     if (entry == Entry::other) continue;
-    if (++links > kMaxLinks) return std::nullopt;
+    if (++links > kMaxLinkSteps) return std::nullopt;
     if (passed != nullptr && *inside != link) passed->push_back(*inside);
     target.starts_with('/') ? at.clear() : at.pop_back();
     const auto parts = policy::splitParts(target, '/');

@@ -80,12 +80,18 @@ void findSharedFiles(const sys::RootDir& root, plan::WorkspaceScan& scan) {
 }
 
 void findSharedFilesIn(const plan::HostPath& path, std::vector<std::string>& found) {
-  const std::size_t slash = path.path.rfind('/');
-  const auto root = sys::RootDir::open(path.path.substr(0, std::max<std::size_t>(slash, 1)));
+  if (!path.opened) return;
+  if (!path.directory) {
+    struct stat status{};
+    const bool known = ::fstat(path.opened->get(), &status) == 0;
+    if (known && S_ISREG(status.st_mode) && status.st_nlink > 1) found.push_back(path.path);
+    return;
+  }
+  const auto root = sys::RootDir::share(path.opened->get(), {.known_as = path.path});
   if (!root) return;
   std::vector<std::string> names;
-  SharedFiles(*root, names).add(path.path.substr(slash + 1));
-  for (const std::string& name : names) found.push_back(path.path.substr(0, slash + 1) + name);
+  SharedFiles(*root, names).add("");
+  for (const std::string& name : names) found.push_back(path.path + "/" + name);
 }
 
 }  // namespace caisson::host

@@ -71,8 +71,8 @@ struct KilledWriter {
   std::vector<std::string> patterns;
 };
 
-/// Those whose processes are all gone, locked, so that no other process completes them at the same time. Cheap if there
-/// is no record.
+/// Those whose processes are all gone, locked, so that no other process completes them at the same time. Cheap
+/// without records.
 std::vector<KilledWriter> killedWriters();
 /// Removes the record: the check is complete, or the directory does not exist any more.
 void forgetWriter(const KilledWriter& writer);

@@ -491,10 +491,9 @@ plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOption
 
 plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspace, const ScanOptions& options,
                                   ScanCache* cache) {
-  const auto again = sys::RootDir::share(root.descriptor(), {.known_as = workspace});
-  if (!again) return {.unscanned = {"."}, .unscanned_count = 1, .exhausted = true};
+  std::vector<std::string> denied = deniedMatches(root.descriptor(), options.denied);
   plan::WorkspaceScan found = Scan(std::move(root), workspace, options, cache).run();
-  for (std::string& path : deniedMatches(again->descriptor(), options.denied)) found.secrets.push_back(std::move(path));
+  for (std::string& path : denied) found.secrets.push_back(std::move(path));
   return found;
 }
 

@@ -89,8 +89,8 @@ void pinWritable(const policy::Policy& policy, const HostFacts& host, const std:
 
 namespace {
 
-/// Whether a directory of the host can be renamed by what the plan mounts so far: its parent is shown writable, and it
-/// is no mount point itself.
+/// Whether a directory of the host can be renamed by what the plan mounts so far: its parent is shown writable, and
+/// nothing is mounted on it.
 bool canRename(const Plan& plan, const std::string& directory) {
   const std::string parent = directory.substr(0, directory.rfind('/'));
   bool writable = false;

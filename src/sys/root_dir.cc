@@ -160,7 +160,9 @@ Result<RootDir> RootDir::adopt(Fd directory, RootDirOptions options) {
 }
 
 Result<RootDir> RootDir::share(int directory, RootDirOptions options) {
-  return adopt(Fd(::fcntl(directory, F_DUPFD_CLOEXEC, 3)), std::move(options));
+  Fd copy(::fcntl(directory, F_DUPFD_CLOEXEC, 3));
+  if (!copy) return fail(sysError(options.stage, "fcntl", options.known_as, errno));
+  return RootDir(std::move(copy), std::move(options));
 }
 
 Result<Fd> RootDir::resolve(std::string_view call, std::string_view relative, const std::string& directory,

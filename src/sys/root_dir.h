@@ -91,7 +91,7 @@ class RootDir {
   /// Takes ownership of a directory descriptor (O_PATH is enough). With an empty `known_as`, absolute requests fail.
   static Result<RootDir> adopt(Fd directory, RootDirOptions options);
 
-  /// adopt() of a copy of the descriptor.
+  /// Copies the descriptor of a directory.
   static Result<RootDir> share(int directory, RootDirOptions options);
 
   /// The descriptor of the root itself: O_PATH, unless adopt() got another kind.

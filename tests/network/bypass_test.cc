@@ -13,7 +13,7 @@ namespace {
 
 using Bypass = NetworkTest;
 
-constexpr const char* kAsk = R"(
+constexpr const char* kAskForSite = R"(
 import socket, struct
 def ask(data, host="127.0.0.1", port=3128, first=b""):
     s = socket.create_connection((host, port)); s.settimeout(5)
@@ -31,7 +31,7 @@ def ask(data, host="127.0.0.1", port=3128, first=b""):
 )";
 
 TEST_F(Bypass, LineEndsAndOddAddressesInHostNames) {
-  const RunOutput output = python({"example.org", "_x.example.org"}, std::string(kAsk) + R"(
+  const RunOutput output = python({"example.org", "_x.example.org"}, std::string(kAskForSite) + R"(
 for target in (b"evil.test\r\n.example.org", b"evil.test\n", b"example.org\r\nHost: evil.test", b"[::]", b"0135.0270.0.03",
                b"93.184.3", b"0x5d.0xb8.0.3", b"[2002:5db8:0003::1]", b"[64:ff9b::5db8:3]", b"[::ffff:5db8:3]",
                b"[fe80::1%25lo]", b"evil_.test", b"_x.evil.test", b"evil.test\x1b[2K", b"e\xcc\x81vil.test", b"example.org..",
@@ -58,7 +58,7 @@ TEST_F(Bypass, WrongTypesInANetworkPolicyAreRejected) {
 }
 
 TEST_F(Bypass, TunnelCarriesOnlyTheHostItWasOpenedFor) {
-  const RunOutput output = python({"example.org"}, std::string(kAsk) + R"(
+  const RunOutput output = python({"example.org"}, std::string(kAskForSite) + R"(
 def through(request):
     s = socket.create_connection(("127.0.0.1", 3128)); s.settimeout(5)
     s.sendall(b"CONNECT example.org:80 HTTP/1.1\r\n\r\n")
@@ -79,7 +79,7 @@ for request in (b"GET /x HTTP/1.1\r\nHost: evil.test\r\n\r\n", fine + b"GET /x H
 
 TEST_F(Bypass, AnEncryptedHello) {
   // The outer hello names an allowed host, the encrypted inner hello another one.
-  const std::string script = std::string(kAsk) + R"(
+  const std::string script = std::string(kAskForSite) + R"(
 def vector(size, data): return len(data).to_bytes(size, "big") + data
 def extension(kind, data): return struct.pack(">H", kind) + vector(2, data)
 name = b"example.org"
@@ -127,7 +127,7 @@ for port in (80, 443, 8080):
 }
 
 TEST_F(Bypass, OddBlanksInTheFirstLine) {
-  const RunOutput output = python({"example.org:8080"}, std::string(kAsk) + R"(
+  const RunOutput output = python({"example.org:8080"}, std::string(kAskForSite) + R"(
 for line in (b"GET /x HTTP/1.1", b" GET /x HTTP/1.1", b"\t\tGET /x HTTP/1.1", b"\x0bGET /x HTTP/1.1", b"GET\x0b/x HTTP/1.1",
              b"GET\x0c/x\x0cHTTP/1.1", b"GET\x1c/x HTTP/1.1", b"GET\xa0/x HTTP/1.1", b"GET\r/x HTTP/1.1", b"get\x1d/x"):
     out = ask(line + b"\r\nHost: evil.test\r\nConnection: close\r\n\r\n", "example.org", 8080)
@@ -138,7 +138,7 @@ print(b" from 8080" in ask(b"GET /x HTTP/1.1\r\nHost: example.org:8080\r\nConnec
 }
 
 TEST_F(Bypass, Http2WithoutTlsIsNotNegotiated) {
-  const RunOutput output = python({"example.org"}, std::string(kAsk) + R"(
+  const RunOutput output = python({"example.org"}, std::string(kAskForSite) + R"(
 out = ask(b"GET /fields HTTP/1.1\r\nHost: example.org\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: h2c\r\n"
           b"HTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n", "example.org", 80).lower()
 print(b"200 ok" in out, b"h2c" in out, b"http2-settings" in out)

@@ -263,7 +263,10 @@ TEST(DirectoryBaselineTest, DirectoryChangedJustBeforeTheBeginningIsUnchanged) {
   session::Moment began = session::Moment::now();
   began.wall_ns = status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec + 1'000'000;
   sleepFor(std::chrono::milliseconds(20));
-  session::recordDirectories(*session, work.path(), began);
+  session::Metadata metadata;
+  metadata.workspace = work.path();
+  metadata.began = began;
+  session::recordDirectories(*session, metadata);
   const auto state = [&](const std::string& directory) {
     session::RealTree real(*root);
     return session::HostDirectories(real, *committed, session::DirectoryBaseline::load(*session, began), began.wall_ns)

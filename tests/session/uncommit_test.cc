@@ -196,8 +196,8 @@ TEST_F(Uncommit, DiscardKeepsNothing) {
 TEST_F(Uncommit, KilledAtEachStepIsFinishedByTheNext) {
   fill();
   const auto before = stateOf(workspace.path());
-  static int steps = 0, kill_at = 0;
-  for (kill_at = 1;; ++kill_at) {
+  static int steps = 0, killed_step = 0;
+  for (killed_step = 1;; ++killed_step) {
     Session session = create();
     work(session);
     EXPECT_TRUE(commit(session).complete());
@@ -205,7 +205,7 @@ TEST_F(Uncommit, KilledAtEachStepIsFinishedByTheNext) {
     if (child == 0) {
       steps = 0;
       session::step_observer = [](const char*) {
-        if (++steps == kill_at) ::kill(::getpid(), SIGKILL);
+        if (++steps == killed_step) ::kill(::getpid(), SIGKILL);
       };
       auto opened = SessionStore::open(std::getenv("CAISSON_BIN"));
       ::_exit(opened && opened->uncommit(session.id()) ? 0 : 1);
@@ -219,13 +219,13 @@ TEST_F(Uncommit, KilledAtEachStepIsFinishedByTheNext) {
     }
     const auto report = store->uncommit(session.id());
     // Killed after the end, there is nothing left to do.
-    EXPECT_EQ(report ? conflictsOf(*report) : "", "") << "killed at step " << kill_at;
-    ASSERT_EQ(stateOf(workspace.path()), before) << "killed at step " << kill_at;
+    EXPECT_EQ(report ? conflictsOf(*report) : "", "") << "killed at step " << killed_step;
+    ASSERT_EQ(stateOf(workspace.path()), before) << "killed at step " << killed_step;
     expectNoLeftovers(session);
     ASSERT_TRUE(session.destroy());
     sleepFor(std::chrono::milliseconds(20));
   }
-  EXPECT_GT(kill_at, 10);
+  EXPECT_GT(killed_step, 10);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ void tellCommands(const std::string& name, const std::string& workspace) {
 }
 
 /// What the agent's own output cannot imitate: it is on a fresh screen, with the question.
-std::string listOf(const std::string& changes, const CommitReport& planned) {
+std::string reviewList(const std::string& changes, const CommitReport& planned) {
   std::string text = "caisson: changes that the agent made\n" + changes;
   for (const std::string& line : commitLists(planned, false)) text += "caisson: " + safeLine(line) + "\n";
   return text;
@@ -51,7 +51,7 @@ Result<void> reviewChanges(Session& session, bool may_ask) {
   const bool ask = may_ask && isTerminal() && !planned->applied.empty();
   if (!ask || ::isatty(STDOUT_FILENO) != 1) (void)print(*changes);
   if (!ask) printCommitLists(*planned, false);
-  if (!ask || !askOwnerAbout(listOf(*changes, *planned), questionAbout(*planned, info->workspace))) {
+  if (!ask || !askOwnerAbout(reviewList(*changes, *planned), questionAbout(*planned, info->workspace))) {
     tellCommands(name, info->workspace);
     return {};
   }

@@ -23,9 +23,9 @@ using sys::Fd;
 using Clock = std::chrono::steady_clock;
 
 constexpr const char* kDirectoriesFile = "directories";
-constexpr std::size_t kMaxListed = 200'000;
+constexpr std::size_t kMaxDirectoryEntries = 200'000;
 constexpr std::size_t kMaxPathBytes = 3800;
-constexpr std::uint64_t kMaxFileBytes = 256U << 20;
+constexpr std::uint64_t kMaxBaselineBytes = 256U << 20;
 constexpr auto kMaxWalkTime = std::chrono::milliseconds(100);
 /// File times have the precision of the kernel's tick: a change that is dated this shortly before the session's
 /// beginning may have come after it.
@@ -44,7 +44,7 @@ class DirectoryWalk {
   std::string run() {
     const auto deadline = Clock::now() + kMaxWalkTime;
     pending_.push_back({"", true});
-    while (!pending_.empty() && listed_ < kMaxListed && Clock::now() < deadline) {
+    while (!pending_.empty() && listed_ < kMaxDirectoryEntries && Clock::now() < deadline) {
       const Pending next = std::move(pending_.front());
       pending_.pop_front();
       visit(next);
@@ -82,7 +82,7 @@ class DirectoryWalk {
     (void)directory.release();
     while (const dirent* entry = ::readdir(stream)) {
       const std::string_view name = entry->d_name;
-      if (name == "." || name == ".." || ++listed_ > kMaxListed) continue;
+      if (name == "." || name == ".." || ++listed_ > kMaxDirectoryEntries) continue;
       if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) pending_.push_back({join(path, name), stayed});
     }
     ::closedir(stream);
@@ -114,14 +114,14 @@ void recordDirectories(const sys::RootDir& session, const Metadata& metadata) {
 }
 
 void copyDirectories(const sys::RootDir& from, const sys::RootDir& to) {
-  if (const auto text = from.readFile(kDirectoriesFile, kMaxFileBytes)) {
+  if (const auto text = from.readFile(kDirectoriesFile, kMaxBaselineBytes)) {
     (void)to.replaceFile(kDirectoriesFile, *text, 0600);
   }
 }
 
 DirectoryBaseline DirectoryBaseline::load(const sys::RootDir& session, const Moment& began) {
   DirectoryBaseline baseline;
-  const auto text = session.readFile(kDirectoriesFile, kMaxFileBytes);
+  const auto text = session.readFile(kDirectoriesFile, kMaxBaselineBytes);
   const std::string header = directoriesHeader(began);
   if (!text || !text->starts_with(header)) return baseline;
   std::string_view rest = std::string_view(*text).substr(header.size());
