@@ -205,9 +205,18 @@ void TreeBuilder::makeFile(const FlatStep& step) {
   closeFd(fd);
 }
 
+bool TreeBuilder::isMissing(const FlatStep& step) const {
+  if (isCopy(step) || same(step.source + 1, step.target)) return false;
+  const long target = openBeneath(root_, step.target, O_PATH);
+  if (target < 0) return target == -ENOENT || target == -ENOTDIR || target == -ELOOP;
+  closeFd(static_cast<int>(target));
+  return false;
+}
+
 int TreeBuilder::openSource(const FlatStep& step) {
   if (step.mount_fd >= 0) return step.mount_fd;
   if ((step.flags & kInside) != 0) {
+    if ((step.flags & kOptional) != 0 && isMissing(step)) return -1;
     const long fd = openBeneath(root_, step.source + 1, O_PATH);
     if ((fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP) && (step.flags & kOptional) != 0) return -1;
     must("open", step.source, fd);

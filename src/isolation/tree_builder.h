@@ -138,6 +138,8 @@ class TreeBuilder {
   void attach(int mount, const FlatStep& step);
   /// The source as a detached mount: the one that the parent prepared, else a copy. -1 when it is optional and absent.
   int openSource(const FlatStep& step);
+  /// Whether the name that an optional bind covers with something else of the new root does not exist.
+  [[nodiscard]] bool isMissing(const FlatStep& step) const;
   /// Creates the empty file and directory that masks are copies of, once.
   void prepareMasks();
   /// Removes their names before the payload can see them; the mounted masks stay.
