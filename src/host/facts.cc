@@ -215,8 +215,10 @@ void observeOwnConfig(const policy::Policy& policy, HostFacts& facts) {
            (!files.read_only.empty() || !files.read_write.empty() ||
             files.workspace.mode == policy::WorkspaceMode::rw || plan::below(directory, facts.workspace.path));
   };
-  const std::string home = sys::defaultStateHome();
-  if (reachable(home)) facts.own_trees = realName(home + "/trees");
+  if (!sys::isDefaultStateHome()) {  // else a part of own_state
+    const std::string home = sys::defaultStateHome();
+    if (reachable(home)) facts.own_trees = realName(home + "/trees");
+  }
   if (plan::below(facts.own_trees, facts.own_state)) facts.own_trees.clear();
   const std::string directory = approval::userConfigDirectory();
   if (!reachable(directory)) return;

@@ -64,10 +64,11 @@ Result<sys::RootDir> openTreeState() {
 
 std::vector<std::string> treeStatePlaces() {
   std::vector<std::string> found;
-  for (const std::string& home : {sys::defaultStateHome(), sys::stateHome()}) {
-    if (!home.empty() && (found.empty() || found.front() != home + kTreesDirectory))
-      found.push_back(home + kTreesDirectory);
-  }
+  const auto add = [&](const std::string& home) {
+    if (!home.empty()) found.push_back(home + kTreesDirectory);
+  };
+  add(sys::defaultStateHome());
+  if (!sys::isDefaultStateHome()) add(sys::stateHome());
   return found;
 }
 

@@ -32,6 +32,8 @@ std::string stateHome() {
   return home.empty() ? defaultStateHome() : home;
 }
 
+bool isDefaultStateHome() { return absolute("CAISSON_HOME").empty(); }
+
 std::string defaultStateHome() {
   if (const std::string data = absolute("XDG_DATA_HOME"); !data.empty()) return data + "/caisson";
   constexpr const char* kBelowHome = "/.local/share/caisson";

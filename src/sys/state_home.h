@@ -15,6 +15,7 @@ namespace caisson::sys {
 std::string stateHome();
 /// The same without CAISSON_HOME: for what all runs of a user must know.
 std::string defaultStateHome();
+bool isDefaultStateHome();
 
 /// Where sessions keep their layers if the state directory `home` (canonical) cannot hold an overlay's: in memory,
 /// below /dev/shm. The name is unique for the user and the state directory.

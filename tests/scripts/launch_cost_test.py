@@ -13,7 +13,8 @@ import tempfile
 
 # The numbers also depend on the host (files of /etc, directories of PATH); these are for a host that has all of them.
 MAX_CALLS = {
-    "supervisor, before the clone": 150,  # five of them only for root: reading both id maps to the end
+    # Five only for root (reading both id maps to the end), two to look for writers that were killed.
+    "supervisor, before the clone": 152,
     "pid 1, before it starts the payload": 395,  # one mount for each masked entry of /proc
     "its second thread": 18,  # including the limits of TCP buffers
     "payload, before its program": 200,
