@@ -14,6 +14,7 @@
 #include "audit/syncer.h"
 #include "base/version.h"
 #include "sys/file_lock.h"
+#include "sys/no_file_size_signal.h"
 #include "sys/state_home.h"
 
 namespace caisson::audit {
@@ -37,29 +38,6 @@ class Unlock {
 
  private:
   int file_;
-};
-
-/// With a file size limit, a write must fail with an error instead of killing the caller with SIGXFSZ.
-class NoFileSizeSignal {
- public:
-  NoFileSizeSignal() {
-    ::sigemptyset(&signal_);
-    ::sigaddset(&signal_, SIGXFSZ);
-    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
-  }
-  ~NoFileSizeSignal() {
-    const timespec at_once{};
-    if (::sigismember(&before_, SIGXFSZ) == 0) {
-      while (::sigtimedwait(&signal_, nullptr, &at_once) > 0) {
-      }
-    }
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
-  }
-  NoFileSizeSignal(const NoFileSizeSignal&) = delete;
-  NoFileSizeSignal& operator=(const NoFileSizeSignal&) = delete;
-
- private:
-  sigset_t signal_{}, before_{};
 };
 
 bool writeAt(int file, const void* data, std::size_t size, std::uint64_t offset) {
@@ -135,7 +113,7 @@ Result<void> Log::lock(bool wait) {
 
 Result<void> Log::appendWithDeferred(std::span<const Event> events) {
   const Unlock unlock(head_file_.get());
-  const NoFileSizeSignal no_signal;
+  const sys::NoFileSizeSignal no_signal;
   first_.clear();
   if (deferred_.empty()) return events.empty() ? Result<void>{} : appendLocked(events);
   std::vector<Event> all = deferred_;

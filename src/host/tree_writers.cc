@@ -13,6 +13,7 @@
 
 #include "host/written_trees.h"
 #include "sys/file_lock.h"
+#include "sys/no_file_size_signal.h"
 #include "sys/process_start.h"
 #include "sys/random_hex.h"
 
@@ -147,6 +148,7 @@ std::optional<WriterRecord> readWriterRecord(int file) {
 
 /// In place: the lock belongs to this file.
 Result<void> writeWriterRecord(int file, const WriterRecord& record, const std::string& name) {
+  const sys::NoFileSizeSignal no_signal;
   const std::string text = recordText(record);
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t put = ::pwrite(file, text.data() + done, text.size() - done, static_cast<off_t>(done));

@@ -11,6 +11,7 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "sys/no_file_size_signal.h"
 #include "sys/state_home.h"
 
 namespace caisson::host {
@@ -80,6 +81,7 @@ Result<void> recordWrittenTree(int directory, const std::string& path) {
   const std::string name = recordName(*identity);
   struct stat status{};
   if (::fstatat(state->descriptor(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return {};
+  const sys::NoFileSizeSignal no_signal;
   return state->writeFileAtomic(name, std::to_string(coarseNow()) + "\n" + path + "\n", 0600);
 }
 
