@@ -214,15 +214,15 @@ class Lines {
 };
 
 template <class Range>
-bool contains(const Range& names, std::string_view name) {
+bool hasMember(const Range& names, std::string_view name) {
   return std::ranges::find(names, name) != std::end(names);
 }
 
 bool isShownKey(const Line& line) {
   const std::string name = line.section + "." + line.key;
-  if (contains(kNeverShown, name)) return false;
-  if (line.section == "core" || contains(kPlainSections, line.section) || contains(kShownKeys, name)) return true;
-  return line.section == "filter" && contains(kFilterCommands, line.key) && line.value.starts_with(kKnownFilter);
+  if (hasMember(kNeverShown, name)) return false;
+  if (line.section == "core" || hasMember(kPlainSections, line.section) || hasMember(kShownKeys, name)) return true;
+  return line.section == "filter" && hasMember(kFilterCommands, line.key) && line.value.starts_with(kKnownFilter);
 }
 
 std::string escaped(std::string_view text) {
@@ -274,7 +274,7 @@ ShownGitConfig shownGitConfig(std::string_view text) {
   while (lines.next(line)) {
     if (!isShownKey(line)) {
       const std::string name = line.section + "." + line.key;
-      if (!contains(shown.left_out, name)) shown.left_out.push_back(name);
+      if (!hasMember(shown.left_out, name)) shown.left_out.push_back(name);
       shown.complete = false;
       continue;
     }
