@@ -240,6 +240,11 @@ Result<void> checkOwnState(const policy::Policy& policy, const HostFacts& host, 
     const bool cannot_hide = plan.tier == policy::Tier::landlock &&
                              (below(host.own_state, shown) || below(layers, shown) || below(host.own_trees, shown));
     if (!private_part && !cannot_hide) return {};
+    const bool trees = !host.own_trees.empty() && (below(shown, host.own_trees) || below(host.own_trees, shown));
+    if (trees) {  // CAISSON_HOME does not move it
+      return fail(plainError(Stage::host, "plan", shown, "the sandbox would see caisson's own state: " + host.own_trees,
+                             "show another directory, or set XDG_DATA_HOME to one outside of it"));
+    }
     return fail(plainError(Stage::host, "plan", shown, "the sandbox would see caisson's own state: " + host.own_state,
                            "show another directory, or set CAISSON_HOME to one outside of it"));
   };
