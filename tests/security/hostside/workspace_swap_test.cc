@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <future>
 
 #include "support/environment.h"
 #include "support/run.h"
@@ -117,10 +118,13 @@ TEST_F(WorkspaceSwap, ForkAndRestoreDoNotMountALink) {
 
 TEST_F(WorkspaceSwap, SessionOfItsOwnParentDoesNotFollowALinkAtTheNextStart) {
   const std::string id = createSession({"--rw", project_});
-  const RunOutput swapped = caisson(
-      {"session", "exec", id, "--", "sh", "-c", "cd " + project_ + " && mv app old && ln -s " + victim_ + " app"});
-  ASSERT_EQ(swapped.exit_status, 0) << swapped.describe();
+  const std::string swap = "cd " + project_ + " && mv app old && ln -s " + victim_ + " app";
+  // Its own workspace is a mount point in the directory above.
+  const RunOutput own = caisson({"session", "exec", id, "--", "sh", "-c", swap});
+  EXPECT_NE(own.exit_status, 0) << own.describe();
+  EXPECT_TRUE(exists(app_ + "/mine"));
   endSandbox(id);
+  putLink();
   for (const auto& operation : operations(id)) expectRefused(operation, victim_);
 }
 
@@ -160,10 +164,20 @@ TEST_F(WorkspaceSwap, DestroyAndListWorkWithoutTheDirectory) {
   expectVictimUntouched(destroyed);
 }
 
+/// The run cannot rename its own workspace, also not through a directory above it, but the host can.
 TEST_F(WorkspaceSwap, CheckAfterARunIsOfTheDirectoryThatTheProgramWroteTo) {
-  const std::string script = "mkdir -p .vscode && echo x > .vscode/tasks.json && echo x > .bashrc && mv " + app_ + " " +
-                             project_ + "/old && ln -s " + victim_ + " " + app_;
-  const RunOutput output = caisson({"run", "--rw", project_, "--workspace", app_ + ":rw", "--", "sh", "-c", script});
+  const std::string script = "mv " + app_ + " " + project_ +
+                             "/mine && exit 1; mkdir -p .vscode && echo x > .bashrc && " +
+                             "echo x > .vscode/tasks.json && cd " + project_ + " && touch written && " +
+                             "until test -e swapped; do sleep 0.05; done";
+  auto running = std::async(std::launch::async, [&] {
+    return caisson({"run", "--rw", project_, "--workspace", app_ + ":rw", "--", "sh", "-c", script});
+  });
+  EXPECT_TRUE(eventually([&] { return exists(project_ + "/written"); }, std::chrono::seconds(20)));
+  fs::rename(app_, project_ + "/old");
+  fs::create_directory_symlink(victim_, app_);
+  base_.write("project/swapped", "");
+  const RunOutput output = running.get();
   EXPECT_EQ(output.exit_status, 0) << output.describe();
   expectVictimUntouched(output);
   EXPECT_FALSE(exists(project_ + "/old/.vscode")) << output.describe();
