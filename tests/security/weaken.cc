@@ -90,6 +90,15 @@ void writeThrough(Plan& plan) {
   }
 }
 
+/// Mounts whatever has a checked name by now.
+void forgetIdentities(Plan& plan) {
+  for (plan::Step& step : plan.steps) {
+    if (auto* bind = std::get_if<plan::Bind>(&step)) bind->opened = {};
+    if (auto* overlay = std::get_if<plan::MountOverlay>(&step)) overlay->opened = {};
+  }
+  for (plan::LandlockRule& rule : plan.landlock.rules) rule.opened = {};
+}
+
 struct Weakness {
   const char* name;
   void (*apply)(Plan& plan);
@@ -156,6 +165,7 @@ constexpr Weakness kWeaknesses[] = {
     {"new-keyring", [](Plan& plan) { plan.hardening.new_keyring = false; }},
     {"hidden-processes", [](Plan& plan) { plan.hardening.hide_processes = false; }},
     {"guarded-links", [](Plan& plan) { plan.hardening.guard_links = false; }},
+    {"file-identity", forgetIdentities},
     {"reported-violations", [](Plan& plan) { plan.hardening.report_violations = false; }},
     {"masks",
      [](Plan& plan) {
