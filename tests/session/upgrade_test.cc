@@ -112,7 +112,7 @@ class Upgrade : public testing::Test {
 TEST_F(Upgrade, LiveSessionWorksWithTheNextVersion) {
   std::string policy = "[network]\nmode = \"proxy\"\nallowed_hosts = [\"a.example.org\"]\n";
   if (exists(fs::path(caissonBinary()).parent_path() / "../libexec/caisson/caisson-broker")) {
-    ::setenv("UPGRADE_TEST_KEY", "key", 1);
+    ::setenv("UPGRADE_TEST_KEY", "test-only-key", 1);
     policy += "[[network.credentials]]\nhost = \"a.example.org\"\nsecret_env = \"UPGRADE_TEST_KEY\"\nca_file = \"" +
               cli.home.write("authority.pem", kAuthority) + "\"\n";
   }
