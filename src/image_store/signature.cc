@@ -77,11 +77,22 @@ std::map<std::pair<std::string, std::string>, std::vector<const approval::Signat
 
 }  // namespace
 
-bool payloadNames(std::string_view payload, const ContentDigest& manifest) {
+std::optional<std::string> signedName(std::string_view payload, const ContentDigest& manifest) {
   const auto document = JsonValue::parse(payload);
   const auto critical = document ? document->find("critical") : std::nullopt;
   const auto image = critical ? critical->find("image") : std::nullopt;
-  return image && image->textAt("docker-manifest-digest") == manifest.text();
+  const auto identity = critical ? critical->find("identity") : std::nullopt;
+  if (!image || image->textAt("docker-manifest-digest") != manifest.text()) return std::nullopt;
+  return identity ? identity->textAt("docker-reference").value_or("") : "";
+}
+
+bool namesRepository(std::string_view stated, const Reference& reference, const ContentDigest& manifest) {
+  constexpr std::string_view kHub = "index.docker.io/";  // as cosign writes docker.io
+  const std::string name =
+      stated.starts_with(kHub) ? "docker.io/" + std::string(stated.substr(kHub.size())) : std::string(stated);
+  const std::string own = reference.name();
+  return name == own || name == own + "@" + manifest.text() ||
+         (!reference.tag.empty() && name == own + ":" + reference.tag);
 }
 
 bool matchesPattern(std::string_view pattern, const Reference& reference) {
@@ -98,14 +109,23 @@ Result<void> requireSignatures(const Reference& reference, const ContentDigest& 
   if (!signatures) return fail(unsignedError(reference, "the image is not signed"));
   for (const auto& [group, rules] : groups) {
     bool accepted = false;
+    std::string other_name;
     for (const approval::SignatureRule* rule : rules) {
       const auto key = readKey(*rule);
       if (!key) return fail(key.error());
-      accepted = accepted || std::ranges::any_of(*signatures, [&](const SignedPayload& one) {
-                   return payloadNames(one.payload, manifest) && verifySignature(*key, one.payload, one.signature);
-                 });
+      for (const SignedPayload& one : *signatures) {
+        const auto name = signedName(one.payload, manifest);
+        if (!name || !verifySignature(*key, one.payload, one.signature)) continue;
+        if (namesRepository(*name, reference, manifest)) {
+          accepted = true;
+        } else {
+          other_name = name->empty() ? "no name" : *name;
+        }
+      }
     }
-    if (!accepted) return fail(unsignedError(reference, "the image has no signature by an accepted key"));
+    if (accepted) continue;
+    if (other_name.empty()) return fail(unsignedError(reference, "the image has no signature by an accepted key"));
+    return fail(unsignedError(reference, "the image is signed as " + other_name + ", not under this name"));
   }
   return {};
 }

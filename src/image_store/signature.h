@@ -1,7 +1,9 @@
 // Signatures of images, in the format of cosign: the tag `sha256-HEX.sig` of the same repository is a manifest whose
-// layers are small documents naming the signed manifest's digest; an annotation has the signature over the document.
+// layers are small documents naming the signed manifest's digest and repository; an annotation has the signature over
+// the document.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -12,8 +14,11 @@
 
 namespace caisson::image {
 
-/// Whether the document signs this manifest.
-bool payloadNames(std::string_view payload, const ContentDigest& manifest);
+/// The name under which the document signs this manifest, "" if it has none; nothing if it signs another manifest.
+std::optional<std::string> signedName(std::string_view payload, const ContentDigest& manifest);
+/// Whether a signed name is that of the repository, alone or with the tag or the digest. An image that is signed as
+/// team/dev must not pass as team/prod.
+bool namesRepository(std::string_view stated, const Reference& reference, const ContentDigest& manifest);
 
 /// The names of the patterns: HOST/REPOSITORY exactly, or a prefix with a final `*`.
 bool matchesPattern(std::string_view pattern, const Reference& reference);

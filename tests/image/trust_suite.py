@@ -9,9 +9,9 @@ import threading
 import time
 import urllib.parse
 
-from registry import PASSWORD, USER, auth_entry, make_certificates
+from registry import PASSWORD, USER, Front, auth_entry, make_certificates
 from registry_case import LAYERS, RegistryTest
-from world import needs, oci_layout, sha256
+from world import ImageTest, entry, needs, oci_layout, sha256, tar_bytes
 
 
 class HostileRegistry(RegistryTest):
@@ -309,9 +309,10 @@ class CertificatesOfOneRegistry(RegistryTest):
 
 
 class Signatures(RegistryTest):
-    def sign(self, repository, digest, key):
+    def sign(self, repository, digest, key, signed_as=None):
         """Uploads a signature as cosign does."""
-        payload = json.dumps({"critical": {"identity": {"docker-reference": ""}, "image": {"docker-manifest-digest": digest}, "type": "cosign container image signature"}, "optional": None}).encode()
+        name = f"{self.registry.host}/{repository}" if signed_as is None else signed_as
+        payload = json.dumps({"critical": {"identity": {"docker-reference": name}, "image": {"docker-manifest-digest": digest}, "type": "cosign container image signature"}, "optional": None}).encode()
         (self.scratch / "payload").write_bytes(payload)
         done = subprocess.run(["openssl", "dgst", "-sha256", "-sign", str(key), str(self.scratch / "payload")], check=True, stdout=subprocess.PIPE)
         def annotate(manifest):
@@ -376,3 +377,59 @@ class Signatures(RegistryTest):
         self.assertEqual(moved.status, 0, moved.text)
         self.other_home()
         self.assertIn("no signature by an accepted key", self.image("pull", "-q", reference).err)
+
+
+@needs("openssl")
+class SignedName(ImageTest):
+    """A registry that serves one image and its signature, whatever the repository is called."""
+
+    def setUp(self):
+        super().setUp()
+        self.digest = oci_layout(self.scratch / "app", [tar_bytes([entry("a", b"x")])])
+        self.blobs = {f"sha256:{path.name}": path.read_bytes() for path in (self.scratch / "app/blobs/sha256").iterdir()}
+        self.signatures = b""
+        front = Front("127.0.0.1:1", self.answer)
+        self.addCleanup(front.close)
+        self.host = front.host
+        self.key, public = self.scratch / "key.pem", self.scratch / "public.pem"
+        subprocess.run(["openssl", "genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", str(self.key)], check=True, stderr=subprocess.DEVNULL)
+        subprocess.run(["openssl", "pkey", "-in", str(self.key), "-pubout", "-out", str(public)], check=True, stderr=subprocess.DEVNULL)
+        public.chmod(0o600)
+        config = self.scratch / "config/caisson/config.toml"
+        config.parent.mkdir(parents=True)
+        config.write_text(f'[images]\nsignatures = ["{self.host}/team/*={public}"]\n')
+        config.chmod(0o600)
+
+    def answer(self, handler, front):
+        name = handler.path.rsplit("/", 1)[-1]
+        manifest = {"1": self.digest, self.digest: self.digest}.get(name)
+        if name.endswith(".sig") and self.signatures:
+            return handler.reply(200, {"Content-Type": "application/vnd.oci.image.manifest.v1+json"}, self.signatures)
+        if manifest:
+            return handler.reply(200, {"Content-Type": "application/vnd.oci.image.manifest.v1+json"}, self.blobs[manifest])
+        if name in self.blobs:
+            return handler.reply(200, {}, self.blobs[name])
+        return handler.reply(200 if handler.path == "/v2/" else 404)
+
+    def sign(self, name):
+        identity = {} if name is None else {"identity": {"docker-reference": name}}
+        payload = json.dumps({"critical": dict(identity, image={"docker-manifest-digest": self.digest}, type="cosign container image signature")}).encode()
+        (self.scratch / "payload").write_bytes(payload)
+        done = subprocess.run(["openssl", "dgst", "-sha256", "-sign", str(self.key), str(self.scratch / "payload")], check=True, stdout=subprocess.PIPE)
+        layer = {"mediaType": "application/vnd.dev.cosign.simplesigning.v1+json", "digest": sha256(payload), "size": len(payload),
+                 "annotations": {"dev.cosignproject.cosign/signature": base64.b64encode(done.stdout).decode()}}
+        self.blobs[sha256(payload)] = payload
+        self.signatures = json.dumps({"schemaVersion": 2, "layers": [layer]}).encode()
+
+    def test_must_be_the_repository(self):
+        # CONFORMS("R-IMAGE-5")
+        reference = f"{self.host}/team/prod:1"
+        for name in (f"{self.host}/team/dev", f"{self.host}/team/prod2", f"{self.host}/team/prod:2", "elsewhere.example/team/prod", "", None):
+            self.sign(name)
+            refused = self.image("pull", "-q", reference)
+            self.assertEqual(refused.status, 125, refused.text)
+            self.assertIn(f"is signed as {name or 'no name'}, not under this name", refused.err)
+        for number, name in enumerate((f"{self.host}/team/prod", f"{self.host}/team/prod:1", f"{self.host}/team/prod@{self.digest}")):
+            self.environment["CAISSON_HOME"] = str(self.scratch / f"home{number}")
+            self.sign(name)
+            self.must("pull", "-q", reference)
