@@ -1,13 +1,15 @@
 """image build and commit: Containerfiles, stages, the cache, sandboxes of RUN."""
+import gzip
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import time
 
-from world import CAISSON, ImageTest, entry, needs, oci_layout, tar_bytes
+from world import CAISSON, ImageTest, entry, needs, oci_layout, sha256, tar_bytes
 
 TOOLS = "sh cat echo ls mkdir rm mv cp chmod chown id env touch ln pwd wget sleep".split()
 
@@ -154,6 +156,26 @@ class Build(BuildTest):
         self.assertEqual(self.must("list").out.count("\n<none>"), 2, "only the images that lost their name")
         self.must("prune")
         self.assert_store_clean()
+
+    def test_command_whose_words_contain_a_variable_has_another_result(self):
+        self.built('FROM busybox:1\nRUN ["/bin/sh", "-c", "echo A=$A > /f", "A=1"]\n')
+        self.assertEqual(self.merged()["f"], b"A=\n")
+        self.built("FROM busybox:1\nARG A=1\nRUN echo A=$A > /f\n")
+        self.assertEqual(self.merged()["f"], b"A=1\n")
+
+    def test_cache_is_of_blobs_and_not_of_what_a_decoder_reported(self):
+        with tarfile.open(self.scratch / "root.tar", "w") as archive:
+            archive.add(self.scratch / "busybox", arcname=".")
+        plain = (self.scratch / "root.tar").read_bytes()
+        oci_layout(self.scratch / "plain", [plain], name="1")
+        oci_layout(self.scratch / "zipped", [gzip.compress(plain)], name="1", diff_ids=[sha256(plain)],
+                   types={0: "application/vnd.oci.image.layer.v1.tar+gzip"})
+        ids = set()
+        for name in ("plain", "zipped"):
+            self.must("import", "-q", self.scratch / name)
+            self.built(f"FROM {name}:1\nRUN cat /proc/sys/kernel/random/uuid > /id\n")
+            ids.add(self.merged()["id"])
+        self.assertEqual(len(ids), 2, "the blobs differ, so the result of one is not that of the other")
 
     def test_equal_inputs_give_equal_images(self):
         self.environment["SOURCE_DATE_EPOCH"] = "1700000000"

@@ -87,6 +87,21 @@ Result<StoredName> addLayer(const Store& store, ImageDraft& draft, std::uint64_t
   return stored;
 }
 
+/// A hash of a step. With the length of each part: a command whose text contains what follows it must not get the
+/// result of another one.
+std::string stepIdentity(const ImageDraft& draft, const SandboxStep& step) {
+  std::string key;
+  const auto add = [&key](std::string_view part) { key.append(std::to_string(part.size())).append(":").append(part); };
+  add(draft.identity());
+  add(std::to_string(step.command.size()));
+  for (const std::string& word : step.command) add(word);
+  for (const auto& [name, value] : step.environment) {
+    add(name);
+    add(value);
+  }
+  return ContentDigest::of(key).hex();
+}
+
 class Builder {
  public:
   Builder(const Store& store, const BuildOptions& options, const sys::RootDir& context, Progress& progress)
@@ -242,9 +257,7 @@ class Builder {
                      .directory = draft.text("WorkingDir"),
                      .hosts = options_.hosts,
                      .program = options_.program};
-    std::string key = draft.identity() + "\n" + joined(step.command, "\n");
-    for (const auto& [name, value] : step.environment) key += "\n" + name + "=" + value;
-    const std::string cached = std::string(kBuildCache) + ContentDigest::of(key).hex();
+    const std::string cached = std::string(kBuildCache) + stepIdentity(draft, step);
     const auto names = store_.names();
     if (!names) return fail(names.error());
     const auto found = std::ranges::find(*names, cached, &StoredName::name);

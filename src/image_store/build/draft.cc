@@ -127,7 +127,10 @@ std::string ImageDraft::text(const std::string& member) const {
 
 std::string ImageDraft::identity() const {
   const Json& json = document_->json;
-  Json seen = {json["rootfs"], document_->config(), json.value("os", ""), json.value("architecture", "")};
+  // By blobs, whose digests caisson computed itself: a decoder that a layer took over could report another DiffID.
+  Json layers = Json::array();
+  for (const Descriptor& layer : layers_) layers.push_back(layer.digest.text());
+  Json seen = {std::move(layers), document_->config(), json.value("os", ""), json.value("architecture", "")};
   return ContentDigest::of(dumped(seen)).hex();
 }
 

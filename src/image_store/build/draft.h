@@ -34,7 +34,7 @@ class ImageDraft {
   [[nodiscard]] Variables environment() const;
   [[nodiscard]] std::string text(const std::string& member) const;
   [[nodiscard]] const std::vector<Descriptor>& layers() const { return layers_; }
-  /// A hash of what a command in this image sees: layers and configuration, without times and history.
+  /// A hash of what a command in this image sees: the layers' blobs and the configuration, without times and history.
   [[nodiscard]] std::string identity() const;
   /// Adds configuration and manifest to the transaction and returns the manifest's entry, without a name.
   Result<StoredName> store(Transaction& transaction) const;
