@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -84,6 +85,16 @@ Result<Source> openSource(Transaction& transaction, const ImportOptions& options
   return openArchive(transaction, file, options, report, progress);
 }
 
+/// An error if another image has the name: an archive chooses its names, and could call itself debian:12.
+Result<void> refuseReplaced(const std::vector<StoredName>& index, const std::string& name,
+                            const ContentDigest& manifest) {
+  const auto known = std::ranges::find(index, name, &StoredName::name);
+  if (known == index.end() || known->manifest == manifest) return {};
+  return fail(plainError(Stage::usage, "import", name,
+                         "the archive has this name for an image, and the store has another image of this name",
+                         "give a name after the path, or replace the stored image with --replace"));
+}
+
 }  // namespace
 
 Result<ImportResult> importImage(const Store& store, const ImportOptions& options, Progress& progress) {
@@ -105,6 +116,8 @@ Result<ImportResult> importImage(const Store& store, const ImportOptions& option
     return fail(plainError(Stage::usage, "import", options.path, "the archive has several images",
                            "leave the name out to import all of them under their own names"));
   }
+  const auto index = store.names();
+  if (!index) return fail(index.error());
   std::vector<StoredName> added;
   for (const OfferedImage& offer : source->offers) {
     auto image = addImage(*transaction, offer.digest, options.platform, source->fetch, result.report, progress);
@@ -118,6 +131,9 @@ Result<ImportResult> importImage(const Store& store, const ImportOptions& option
       if (auto allowed = refuseIdName(*reference); !allowed) return fail(allowed.error());
       if (auto allowed = name.empty() ? refuseReserved(*reference) : Result<void>{}; !allowed)
         return fail(allowed.error());
+      if (name.empty() && !options.replace) {
+        if (auto allowed = refuseReplaced(*index, one, image->stored.manifest); !allowed) return fail(allowed.error());
+      }
       image->stored.name = one;
       added.push_back(image->stored);
     }

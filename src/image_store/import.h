@@ -17,6 +17,7 @@ struct ImportOptions {
   Platform platform = hostPlatform();
   std::uint64_t quota = 0;
   approval::ImageSettings settings;
+  bool replace = false;  ///< names of the archive may replace those of other images in the store
 };
 
 struct ImportedImage {

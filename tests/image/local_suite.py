@@ -95,6 +95,21 @@ class ImportSources(ImageTest):
         self.assertEqual([item["DiffID"] for item in self.inspect("app:1")["Layers"]], [sha256(layer), sha256(upper), sha256(layer)])
         self.assert_store_clean()
 
+    def test_names_of_an_archive_do_not_replace_another_image(self):
+        self.must("import", self.write_tar("r.tar", ROOT), "debian:12")
+        own = self.inspect("debian:12")["Id"]
+        layout = self.scratch / "debian"
+        oci_layout(layout, [tar_bytes([entry("evil", b"x")])], name="debian:12")
+        refused = self.image("import", layout)
+        self.assertEqual(refused.status, 125, refused.text)
+        self.assertIn("--replace", refused.err)
+        self.assertEqual(self.inspect("debian:12")["Id"], own)
+        self.must("import", layout, "debian:13")
+        self.must("import", "--replace", layout)
+        self.assertNotEqual(self.inspect("debian:12")["Id"], own)
+        self.must("import", layout)
+        self.assert_store_clean()
+
     def test_multi_platform_index_selects_the_machine(self):
         layout = self.scratch / "multi"
         own = oci_layout(layout, [tar_bytes(ROOT)])

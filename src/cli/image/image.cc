@@ -10,7 +10,7 @@ int start(const Arguments& arguments) {
   return becomeCompanion("caisson-image", verb, arguments);
 }
 
-constexpr Option kImportOptions[] = {kImagePlatform, kImageQuiet};
+constexpr Option kImportOptions[] = {kImagePlatform, kImageReplace, kImageQuiet};
 constexpr OptionGroup kImportGroups[] = {{"Import", kImportOptions}};
 constexpr Option kListOptions[] = {kImageJson, kImageIdsOnly};
 constexpr OptionGroup kListGroups[] = {{"Output", kListOptions}};
@@ -74,7 +74,8 @@ constinit const Verb kImageImport{
         "PATH is an OCI layout (directory or tar), an archive of `docker save` or `podman save`, a root file system as "
         "a "
         "tarball (also gzip or zstd), or a directory with one. Archives are parsed inside a sandbox; devices, setuid "
-        "bits and the like are removed and reported.",
+        "bits and the like are removed and reported. Without NAME the image gets the names in the archive; one that "
+        "the store has for another image is refused without --replace.",
     .examples =
         "caisson image import app.tar  an archive of `docker save`\n"
         "caisson image import rootfs.tar.gz debian:minbase  a root file system",

@@ -57,8 +57,11 @@ int importAction(const Arguments& arguments) {
   const auto quota = storeQuota();
   if (!quota) return printError(quota.error());
   image::Progress progress(arguments.has(kImageQuiet));
-  image::ImportOptions options{
-      .path = std::string(arguments.operands[0]), .platform = *platform, .quota = *quota, .settings = owner->images};
+  image::ImportOptions options{.path = std::string(arguments.operands[0]),
+                               .platform = *platform,
+                               .quota = *quota,
+                               .settings = owner->images,
+                               .replace = arguments.has(kImageReplace)};
   while (options.path.size() > 1 && options.path.ends_with('/')) options.path.pop_back();
   if (arguments.operands.size() == 2) options.name = arguments.operands[1];
   const auto result = image::importImage(*store, options, progress);

@@ -10,6 +10,8 @@ namespace caisson::cli {
 
 inline constexpr Option kImageJson{.name = "json", .help = "Print JSON."};
 inline constexpr Option kImageQuiet{.name = "quiet", .letter = 'q', .help = "Print no progress."};
+inline constexpr Option kImageReplace{.name = "replace",
+                                      .help = "Let names from the archive replace those of other images in the store."};
 inline constexpr Option kImageIdsOnly{.name = "quiet", .letter = 'q', .help = "Print only image ids."};
 inline constexpr Option kImagePlatform{.name = "platform",
                                        .value = "OS/ARCH",
