@@ -33,15 +33,6 @@ bool isTokenLetter(char letter) {
 
 bool isBlank(char letter) { return letter == ' ' || letter == '\t' || letter == '\n' || letter == '\r'; }
 
-bool namesSecret(std::string_view name) {
-  std::string small(name);
-  std::transform(small.begin(), small.end(), small.begin(), lower);
-  return std::any_of(kSecretNames.begin(), kSecretNames.end(),
-                     [&](std::string_view word) { return small.find(word) != std::string::npos; }) ||
-         small == "pass" || small.ends_with("_pass") || small.ends_with("-pass") || small.ends_with("_key") ||
-         small == "key";
-}
-
 /// Where the value that starts at `at` ends: at its closing quote, or at a blank or separator of shells and URLs.
 std::size_t valueEnd(std::string_view text, std::size_t at) {
   if (at < text.size() && (text[at] == '"' || text[at] == '\'')) {
@@ -151,6 +142,15 @@ bool isSecretFlag(std::string_view argument) {
 }
 
 }  // namespace
+
+bool namesSecret(std::string_view name) {
+  std::string small(name);
+  std::transform(small.begin(), small.end(), small.begin(), lower);
+  return std::any_of(kSecretNames.begin(), kSecretNames.end(),
+                     [&](std::string_view word) { return small.find(word) != std::string::npos; }) ||
+         small == "pass" || small.ends_with("_pass") || small.ends_with("-pass") || small.ends_with("_key") ||
+         small == "key";
+}
 
 std::string redactArgument(std::string_view argument, bool after_secret_flag) {
   if (after_secret_flag && !argument.empty()) return std::string(kRedacted);

@@ -14,6 +14,9 @@ namespace caisson::audit {
 
 inline constexpr std::string_view kRedacted = "[redacted]";
 
+/// Whether the value of a setting, variable or flag of this name usually is a secret.
+bool namesSecret(std::string_view name);
+
 /// Redacts one argument, of which only the first 4096 bytes are kept. `after_secret_flag`: the previous argument was a
 /// flag like `--password`, so the whole argument is replaced.
 std::string redactArgument(std::string_view argument, bool after_secret_flag = false);

@@ -10,7 +10,8 @@ import harness
 
 PACKAGES = pathlib.Path(os.environ.get("CAISSON_AGENT_PACKAGES", "/nonexistent"))
 READS_EVERYTHING = ("echo begin; env; cat /proc/*/environ 2>/dev/null | tr '\\0' '\\n'; "
-                    "cat ~/.codex/auth.json ~/.claude.json ~/.claude/.credentials.json 2>/dev/null; echo end")
+                    "cat ~/.codex/auth.json ~/.claude.json ~/.claude/.credentials.json ~/.claude/settings.json "
+                    "~/.codex/config.toml 2>/dev/null; echo end")
 SCRIPT = ["pwd; echo made by a command > made.txt; exit 3", "cat made.txt; echo second >> made.txt", READS_EVERYTHING]
 
 
@@ -39,10 +40,17 @@ class Published(harness.AgentTest):
         self.assertEqual((self.project / "made.txt").read_text(), "made by a command\nsecond\n")
 
     def whole(self, *command):
+        """Runs the agent in a session. Its settings have a secret, without which it must start."""
         _, authority = self.server
+        for name, text in self.settings.items():
+            (self.home / name).parent.mkdir(exist_ok=True)
+            (self.home / name).write_text(text)
         done = self.caisson("agent", "--policy", self.policy(), "--api-ca", authority, "--", self.program, *command)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.check_results()
+        self.assertNotIn("canary", self.results())
+        self.assertIn("arrives", self.results())
+        self.assertIn("not copied: ", done.stderr)
         self.assertNotIn(harness.KEY, done.stdout + done.stderr)
         self.check_commit("session", "commit", self.sessions()[0]["id"])
 
@@ -50,6 +58,9 @@ class Published(harness.AgentTest):
 class ClaudeCode(Published):
     program = "claude"
     prompt = ("-p", "do the script", "--allowedTools", "Bash", "--output-format", "json")
+    settings = {".claude/settings.json": json.dumps({
+        "permissions": {"allow": ["Bash(arrives:*)", "Bash(x --token canary-1)"]}, "env": {"SERVICE": "canary-2"},
+        "apiKeyHelper": "echo canary-3", "cleanupPeriodDays": 20})}
 
     def test_ShellToolRunsInASession(self):
         self.start_outside()
@@ -85,6 +96,9 @@ class Codex(Published):
     program = "codex"
     # Codex's own sandbox cannot be created inside another one, and would prevent caisson from starting a session.
     prompt = ("exec", "--skip-git-repo-check", "--sandbox", "danger-full-access")
+    settings = {".codex/config.toml": 'model_reasoning_effort = "low"\n[projects."/arrives"]\ntrust_level = "trusted"\n'
+                '[mcp_servers.context7]\ncommand = "npx"\nargs = ["-y", "context7", "--api-key", "canary-1"]\n'
+                '[shell_environment_policy]\ninherit = "all"\nset = { ANY = "canary-2" }\n'}
 
     def provider(self, address):
         return [f'model_providers.scripted={{name="scripted", base_url="{address}/v1", env_key="OPENAI_API_KEY", '

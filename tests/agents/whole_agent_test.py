@@ -46,10 +46,11 @@ class WholeAgent(harness.AgentTest):
         self.assertIn("home: .claude/CLAUDE.md be brief", done.stdout)
         self.assertIn("home: .claude/commands/test.md run the tests", done.stdout)
         self.assertNotIn("canary", done.stdout)
-        self.assertIn("not copied: .claude/settings.json", done.stderr)
-        (settings / "settings.json").write_text('{"model": "opus", "maxTokens": 100}')
-        self.assertIn('home: .claude/settings.json {"model": "opus", "maxTokens": 100}',
-                      self.run_program(*self.command).stdout)
+        self.assertIn("not copied: .claude/settings.json: env.SERVICE_TOKEN", done.stderr)
+        self.assertIn("not copied: .claude/.credentials.json: it holds credentials", done.stderr)
+        (settings / "settings.json").write_text('{"model": "opus", "cleanupPeriodDays": 20}')
+        shown = " ".join(self.run_program(*self.command).stdout.split())
+        self.assertIn('home: .claude/settings.json { "model": "opus", "cleanupPeriodDays": 20 }', shown)
 
     def test_YesOnTheTerminalWritesTheChanges(self):
         # CONFORMS("R-AGENT-6")

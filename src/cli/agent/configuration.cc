@@ -1,11 +1,11 @@
 #include "cli/agent/configuration.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 
-#include "audit/redact.h"
 #include "base/json_writer.h"
+#include "base/text.h"
+#include "cli/agent/secret_text.h"
 #include "cli/options.h"
 #include "sys/root_dir.h"
 
@@ -22,54 +22,43 @@ struct Collected {
   std::vector<std::string> left_out;
 };
 
-bool isValueHarmless(std::string_view value) {
-  return value == "true" || value == "false" || value == "null" ||
-         value.find_first_not_of("0123456789.") == std::string_view::npos;
-}
-
-bool isSecretWord(std::string_view word) { return audit::redactArgument(word) != word; }
-
-/// `"NAME": "value"` and `name = "value"` as NAME=value, which the redaction of commands knows.
-std::string asAssignment(std::string_view piece) {
-  std::string text;
-  for (const char letter : piece)
-    if (letter != '"' && letter != '\'' && std::isspace(static_cast<unsigned char>(letter)) == 0) text += letter;
-  const std::size_t sign = text.find_first_of(":=");
-  if (sign == std::string::npos) return text;
-  if (isValueHarmless(std::string_view(text).substr(sign + 1))) return {};
-  text[sign] = '=';
-  return text;
-}
-
-bool anyPiece(std::string_view text, std::string_view separators, const auto& test) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find_first_of(separators), text.size());
-    // What the redaction would cut off unread counts as a secret.
-    if (end > 4000 || test(text.substr(0, end))) return true;
-    text.remove_prefix(std::min(end + 1, text.size()));
+/// Adds what may be copied of the text of one file.
+void addFile(const SettingsFile& file, const std::string& path, std::string text, Collected& found) {
+  if (file.format == SettingsFormat::text) {
+    if (mayHoldSecret(path, text)) return found.left_out.push_back(path + ": it may hold a key or a token");
+    found.files.emplace_back(path, std::move(text));
+    return;
   }
-  return false;
+  auto clean = cleanSettings(file, text);
+  if (!clean) return found.left_out.push_back(path + ": " + clean.error());
+  if (!clean->left_out.empty()) found.left_out.push_back(path + ": " + joined(clean->left_out));
+  found.files.emplace_back(path, std::move(clean->text));
 }
 
-void collect(const sys::RootDir& home, const std::string& path, int depth, Collected& found) {
+void collect(const sys::RootDir& home, const SettingsFile& file, const std::string& path, int depth, Collected& found) {
   const auto info = home.stat(path);
   if (!info) return;  // the agent has no such file
   if (found.files.size() >= kMaxFiles || depth > kMaxDepth) {
     found.left_out.push_back(path + ": more than " + std::to_string(kMaxFiles) + " files, or too deep");
     return;
   }
-  if (info->type == sys::FileType::directory) {
+  if (info->type == sys::FileType::directory && file.format == SettingsFormat::text) {
     const auto entries = home.list(path);
     if (!entries) return found.left_out.push_back(path + ": " + entries.error().reason);
-    for (const sys::DirectoryEntry& entry : *entries) collect(home, path + "/" + entry.name, depth + 1, found);
+    for (const sys::DirectoryEntry& entry : *entries) collect(home, file, path + "/" + entry.name, depth + 1, found);
     return;
   }
   if (info->type != sys::FileType::regular || info->size > kMaxFileSize)
     return found.left_out.push_back(path + ": not a file, or larger than 1 MiB");
   auto text = home.readFile(path, kMaxFileSize);
   if (!text) return found.left_out.push_back(path + ": it cannot be read");
-  if (mayHoldSecret(path, *text)) return found.left_out.push_back(path + ": it may hold a key or a token");
-  found.files.emplace_back(path, *std::move(text));
+  addFile(file, path, *std::move(text), found);
+}
+
+void collectAll(const sys::RootDir& home, const KnownAgent& agent, Collected& found) {
+  for (const SettingsFile& file : agent.settings) collect(home, file, std::string(file.path), 0, found);
+  for (const std::string_view path : agent.credentials)
+    if (home.stat(path)) found.left_out.push_back(std::string(path) + ": it holds credentials");
 }
 
 /// What the agents ask a new user for: their first start is over, and the key is the placeholder.
@@ -105,21 +94,13 @@ Result<void> put(Session& session, const std::string& path, std::string text) {
 
 }  // namespace
 
-bool mayHoldSecret(std::string_view path, std::string_view text) {
-  if (text.find('\0') != std::string_view::npos || text.find("PRIVATE KEY-----") != std::string_view::npos) return true;
-  if (anyPiece(text, " \t\r\n\"'`()<>,;", isSecretWord)) return true;
-  if (path.ends_with(".md") || path.ends_with(".txt")) return false;  // prose has colons everywhere
-  return anyPiece(text, "\r\n,{}[]", [](std::string_view piece) { return isSecretWord(asAssignment(piece)); });
-}
-
 Result<std::vector<std::string>> copyConfiguration(Session& session, const KnownAgent& agent,
                                                    const std::vector<const Provider*>& apis) {
   Collected found;
   const char* variable = std::getenv("HOME");
   if (variable != nullptr && *variable == '/') {
     const auto home = sys::RootDir::open(variable);
-    if (home)
-      for (const std::string_view path : agent.settings) collect(*home, std::string(path), 0, found);
+    if (home) collectAll(*home, agent, found);
   }
   addGenerated(agent, apis, found);
   for (auto& [path, text] : found.files)

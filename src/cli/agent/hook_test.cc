@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "base/json_value.h"
-#include "cli/agent/configuration.h"
 #include "cli/agent/project_session.h"
 
 namespace caisson::cli {
@@ -42,22 +41,6 @@ TEST(AgentHook, CallWithoutCommandIsAnError) {
 TEST(AgentHook, ToolOfAnotherShellIsAnError) {
   for (const char* tool : {"PowerShell", "bash", "", "run_shell_command"})
     EXPECT_FALSE(wrapShellCall(shellCall(tool), "/src/app", {.program = "caisson", .host = "claude-code"})) << tool;
-}
-
-TEST(AgentSettings, SecretsAreDetected) {
-  for (const char* text : {R"({"env":{"MY_API_KEY":"abc"}})", "experimental_bearer_token = \"abc\"",
-                           "password: hunter2", R"({"url":"https://me:pass@example.org"})",
-                           R"(["ghp_0123456789abcdefghijklmnopqrstuvwxyz"])", "-----BEGIN PRIVATE KEY-----"})
-    EXPECT_TRUE(mayHoldSecret("settings.json", text)) << text;
-  EXPECT_TRUE(mayHoldSecret("notes.md", "use ghp_0123456789abcdefghijklmnopqrstuvwxyz for it"));
-  EXPECT_TRUE(mayHoldSecret("settings.json", std::string(5000, 'a'))) << "too long to be read";
-}
-
-TEST(AgentSettings, OrdinaryOnesAreCopied) {
-  for (const char* text :
-       {R"({"model":"opus","maxTokens":8000,"theme":"dark"})", "model = \"gpt-5\"\n[tui]\nnotify = true"})
-    EXPECT_FALSE(mayHoldSecret("settings.json", text)) << text;
-  EXPECT_FALSE(mayHoldSecret("CLAUDE.md", "Tokens: count them.\nPassword: ask the user."));
 }
 
 TEST(AgentSession, NameDiffersForProjectsOfTheSameName) {

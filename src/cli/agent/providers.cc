@@ -32,32 +32,6 @@ constexpr Provider kProviders[] = {
     {"xai", "api.x.ai", "XAI_API_KEY", "Authorization", "Bearer {secret}", "", ""},
 };
 
-constexpr std::string_view kAnthropic[] = {"anthropic"};
-constexpr std::string_view kOpenAi[] = {"openai"};
-constexpr std::string_view kGoogle[] = {"google"};
-constexpr std::string_view kAny[] = {"anthropic", "openai",   "google", "openrouter",
-                                     "mistral",   "deepseek", "groq",   "xai"};
-
-constexpr std::string_view kClaudeFiles[] = {".claude/settings.json", ".claude/CLAUDE.md",       ".claude/agents",
-                                             ".claude/commands",      ".claude/skills",          ".claude/rules",
-                                             ".claude/output-styles", ".claude/keybindings.json"};
-constexpr std::string_view kCodexFiles[] = {".codex/config.toml", ".codex/AGENTS.md", ".codex/prompts", ".codex/rules",
-                                            ".codex/skills"};
-constexpr std::string_view kGeminiFiles[] = {".gemini/settings.json", ".gemini/GEMINI.md", ".gemini/commands"};
-constexpr std::string_view kOpencodeFiles[] = {".config/opencode"};
-constexpr std::string_view kAiderFiles[] = {".aider.conf.yml"};
-
-constexpr std::string_view kClaudeQuiet[] = {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1", "DISABLE_AUTOUPDATER=1"};
-constexpr std::string_view kOpencodeQuiet[] = {"OPENCODE_DISABLE_AUTOUPDATE=1"};
-
-constexpr KnownAgent kAgents[] = {
-    {"claude", kAnthropic, kClaudeFiles, kClaudeQuiet},
-    {"codex", kOpenAi, kCodexFiles, {}},
-    {"gemini", kGoogle, kGeminiFiles, {}},
-    {"opencode", kAny, kOpencodeFiles, kOpencodeQuiet},
-    {"aider", kAny, kAiderFiles, {}},
-};
-
 const char* variable(std::string_view name) {
   if (name.empty()) return nullptr;
   const char* value = std::getenv(std::string(name).c_str());
@@ -128,13 +102,6 @@ Error noKey(std::string_view name) {
 }  // namespace
 
 std::span<const Provider> providers() { return kProviders; }
-
-const KnownAgent* findAgent(std::string_view program) {
-  program.remove_prefix(program.rfind('/') + 1);
-  for (const KnownAgent& agent : kAgents)
-    if (agent.program == program) return &agent;
-  return nullptr;
-}
 
 Result<std::vector<const Provider*>> addApis(Policy& policy, const KnownAgent* agent, const ApiChoice& choice) {
   std::vector<const Provider*> used;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "caisson/policy.h"
+#include "cli/agent/settings.h"
 
 namespace caisson::cli {
 
@@ -25,11 +26,13 @@ struct Provider {
 struct KnownAgent {
   std::string_view program;
   std::span<const std::string_view> apis;         ///< provider names; those whose key is set are used
-  std::span<const std::string_view> settings;     ///< paths below the home that configure it; without credentials
+  std::span<const SettingsFile> settings;         ///< what configures it
+  std::span<const std::string_view> credentials;  ///< paths below the home that are never copied, for the report
   std::span<const std::string_view> environment;  ///< K=V: no updates and no telemetry, whose hosts are not allowed
 };
 
 std::span<const Provider> providers();
+std::span<const KnownAgent> knownAgents();
 /// By the base name of the program; null if it is unknown.
 const KnownAgent* findAgent(std::string_view program);
 

@@ -174,9 +174,9 @@ constinit const Verb kAgentRun{
         "The agent works on an overlay of the project that this directory belongs to. It reaches the server of its "
         "model API and what --allow-host adds, nothing else. Its key is taken from the environment (ANTHROPIC_API_KEY, "
         "OPENAI_API_KEY, GEMINI_API_KEY ...) and added to requests outside the sandbox; inside, the variable holds a "
-        "placeholder. claude, codex, gemini, opencode and aider are known by their names, with the files that "
-        "configure "
-        "them: those are copied, without credentials. Other agents need --api.\n\n"
+        "placeholder. claude, codex, gemini, opencode, aider and others are known by their names, with the files that "
+        "configure them: those are copied key by key, without credentials, and what is left out is named. Other agents "
+        "need --api.\n\n"
         "At the end it shows what changed and asks, on a terminal, whether to write it to the project. Otherwise the "
         "session is kept, and the commands for it are printed. The exit status is the agent's. `run` may be left out.",
     .examples =
