@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/base64.h"
+#include "base/json_escape.h"
 #include "base/utf8.h"
 
 namespace caisson {
@@ -53,7 +54,9 @@ std::expected<Json, std::string> parseJson(std::string_view text, const JsonLimi
   return value;
 }
 
-std::string writeJson(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string writeJson(const Json& value) {
+  return withEscapes(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
 
 void setBytes(Json& object, const std::string& name, std::string_view bytes) {
   const bool plain = isUtf8(bytes);

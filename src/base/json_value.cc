@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "base/json_escape.h"
+
 namespace caisson {
 namespace {
 
@@ -43,7 +45,7 @@ bool exceedsLimits(std::string_view text) {
 const Json& jsonAt(const void* value) { return *static_cast<const Json*>(value); }
 
 std::string dumped(const void* value, int indent) {
-  return jsonAt(value).dump(indent, ' ', false, Json::error_handler_t::replace);
+  return withEscapes(jsonAt(value).dump(indent, ' ', false, Json::error_handler_t::replace));
 }
 
 }  // namespace

@@ -39,8 +39,7 @@ class JsonValue {
   [[nodiscard]] std::optional<std::string> textAt(std::string_view key) const;
   [[nodiscard]] std::optional<std::int64_t> integerAt(std::string_view key) const;
 
-  /// The value as JSON on one line, and with two blanks per level. Unlike JsonWriter, does not escape deceptive
-  /// characters other than ASCII controls.
+  /// The value as JSON on one line, and with two blanks per level. Deceptive characters are escaped, as by JsonWriter.
   [[nodiscard]] std::string written() const;
   [[nodiscard]] std::string indented() const;
 

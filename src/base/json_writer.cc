@@ -7,29 +7,11 @@
 
 #include "base/base64.h"
 #include "base/deceptive_text.h"
+#include "base/json_escape.h"
 #include "base/utf8.h"
 
 namespace caisson {
 namespace {
-
-void appendUnit(std::string& out, unsigned unit) {
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  out += "\\u";
-  for (const unsigned shift : {12U, 8U, 4U, 0U}) out += kDigits[(unit >> shift) & 0xFU];
-}
-
-void appendEscape(std::string& out, char32_t code) {
-  switch (code) {
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    default: break;
-  }
-  if (code < 0x10000) return appendUnit(out, static_cast<unsigned>(code));
-  const auto beyond = static_cast<unsigned>(code) - 0x10000U;
-  appendUnit(out, 0xD800U + (beyond >> 10U));
-  appendUnit(out, 0xDC00U + (beyond & 0x3FFU));
-}
 
 /// Printable ASCII except the quote and the backslash. Most text is that, and such runs are copied at once.
 bool standsForItself(char character) {
@@ -52,7 +34,7 @@ void appendJsonString(std::string& out, std::string_view text) {
       out += '\\';
       out += text[0];
     } else if (isDeceptive(next.code)) {
-      appendEscape(out, next.code);
+      appendJsonEscape(out, next.code);
     } else {
       out += text.substr(0, next.length);
     }

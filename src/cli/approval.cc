@@ -17,6 +17,7 @@
 #include "base/text.h"
 #include "cli/output.h"
 #include "cli/policy_options.h"
+#include "cli/safe_text.h"
 #include "policy/model.h"
 #include "sys/fd.h"
 
@@ -37,7 +38,7 @@ std::optional<std::string> answerTo(const sys::Fd& terminal, std::string_view te
   if (writeAll(terminal.get(), freshScreen(std::getenv("TERM"), sizeOf(terminal).ws_row)) != 0) return std::nullopt;
   // Discard input that was typed or pasted before the prompt was shown, but nothing that answers its end.
   const std::string_view end = text.substr(std::min(text.rfind('['), text.size()));
-  if (writeAll(terminal.get(), text.substr(0, text.size() - end.size())) != 0) return std::nullopt;
+  if (writeAll(terminal.get(), safeLines(text.substr(0, text.size() - end.size()))) != 0) return std::nullopt;
   ::tcflush(terminal.get(), TCIFLUSH);
   if (writeAll(terminal.get(), end) != 0) return std::nullopt;
   std::string answer;

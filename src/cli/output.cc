@@ -22,10 +22,16 @@ int writeAll(int descriptor, std::string_view text) {
   return 0;
 }
 
-int print(std::string_view text) {
-  const int failure = writeAll(STDOUT_FILENO, text);
+int print(std::string_view text) { return printBytes(safeLines(text)); }
+
+int printBytes(std::string_view bytes) {
+  const int failure = writeAll(STDOUT_FILENO, bytes);
   if (failure == 0 || failure == EPIPE) return 0;
   return printError(sysError(Stage::usage, "write", "standard output", failure));
+}
+
+int writeContent(int descriptor, std::string_view bytes) {
+  return ::isatty(descriptor) == 1 ? writeAll(descriptor, safeLines(bytes)) : writeAll(descriptor, bytes);
 }
 
 void printNotice(std::string_view text) { writeAll(STDERR_FILENO, "caisson: " + safeLine(text) + "\n"); }

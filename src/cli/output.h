@@ -13,8 +13,17 @@ inline constexpr int kRefused = 125;
 /// Writes all of `text`, retrying short writes and EINTR. Returns 0 or an errno.
 int writeAll(int descriptor, std::string_view text);
 
-/// Prints to standard output and returns the exit status. EPIPE (`| head`) is not a failure.
+/// Prints lines to standard output and returns the exit status. EPIPE (`| head`) is not a failure. The text is made
+/// safe to display (safeLines()); parts that must not make another line are to be passed through safeLine() before.
 int print(std::string_view text);
+
+/// Prints bytes as they are: a patch for a program, or text with colours whose parts are safe to display.
+/// scripts/printer_allowlist.txt lists the callers.
+int printBytes(std::string_view bytes);
+
+/// Writes what a sandbox wrote, to standard output or standard error: a terminal, which would interpret it, gets it as
+/// safeLines(), a file or a program as it is. Returns 0 or an errno.
+int writeContent(int descriptor, std::string_view bytes);
 
 /// Prints one line to standard error, after `caisson: `. The text is made safe to display.
 void printNotice(std::string_view text);

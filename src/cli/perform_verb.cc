@@ -8,7 +8,7 @@
 
 namespace caisson::cli {
 
-int printHelp(const Verb& verb) { return print(renderHelp(verb, wantsColour(1))); }
+int printHelp(const Verb& verb) { return printBytes(renderHelp(verb, wantsColour(1))); }
 
 Error unknownVerb(std::span<const Verb* const> verbs, std::string_view above, std::string_view word) {
   std::vector<std::string_view> known;

@@ -120,9 +120,7 @@ std::string expiryText(const service::Token& token) {
   return (token.hasExpired(service::Instant::now()) ? "expired " : "expires ") + utcText(token.expires);
 }
 
-void printLine(const std::string& text) {
-  static_cast<void>(::write(STDOUT_FILENO, (text + "\n").data(), text.size() + 1));
-}
+void printLine(const std::string& text) { static_cast<void>(print(text + "\n")); }
 
 int createToken(const Arguments& arguments) {
   auto token = readToken(arguments);

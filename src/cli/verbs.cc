@@ -21,7 +21,7 @@ int performHelp(const Arguments& arguments) {
     verb = below;
     verbs = below->verbs;
   }
-  return verb == nullptr ? print(renderOverview(kVerbs, wantsColour(1))) : printHelp(*verb);
+  return verb == nullptr ? printBytes(renderOverview(kVerbs, wantsColour(1))) : printHelp(*verb);
 }
 
 }  // namespace
@@ -39,11 +39,11 @@ std::span<const Verb* const> allVerbs() { return kVerbs; }
 
 int dispatch(std::span<char* const> words) {
   if (words.empty()) {
-    writeAll(2, renderShortHelp());
+    writeContent(2, renderShortHelp());
     return kRefused;  // nothing ran: a script whose variable is empty must notice
   }
   const std::string_view word = words[0];
-  if (word == "--help" || word == "-h") return print(renderOverview(kVerbs, wantsColour(1)));
+  if (word == "--help" || word == "-h") return printBytes(renderOverview(kVerbs, wantsColour(1)));
   if (word == "--version" || word == "-V") return print(versionLine());
   const Verb* verb = findVerb(kVerbs, word);
   if (verb == nullptr) return printError(unknownVerb(kVerbs, "", word));

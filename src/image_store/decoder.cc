@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "approval/owner.h"
+#include "base/safe_text.h"
 #include "base/text.h"
 #include "caisson/run.h"
 #include "sys/helper_process.h"
@@ -100,7 +101,7 @@ Result<std::optional<FrameReader::Frame>> Decoder::next() {
 
 int decoderMain(std::string_view mode, std::string_view max_bytes) {
   const auto printError = [](const Error& error) {
-    const std::string text = error.message() + "\n";
+    const std::string text = safeLine(error.message()) + "\n";
     (void)!::write(STDERR_FILENO, text.data(), text.size());
     return 125;
   };

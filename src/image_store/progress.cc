@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "base/format.h"
+#include "base/safe_text.h"
 
 namespace caisson::image {
 namespace {
@@ -41,9 +42,9 @@ Progress::Progress(bool quiet) : quiet_(quiet), terminal_(::isatty(STDERR_FILENO
 
 Progress::~Progress() { draw(true); }
 
-std::size_t Progress::begin(std::string text, std::uint64_t total) {
+std::size_t Progress::begin(std::string_view text, std::uint64_t total) {
   const std::lock_guard guard(mutex_);
-  steps_.push_back({.text = std::move(text), .total = total});
+  steps_.push_back({.text = safeLine(text), .total = total});
   draw(true);
   return steps_.size() - 1;
 }
@@ -56,7 +57,7 @@ void Progress::advance(std::size_t step, std::uint64_t done) {
 
 void Progress::end(std::size_t step, std::string_view how) {
   const std::lock_guard guard(mutex_);
-  steps_[step].how = how;
+  steps_[step].how = safeLine(how);
   if (!quiet_ && !terminal_) std::fputs((steps_[step].text + ": " + steps_[step].how + "\n").c_str(), stderr);
   draw(true);
 }

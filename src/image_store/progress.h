@@ -19,7 +19,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   /// Begins a step and returns its number. `total` 0: unknown.
-  std::size_t begin(std::string text, std::uint64_t total);
+  std::size_t begin(std::string_view text, std::uint64_t total);
   void advance(std::size_t step, std::uint64_t done);
   /// Ends the step with a word such as "done", "exists".
   void end(std::size_t step, std::string_view how);

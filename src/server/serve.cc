@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/safe_text.h"
 #include "server/announce.h"
 #include "server/app.h"
 #include "sys/state_home.h"
@@ -15,7 +16,10 @@
 namespace caisson::server {
 namespace {
 
-void writeText(const std::string& text) { static_cast<void>(::write(STDERR_FILENO, text.data(), text.size())); }
+void writeText(std::string_view text) {
+  const std::string safe = safeLines(text);
+  static_cast<void>(::write(STDERR_FILENO, safe.data(), safe.size()));
+}
 
 /// One JSON line on standard error.
 void writeLine(const Json& value) { writeText(writeJson(value) + "\n"); }

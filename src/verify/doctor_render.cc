@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/json_writer.h"
+#include "base/safe_text.h"
 #include "base/text.h"
 #include "verify/doctor.h"
 
@@ -59,7 +60,7 @@ std::string coloured(std::string_view text, ItemState state, bool colour) {
 std::string row(std::string_view word, ItemState state, std::string_view name, std::string_view text,
                 const TextOptions& options) {
   return std::string(kIndent, ' ') + coloured(padded(word, kStateWidth), state, options.colour) +
-         padded(name, kNameWidth) + wrapped(printable(text, text.size()), kColumn, options.columns) + "\n";
+         padded(name, kNameWidth) + wrapped(safeLine(text), kColumn, options.columns) + "\n";
 }
 
 /// Prose is indented below the item, commands less, so that they fit on one line.
@@ -68,7 +69,7 @@ std::string remedyLines(std::string_view remedy, const TextOptions& options) {
   std::string out;
   while (!remedy.empty()) {
     const std::size_t end = std::min(remedy.find('\n'), remedy.size());
-    const std::string line = printable(remedy.substr(0, end), end);
+    const std::string line = safeLine(remedy.substr(0, end));
     remedy.remove_prefix(std::min(end + 1, remedy.size()));
     if (line.starts_with("$ ")) {
       out.append(kProse + 2, ' ').append(line, 2).append("\n");
@@ -88,7 +89,7 @@ std::string_view levelTitle(const LevelVerdict& level) {
 
 std::string renderText(const DoctorReport& report, bool colour, std::size_t columns) {
   const TextOptions options{.colour = colour, .columns = std::max<std::size_t>(columns, 60)};
-  std::string out = "caisson doctor: " + printable(report.host) + "\n\n";
+  std::string out = "caisson doctor: " + safeLine(report.host) + "\n\n";
   for (const DoctorItem& item : report.items) {
     out += row(name(item.state), item.state, item.name, item.found, options);
     out += remedyLines(item.remedy, options);

@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/json_writer.h"
+#include "base/safe_text.h"
 
 namespace caisson::verify {
 namespace {
@@ -122,7 +123,7 @@ SuiteReport runSuite(Context& context, std::optional<Category> category,
 }
 
 std::string renderText(const SuiteReport& report, bool colour) {
-  std::string out = report.host + "\n";
+  std::string out = safeLine(report.host) + "\n";
   std::optional<Category> heading;
   for (const CheckResult& result : report.results) {
     if (heading != result.check->category) {
@@ -133,7 +134,7 @@ std::string renderText(const SuiteReport& report, bool colour) {
     title.resize(std::max(title.size(), kTitleColumn), ' ');
     out += "  " + title + "  " + paint(name(result.verdict.state), result.verdict.state, colour) + "\n";
     if (result.verdict.state != CheckState::passed && !result.verdict.detail.empty())
-      out += "      " + result.verdict.detail + "\n";
+      out += "      " + safeLine(result.verdict.detail) + "\n";
   }
   return out + "\n" + paint(summary(report), report.good() ? CheckState::passed : CheckState::failed, colour) + "\n";
 }

@@ -125,5 +125,26 @@ class Code(unittest.TestCase):
         self.assertEqual(lint("check_code.py", {"src/base/a.cc": text}), (0, ""))
 
 
+class Printers(unittest.TestCase):
+    def test_every_way_to_a_standard_stream_is_found(self):
+        for call in ("::write(STDOUT_FILENO, p, n)", "(void)!::write(2, p, n)", "std::fputs(text.c_str(), stderr)", 'printf("%s", p)',
+                     "std::cout << text", "writeAll(STDERR_FILENO, text)", "writeAll(err ? STDERR_FILENO : STDOUT_FILENO, text)",
+                     "printBytes(text)", "std::println(text)", "dprintf(1, text)"):
+            status, output = lint("check_printers.py", {"src/cli/a.cc": f"void f() {{ {call}; }}\n"})
+            self.assertEqual(status, 1, call)
+            self.assertIn("src/cli/a.cc:1", output, call)
+
+    def test_printers_that_escape_and_other_descriptors_are_fine(self):
+        text = "void f() { print(text); printNotice(text); ::write(pipe, p, n); std::snprintf(b, n, p); // printf(p)\n}\n"
+        self.assertEqual(lint("check_printers.py", {"src/cli/a.cc": text, "src/cli/a_test.cc": "std::cout << 1;\n"}), (0, ""))
+
+    def test_exception_needs_a_reason_and_must_be_used(self):
+        call = {"src/cli/a.cc": "void f() { printBytes(text); }\n"}
+        allow = {"scripts/printer_allowlist.txt": "src/cli/a.cc printBytes: a patch for a program\n"}
+        self.assertEqual(lint("check_printers.py", {**call, **allow}), (0, ""))
+        self.assertIn("unused", lint("check_printers.py", allow)[1])
+        self.assertEqual(lint("check_printers.py", {**call, "scripts/printer_allowlist.txt": "src/cli/a.cc printBytes\n"})[0], 1)
+
+
 if __name__ == "__main__":
     unittest.main()

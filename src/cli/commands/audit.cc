@@ -176,7 +176,7 @@ int show(const Arguments& arguments) {
   std::string batch;
   int status = 0;
   const auto flush = [&] {
-    if (!batch.empty() && status == 0) status = print(batch);
+    if (!batch.empty() && status == 0) status = colour && !json ? printBytes(batch) : print(batch);
     batch.clear();
   };
   bool first_pass = true;

@@ -26,9 +26,10 @@ int perform(const Arguments& arguments) {
   const auto policy = basePolicy();
   if (!policy) return printError(policy.error());
   const verify::DoctorReport report = verify::diagnose(sys::kOwnProgram, *policy);
-  const std::string text =
-      arguments.has(kJson) ? verify::renderJson(report) : verify::renderText(report, wantsColour(1));
-  const int failed = print(text.ends_with('\n') ? text : text + "\n");
+  const bool colour = !arguments.has(kJson) && wantsColour(1);
+  std::string text = arguments.has(kJson) ? verify::renderJson(report) : verify::renderText(report, colour);
+  if (!text.ends_with('\n')) text += '\n';
+  const int failed = colour ? printBytes(text) : print(text);
   return failed != 0 ? failed : report.full_available ? 0 : 1;
 }
 

@@ -64,8 +64,10 @@ int perform(const Arguments& arguments) {
   if (file) {
     if (const auto written = file->write(verify::renderJUnit(report)); !written) return printError(written.error());
   }
-  const int failed =
-      print(arguments.has(kJson) ? verify::renderJson(report) : verify::renderText(report, wantsColour(1)));
+  const bool colour = !arguments.has(kJson) && wantsColour(1);
+  const int failed = colour
+                         ? printBytes(verify::renderText(report, true))
+                         : print(arguments.has(kJson) ? verify::renderJson(report) : verify::renderText(report, false));
   return failed != 0 ? failed : report.good() ? 0 : 1;
 }
 

@@ -118,7 +118,7 @@ int logs(const Arguments& arguments) {
       const auto piece =
           session->logs(*exec, stream == 0 ? OutputStreamKind::out : OutputStreamKind::err, offsets[stream], kPiece);
       if (!piece) return printError(piece.error());
-      if (writeAll(stream == 0 ? STDOUT_FILENO : STDERR_FILENO, piece->data) != 0) return 0;  // the reader is gone
+      if (writeContent(stream == 0 ? STDOUT_FILENO : STDERR_FILENO, piece->data) != 0) return 0;  // the reader is gone
       moved = moved || !piece->data.empty();
       offsets[stream] = piece->next;
       ended[stream] = piece->end;

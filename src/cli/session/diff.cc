@@ -92,7 +92,7 @@ int printPatch(Session& session, const DiffOptions& options) {
     // A patch holds no other permission bits than whether a file is executable.
     if (const std::string mode = modeChange(diff); !mode.empty()) printNotice(displayedPath(diff.path) + ": " + mode);
     if (!diff.patch.empty())
-      failed = print(colour ? coloured(diff.patch) : terminal ? safeLines(diff.patch) : diff.patch);
+      failed = terminal && !colour ? print(diff.patch) : printBytes(colour ? coloured(diff.patch) : diff.patch);
     return failed == 0;
   });
   return done ? failed : printError(done.error());
@@ -217,7 +217,7 @@ int exportPatch(Session& session) {
       printNotice("not in the patch: " + displayedPath(diff.path) + ": " + diff.omitted);
       whole = false;
     }
-    failed = print(diff.patch);
+    failed = printBytes(diff.patch);
     return failed == 0;
   });
   if (!done) return printError(done.error());
@@ -228,7 +228,7 @@ int exportPatch(Session& session) {
 int exportTar(Session& session) {
   int failed = 0;
   const auto report = session.exportTar({}, [&](std::string_view bytes) {
-    failed = print(bytes);
+    failed = printBytes(bytes);
     return failed == 0;
   });
   if (!report) return printError(report.error());

@@ -18,7 +18,9 @@ int read(const Arguments& arguments) {
   for (std::uint64_t offset = 0;;) {
     const auto piece = session->read(arguments.operands[1], offset, kPiece);
     if (!piece) return printError(piece.error());
-    if (const int failed = print(piece->data); failed != 0) return failed;
+    const int failure = writeContent(STDOUT_FILENO, piece->data);
+    if (failure == EPIPE) return 0;
+    if (failure != 0) return printError(sysError(Stage::usage, "write", "standard output", failure));
     offset += piece->data.size();
     if (piece->data.empty() || offset >= piece->size) return 0;
   }

@@ -2,8 +2,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "base/safe_text.h"
 #include "base/text.h"
 #include "session/layers/root_layers.h"
 #include "session/store/metadata.h"
@@ -69,6 +71,36 @@ Result<std::vector<sys::RootDir>> rootChanges(const std::string& session_id) {
                          "create it with an image and isolation.user = \"root\", and run a command in it"));
 }
 
+/// Shows the output of a command on standard error. It is a stranger's, so the terminal gets no escape sequences of it.
+class StepOutput {
+ public:
+  void print(OutputStreamKind stream, std::string_view text) {
+    std::string& kept = stream == OutputStreamKind::out ? out_ : err_;
+    std::string whole = std::move(kept) + std::string(text);
+    const std::size_t cut = incompleteCharacter(whole);
+    kept = whole.substr(whole.size() - cut);
+    whole.resize(whole.size() - cut);
+    for (char& letter : whole)
+      if (letter == '\r') letter = '\n';  // progress bars
+    const std::string safe = safeLines(whole);
+    (void)!::write(STDERR_FILENO, safe.data(), safe.size());
+  }
+
+ private:
+  /// How many bytes at the end begin a character of UTF-8 that is not complete yet.
+  static std::size_t incompleteCharacter(std::string_view text) {
+    for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
+      const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+      if ((byte & 0xC0U) == 0x80U) continue;
+      const std::size_t length = byte >= 0xF0U ? 4 : byte >= 0xE0U ? 3 : byte >= 0xC0U ? 2 : 1;
+      return length > back ? back : 0;
+    }
+    return 0;
+  }
+
+  std::string out_, err_;
+};
+
 Result<void> runStep(const SandboxStep& step, const std::function<Result<void>(const sys::RootDir& upper)>& use) {
   auto policy = stepPolicy(step);
   if (!policy) return fail(policy.error());
@@ -77,10 +109,10 @@ Result<void> runStep(const SandboxStep& step, const std::function<Result<void>(c
   auto session = sessions->create({.policy = std::move(*policy), .ttl_seconds = kStepSeconds + 600});
   if (!session) return fail(session.error());
   const DestroySession cleanup{&*session};
+  StepOutput shown;
   ExecRequest request{
       .command = step.command,
-      .on_output = [](OutputStreamKind,
-                      std::string_view text) { (void)!::write(STDERR_FILENO, text.data(), text.size()); },
+      .on_output = [&shown](OutputStreamKind stream, std::string_view text) { shown.print(stream, text); },
       .timeout_seconds = kStepSeconds,
       .typed = true,
       .environment = step.environment,
