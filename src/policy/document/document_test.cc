@@ -81,6 +81,31 @@ TEST(Document, DeepDottedKeysAreRejectedWhateverIsQuotedBeforeThem) {
   }
 }
 
+/// Nothing before the key decides whether its dots count, so no reading of quotes can differ from that of toml++.
+TEST(Document, DotsCountWhateverPrecedesThemAndHoweverTheyAreWritten) {
+  const auto chain = [](const std::string& part) {
+    std::string key = "a";
+    for (int i = 0; i < 5000; ++i) key += "." + part;
+    return key;
+  };
+  for (const char* part :
+       {"a", "\"a\"", "'a'", " a ", "\t\"a\\\"b\" ", "'a\"b'", "\"a'b\"", "\"\"", "\"a.b\"", "-_1"}) {
+    for (const char* before :
+         {"", "s = \"\"\"\n\"\"\"\"\"\n", "s = '''\n'''''\n", "# \"\"\"\n", "s = \"\\\\\"\n", "'' = 1\n", "["}) {
+      const std::string text = std::string(before) + chain(part) + (before[0] == '[' ? "]\n" : " = 1\n");
+      const auto document = read(text, Format::toml);
+      ASSERT_FALSE(document) << before << part;
+      EXPECT_NE(document.error().message().find("too deep"), std::string::npos) << document.error().message();
+    }
+  }
+}
+
+TEST(Document, DotsOfHostsAndAddressesInOneLineAreNoKey) {
+  std::string hosts = "hosts = [";
+  for (int i = 0; i < 200; ++i) hosts += "\"a.b.example.org\", '10.0.0." + std::to_string(i) + "', ";
+  EXPECT_TRUE(read(hosts + "] # and so on. And so on...\n", Format::toml));
+}
+
 TEST(Document, DatesAreRejected) {
   for (const char* text : {"name = 1979-05-27\n", "a = 07:32:00\n", "a = [1979-05-27T07:32:00Z]\n"}) {
     const auto document = read(text, Format::toml);

@@ -7,8 +7,10 @@
 // No string stream for numbers: it would link the locales of the standard library.
 #define TOML_FLOAT_CHARCONV 1
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 // toml++ 3.3 marks some paths of its character tables as unreachable, but reaches them for letters such as U+00E9
 // (found by policy_toml_fuzz). Return false there instead.
@@ -26,46 +28,46 @@ namespace caisson::policy {
 
 namespace {
 
-/// An error for a line with too many dots outside strings and comments. toml++ bounds nested brackets but not dotted
-/// keys: a megabyte of `a.a.a.a` would become a tree so deep that freeing it overflows the stack. A key cannot span
-/// lines.
+static_assert(kMaxDocumentDepth < 255);
+
+bool isKeyLetter(char letter) {
+  const auto byte = static_cast<unsigned char>(letter);
+  return (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') || (letter >= '0' && letter <= '9') ||
+         letter == '_' || letter == '-' || byte >= 0x80;
+}
+
+/// Where the part of a dotted key that begins at `at` ends: a bare word, or a text in quotes on one line.
+std::size_t endOfKeyPart(std::string_view text, std::size_t at) {
+  const char quote = at < text.size() ? text[at] : '\0';
+  if (quote != '"' && quote != '\'') {
+    while (at < text.size() && isKeyLetter(text[at])) ++at;
+    return at;
+  }
+  for (++at; at < text.size() && text[at] != quote && text[at] != '\n'; ++at)
+    if (text[at] == '\\' && quote == '"') ++at;
+  return std::min(at + 1, text.size());
+}
+
+/// An error for a dotted key with too many parts. toml++ bounds nested brackets but not dotted keys: a megabyte of
+/// `a.a.a.a` would become a tree so deep that freeing it overflows the stack. Every chain of parts joined by dots
+/// counts, also in strings and comments: what is a string to this function would not have to be one to toml++.
 std::optional<SyntaxError> checkDottedKeys(std::string_view text) {
-  int line = 1;
-  int dots = 0;
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char letter = text[at];
-    if (letter == '\n') {
-      ++line;
-      dots = 0;
-    } else if (letter == '#') {
-      while (at + 1 < text.size() && text[at + 1] != '\n') ++at;
-    } else if (letter == '"' || letter == '\'') {
-      const std::string_view rest = text.substr(at);
-      const bool tripled = rest.size() >= 3 && rest[1] == letter && rest[2] == letter;
-      std::size_t end = tripled ? 3 : 1;
-      for (; end < rest.size(); ++end) {
-        if (rest[end] == '\n') {
-          if (!tripled) break;
-          ++line;
-        }
-        if (rest[end] == '\\' && letter == '"') {
-          if (end + 1 < rest.size() && rest[end + 1] == '\n') ++line;
-          ++end;
-        } else if (rest[end] == letter) {
-          if (!tripled) break;
-          if (rest.substr(end).starts_with(std::string(3, letter))) {
-            end += 2;
-            // One or two more quotes belong to the text. Taken for the start of another string, they would hide a key.
-            for (int more = 0; more < 2 && rest.substr(end + 1).starts_with(letter); ++more) ++end;
-            break;
-          }
-        }
-      }
-      if (end < rest.size() && rest[end] == '\n') --end;
-      at += end;
-    } else if (letter == '.' && ++dots > kMaxDocumentDepth) {
-      return SyntaxError{line, "a dotted key is too deep"};
+  if (std::ranges::count(text, '.') <= kMaxDocumentDepth) return std::nullopt;
+  const auto skipBlanks = [&](std::size_t at) {
+    while (at < text.size() && (text[at] == ' ' || text[at] == '\t')) ++at;
+    return at;
+  };
+  std::vector<std::uint8_t> dots(text.size());  // at each dot: those before it in the longest chain
+  for (std::size_t at = text.find('.'); at != std::string_view::npos; at = text.find('.', at + 1)) {
+    if (dots[at] >= kMaxDocumentDepth) {
+      const auto line = std::ranges::count(text.substr(0, at), '\n') + 1;
+      return SyntaxError{static_cast<int>(line), "a dotted key is too deep"};
     }
+    const std::size_t part = skipBlanks(at + 1);
+    const std::size_t end = endOfKeyPart(text, part);
+    const std::size_t next = skipBlanks(end);
+    if (end > part && next < text.size() && text[next] == '.')
+      dots[next] = std::max(dots[next], static_cast<std::uint8_t>(dots[at] + 1));
   }
   return std::nullopt;
 }
