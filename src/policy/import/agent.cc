@@ -67,10 +67,14 @@ void importCompose(ImportBuilder& in) {
     if (option == "seccomp:unconfined") {
       in.note(NoteKind::unsafe, top + "security_opt",
               "\"seccomp:unconfined\" would let every system call through; the allowlist stays");
+    } else if (option == "apparmor:unconfined" || option.starts_with("label:disable") ||
+               option == "systempaths:unconfined") {
+      in.note(NoteKind::unsafe, top + "security_opt", "\"" + option + "\": the protection stays");
     } else if (option.starts_with("apparmor:")) {
       in.set(top, "isolation.apparmor_profile", option.substr(9));
     } else if (option.starts_with("seccomp:/")) {
       in.set(top, "syscalls.oci_profile", option.substr(8));
+      in.note(NoteKind::widening, top + "security_opt", option.substr(8) + " decides about system calls");
     } else if (option != "no-new-privileges:true") {
       in.note(NoteKind::lossy, top + "security_opt", option + " is not taken over");
     }

@@ -1,9 +1,12 @@
 #include "policy/import/builder.h"
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "policy/decode/decode.h"
 #include "policy/decode/syntax.h"
 #include "policy/decode/validate.h"
+#include "policy/decode/widening.h"
 #include "policy/profiles/profiles.h"
 #include "policy/rules/home_secrets.h"
 
@@ -12,7 +15,7 @@ namespace caisson::policy {
 std::string hostPattern(const std::string& host) { return host.starts_with("*.") ? host.substr(1) : host; }
 
 ImportBuilder::ImportBuilder(const Document& document, std::string_view shape, std::string_view profile)
-    : document_(document), reader_(document) {
+    : document_(document), reader_(document), profile_(profile) {
   result_.shape = shape;
   result_.policy = *builtin(profile);
   result_.policy.name = "imported-" + std::string(shape);
@@ -34,10 +37,12 @@ void ImportBuilder::refuse(std::string_view from, std::string reason, std::strin
 }
 
 void ImportBuilder::set(std::string_view from, std::string_view key, const std::string& value) {
+  origins_.try_emplace(std::string(key), from);
   if (auto done = setKey(result_.policy, key, value); !done) refuse(from, done.error().reason, done.error().hint);
 }
 
 void ImportBuilder::append(std::string_view from, std::string_view key, const std::string& value) {
+  origins_.try_emplace(std::string(key), from);
   if (auto done = appendKey(result_.policy, key, value); !done) refuse(from, done.error().reason, done.error().hint);
 }
 
@@ -74,9 +79,23 @@ void ImportBuilder::resizeTmpfs(std::string_view from, std::string_view path, st
   note(Kind::lossy, from, std::string(path) + " is not a separate directory here");
 }
 
+void ImportBuilder::noteWidenings() {
+  for (const Widening& widening : wideningsOver(*builtin(profile_), result_.policy)) {
+    if (widening.from == widening.to) continue;  // it follows from another key
+    const auto origin = origins_.find(widening.key);
+    std::string_view from = origin == origins_.end() ? std::string_view(widening.key) : origin->second;
+    if (from.ends_with('.')) from.remove_suffix(1);
+    const bool noted = std::ranges::any_of(result_.notes, [&](const ImportNote& note) {
+      return note.kind == Kind::widening && (note.key == from || note.key == widening.key);
+    });
+    if (!noted) note(Kind::widening, from, widening.key + ": " + widening.from + " becomes " + widening.to);
+  }
+}
+
 Result<Imported> ImportBuilder::finish() {
   if (auto finished = reader_.finish(); !finished) return fail(finished.error());
   if (failure_) return fail(*failure_);
+  noteWidenings();
   result_.policy.widenings.clear();
   if (auto checked = validate(result_.policy); !checked) return fail(checked.error());
   return std::move(result_);

@@ -1,6 +1,8 @@
 // Shared by all importers: the foreign document, the resulting policy, and the report.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,8 +53,13 @@ class ImportBuilder {
   Result<Imported> finish();
 
  private:
+  /// Reports what is wider than in the profile and was not reported yet.
+  void noteWidenings();
+
   const Document& document_;
   ImportReader reader_;
+  std::string profile_;
+  std::map<std::string, std::string, std::less<>> origins_;  ///< our key -> the foreign one that first set it
   Imported result_;
   std::optional<Error> failure_;
 };

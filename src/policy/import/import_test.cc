@@ -34,22 +34,6 @@ bool notes(const Imported& result, ImportNote::Kind kind, std::string_view key, 
 
 using NoteKind = ImportNote::Kind;
 
-TEST(Import, RefusesTheNetworkOfTheHost) {
-  const Imported result = imported("[sandbox]\nimage = 'x'\nnetwork_mode = 'host'\n", Format::toml);
-  EXPECT_EQ(result.policy.network.mode, NetworkMode::none);
-  EXPECT_TRUE(notes(result, NoteKind::unsafe, "network_mode", "owner's approval"));
-}
-
-TEST(Import, ShowsNoHomeAndNoKeysOfOne) {
-  const Imported result = imported(R"({"isolationLevel": "LEVEL_2", "filesystem": {
-      "readOnlyPaths": ["~/.ssh", "~", "/home/someone", "/home/someone/.aws/credentials", "/root", "/", "/opt/data"]}})",
-                                   Format::json);
-  EXPECT_EQ(result.policy.filesystem.read_only, std::vector<std::string>{"/opt/data"});
-  EXPECT_TRUE(notes(result, NoteKind::unsafe, "readOnlyPaths", "~/.ssh"));
-  EXPECT_TRUE(notes(result, NoteKind::unsafe, "readOnlyPaths", "/home/someone: a whole home"));
-  EXPECT_TRUE(notes(result, NoteKind::widening, "readOnlyPaths", "/opt/data"));
-}
-
 }  // namespace
 
 TEST(Import, AgentJsonKeepsNetworkAndLimits) {

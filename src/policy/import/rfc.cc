@@ -23,6 +23,11 @@ std::string_view whyNotShown(const std::string& named) {
   const std::string home = isWithin(path, "/root") ? "/root" : in_homes ? path.substr(0, end) : std::string();
   if (path == "/" || path == "/home" || path == home || path == "/home/~/")
     return "a whole home directory is never shown by an import";
+  // The home of this user may lie elsewhere. Paths that no policy can show are reported as such.
+  const std::string on_host = normalPath(expandHome(named).value_or(named));
+  if (on_host.starts_with('/') && !findFlaw(Syntax::shown_path, on_host)) {
+    if (const ShownPath judged = judgeShownPath(on_host, false); !judged.why_not.empty()) return judged.why_not;
+  }
   for (const std::string_view secret : homeSecrets()) {
     if (!home.empty() && isWithin(path, home + "/" + std::string(secret))) return "it usually holds keys or passwords";
   }
@@ -47,6 +52,13 @@ void readFilesystem(ImportBuilder& in) {
   for (const std::string& path : in.reader().texts("filesystem.readWritePaths")) {
     if (path == "/tmp" || path == "/var/tmp") {
       in.note(NoteKind::lossy, "filesystem.readWritePaths", path + " is the sandbox's own, in memory");
+    } else if (const std::string_view why = whyNotShown(path); !why.empty()) {
+      in.note(NoteKind::unsafe, "filesystem.readWritePaths", path + ": " + std::string(why));
+    } else if (judgeShownPath(expandHome(path).value_or(path), true).only_readable) {
+      in.append("filesystem.readWritePaths", "filesystem.read_only", path);
+      in.note(NoteKind::unsafe, "filesystem.readWritePaths",
+              path + " is not writable: programs of the host use what is in it");
+      in.note(NoteKind::widening, "filesystem.readWritePaths", path + " of the host is shown");
     } else {
       in.append("filesystem.readWritePaths", "filesystem.read_write", path);
       in.note(NoteKind::widening, "filesystem.readWritePaths", path + " of the host is changed directly");
