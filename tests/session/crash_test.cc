@@ -5,9 +5,11 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <functional>
 #include <utility>
 
+#include "base/sha256.h"
 #include "functional/session.h"
 #include "support/conforms.h"
 
@@ -20,6 +22,19 @@ std::string kill_step;  // only steps of this name count; empty: all
 
 void countOrDie(const char* name) {
   if ((kill_step.empty() || kill_step == name) && ++steps_seen == kill_at) ::kill(::getpid(), SIGKILL);
+}
+
+/// Makes a sealed file name another path of the same length, with a checksum in place of the seal, as a program could
+/// that can write the file.
+void forge(const std::string& file, const std::string& path, const std::string& other) {
+  const std::string text = readFile(file);
+  const std::size_t heading = text.find('\n') + 1;
+  std::string body = text.substr(heading + 65);
+  for (std::size_t at = body.find(path); at != std::string::npos; at = body.find(path, at)) {
+    body.replace(at, path.size(), other);
+  }
+  ASSERT_NE(body, text.substr(heading + 65));
+  std::ofstream(file, std::ios::binary) << text.substr(0, heading) << hex(Sha256().add(body).finish()) << "\n" << body;
 }
 
 class SessionCrash : public SessionTest {
@@ -81,6 +96,42 @@ TEST_F(SessionCrash, CreateLeavesASessionOrNothing) {
         EXPECT_EQ(runProgram({"ls", "-A", home_path + "/stores"}).out, "");
       },
       3);
+}
+
+TEST_F(SessionCrash, ForgedJournalIsKeptAsideAndReported) {
+  workspace.write("host-file", "of the host\n");
+  Session session = create();
+  output(session, "echo session > work-file");
+  ASSERT_TRUE(dieAt(
+      1,
+      [&](SessionStore& own) {
+        auto same = own.find(session.id());
+        if (same) (void)same->commit({});
+      },
+      "commit: journal written"));
+  const std::string journal = home_path + "/sessions/" + session.id() + "/commit.journal";
+  forge(journal, "work-file", "host-file");
+  const auto use = [&]() -> std::string {
+    auto found = store->find(session.id());
+    if (!found) return found.error().message();
+    const auto report = found->commit({.dry_run = true});
+    return report ? "" : report.error().message();
+  };
+  const std::string refusal = use();
+  EXPECT_NE(refusal.find("is kept as commit.journal.invalid"), std::string::npos) << refusal;
+  EXPECT_EQ(readFile(workspace / "host-file"), "of the host\n");
+  EXPECT_TRUE(exists(journal + ".invalid"));
+  EXPECT_FALSE(exists(journal));
+  EXPECT_EQ(use(), "") << "the session can be used";
+  const auto infos = store->list();
+  ASSERT_TRUE(infos && infos->size() == 1);
+  ASSERT_EQ(infos->front().warnings.size(), 1U);
+  EXPECT_NE(infos->front().warnings.front().find("commit.journal.invalid"), std::string::npos);
+  auto found = store->find(session.id());
+  ASSERT_TRUE(found);
+  EXPECT_TRUE(found->commit({}));
+  EXPECT_EQ(readFile(workspace / "work-file"), "session\n");
+  EXPECT_EQ(readFile(workspace / "host-file"), "of the host\n");
 }
 
 TEST_F(SessionCrash, CheckpointAndRestoreLeaveBeforeOrAfter) {

@@ -6,8 +6,10 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <map>
 
+#include "base/sha256.h"
 #include "functional/commit.h"
 #include "session/layers/steps.h"
 
@@ -191,6 +193,28 @@ TEST_F(Uncommit, DiscardKeepsNothing) {
   EXPECT_EQ(commit(session, {.dry_run = true}).replaced_bytes, 4U);
   EXPECT_EQ(applied(commit(session, {.discard = true})), "f\n");
   EXPECT_FALSE(store->uncommit(session.id()));
+}
+
+TEST_F(Uncommit, ForgedRecordIsKeptAsideAndReported) {
+  workspace.write("work-file", "before\n");
+  workspace.write("host-file", "of the host\n");
+  Session session = create();
+  output(session, "echo session > work-file");
+  ASSERT_TRUE(commit(session).complete());
+  const std::string file = home_path + "/replaced/" + session.id() + "/1/record";
+  const std::string text = readFile(file);
+  const std::size_t heading = text.find('\n') + 1;
+  std::string body = text.substr(heading + 65);
+  body.replace(body.find("work-file"), 9, "host-file");
+  std::ofstream(file, std::ios::binary) << text.substr(0, heading) << hex(Sha256().add(body).finish()) << "\n" << body;
+  const auto refused = store->uncommit(session.id());
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("is kept as record.invalid"), std::string::npos)
+      << refused.error().message();
+  EXPECT_TRUE(exists(file + ".invalid"));
+  EXPECT_EQ(readFile(workspace / "host-file"), "of the host\n");
+  EXPECT_EQ(readFile(workspace / "work-file"), "session\n");
+  EXPECT_TRUE(store->replaced(session.id())) << "it is reported once";
 }
 
 TEST_F(Uncommit, KilledAtEachStepIsFinishedByTheNext) {

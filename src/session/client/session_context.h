@@ -208,7 +208,8 @@ class SessionContext {
   /// An error if an escape attempt requested a rollback while the commit read files: none of them may be written. Does
   /// the rollback.
   Result<void> rollBackBeforeApply();
-  /// Finishes a commit that a crash interrupted, if there is one. The caller holds the lock.
+  /// Finishes a commit that a crash interrupted, if there is one. The caller holds the lock. The error about a journal
+  /// that was kept aside is returned once more by the next call.
   Result<void> finishInterruptedCommit();
   /// If the session has as many layers as possible, starts a worker that merges them and waits at most ten minutes for
   /// it.
@@ -230,7 +231,8 @@ class SessionContext {
   Metadata metadata_;
   std::optional<SupervisorConnection> connection_;
   std::shared_ptr<WriteRoom> room_;  ///< since the first write
-  std::string restart_notice_;       ///< for the next command's result
+  std::optional<Error> rejected_journal_;
+  std::string restart_notice_;  ///< for the next command's result
   Record record_;
 };
 

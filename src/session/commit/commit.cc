@@ -140,8 +140,16 @@ Result<void> applyPlan(const SessionPaths& paths, SessionContext& session, RealT
 }  // namespace
 
 Result<void> SessionContext::finishInterruptedCommit() {
+  if (rejected_journal_) return fail(*std::exchange(rejected_journal_, std::nullopt));
   if (!isCommitPending(directory_)) return {};
+  const bool had_journal = directory_.stat(kJournal).has_value();
   auto recovered = recoverCommit(store_->paths(), directory_, openRealDirectory(metadata_));
+  if (!recovered && had_journal && !directory_.stat(kJournal)) {
+    // lock() ignores the error, and there is no journal any more that would cause it again.
+    rejected_journal_ = recovered.error();
+    restart_notice_ = recovered.error().message();
+    (void)note("journal of a commit kept aside", restart_notice_);
+  }
   if (!recovered) return fail(recovered.error());
   if (!*recovered) return {};
   restart_notice_ = describe(**recovered);

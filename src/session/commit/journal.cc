@@ -3,15 +3,15 @@
 #include <cerrno>
 #include <charconv>
 
-#include "base/sha256.h"
 #include "base/version.h"
+#include "session/commit/seal.h"
 
 namespace caisson::session {
 namespace {
 
 /// Raise the number when a type that the journal contains changes.
-constexpr std::string_view kFormatLine = "caisson commit journal 4\n", kFormatName = "caisson commit journal ";
-constexpr std::int64_t kJournalFormat = 4;
+constexpr std::string_view kFormatLine = "caisson commit journal 5\n", kFormatName = "caisson commit journal ";
+constexpr std::int64_t kJournalFormat = 5;
 constexpr std::uint64_t kMaxBytes = 1U << 30;
 
 }  // namespace
@@ -35,19 +35,14 @@ bool HostIdentity::matches(const sys::FileInfo& now, bool renamed) const {
 
 Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction) {
   const std::string body = codec::encode(transaction, codec::Layout::fixed);
-  const std::string text = std::string(kFormatLine) + hex(Sha256().add(body).finish()) + "\n" + body;
-  return session.writeFileAtomic(kJournal, text, 0600);
+  const auto text = sealed(kFormatLine, body);
+  return text ? session.writeFileAtomic(kJournal, *text, 0600) : fail(text.error());
 }
 
 Result<std::optional<Transaction>> readJournal(const sys::RootDir& session) {
   const auto text = session.readFile(kJournal, kMaxBytes);
   if (!text && text.error().sys_errno == ENOENT) return std::nullopt;
   if (!text) return fail(text.error());
-  constexpr std::size_t kHeader = kFormatLine.size() + 65;
-  const auto damaged = [] {
-    return fail(plainError(Stage::state, "session commit", kJournal, "the journal of an interrupted commit is damaged",
-                           "compare the real workspace with the session, then destroy the session"));
-  };
   if (text->starts_with(kFormatName)) {
     FormatVersion format{.oldest = kJournalFormat, .newest = kJournalFormat};
     const char* const number = text->c_str() + kFormatName.size();
@@ -59,12 +54,12 @@ Result<std::optional<Transaction>> readJournal(const sys::RootDir& session) {
                         "finishes the commit"));
     }
   }
-  if (text->size() < kHeader || !text->starts_with(kFormatLine)) return damaged();
-  const std::string_view body = std::string_view(*text).substr(kHeader);
-  if (text->substr(kFormatLine.size(), 64) != hex(Sha256().add(body).finish())) return damaged();
-  auto transaction = codec::decode<Transaction>(body, codec::Layout::fixed);
-  if (!transaction) return damaged();
-  return std::move(*transaction);
+  const auto body = unsealed(kFormatLine, *text);
+  if (!body) return fail(body.error());
+  auto transaction = *body ? codec::decode<Transaction>(**body, codec::Layout::fixed) : std::nullopt;
+  if (transaction) return std::move(*transaction);
+  return fail(keepAside(session, kJournal, "session commit",
+                        "a commit was interrupted, and is not finished: compare the real workspace with the session"));
 }
 
 }  // namespace caisson::session

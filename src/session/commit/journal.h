@@ -80,7 +80,8 @@ inline constexpr const char* kStagingDirectory = "commit.files";
 inline constexpr const char* kJournal = "commit.journal";
 
 Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction);
-/// Nothing when there is no journal; an error when it is damaged.
+/// Nothing when there is no journal. One that is damaged or forged (seal.h) is renamed, and reported as an error: it
+/// would make the host write what it names.
 Result<std::optional<Transaction>> readJournal(const sys::RootDir& session);
 
 template <class A, class T>

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
+#include <cstdlib>
 #include <fstream>
+#include <optional>
 
+#include "base/sha256.h"
 #include "sys/root_dir_testing.h"
 
 namespace caisson::session {
@@ -12,8 +14,14 @@ namespace {
 
 class CommitJournal : public testing::Test {
  protected:
+  // The key of seals is made there.
+  void SetUp() override { ::setenv("CAISSON_HOME", (directory_.path() + "/state").c_str(), 1); }
+  void TearDown() override { home_ ? ::setenv("CAISSON_HOME", home_->c_str(), 1) : ::unsetenv("CAISSON_HOME"); }
+
   [[nodiscard]] std::string file() const { return directory_.path() + "/" + kJournal; }
 
+  const std::optional<std::string> home_ =
+      std::getenv("CAISSON_HOME") != nullptr ? std::optional<std::string>(std::getenv("CAISSON_HOME")) : std::nullopt;
   sys::fixtures::TempDir directory_;
   sys::RootDir session_ = std::move(*sys::RootDir::open(directory_.path()));
 };
@@ -50,22 +58,34 @@ TEST_F(CommitJournal, MissingJournalIsNotAnError) {
 TEST_F(CommitJournal, DamageAtAnyByteIsAnError) {
   ASSERT_TRUE(writeJournal(session_, exampleTransaction()));
   const std::string whole = sys::fixtures::readText(file());
-  std::fstream stream(file(), std::ios::in | std::ios::out | std::ios::binary);
-  const auto put = [&](std::size_t at, char byte) {
-    stream.seekp(static_cast<std::streamoff>(at)).put(byte).flush();
-    ASSERT_TRUE(stream);
-  };
-  const std::size_t separator = whole.find('\n') + 65;  // after the checksum; carries nothing
+  const auto put = [&](const std::string& text) { std::ofstream(file(), std::ios::binary) << text; };
   for (std::size_t at = 0; at < whole.size(); ++at) {
-    put(at, static_cast<char>(whole[at] ^ 1));
-    EXPECT_EQ(readJournal(session_).has_value(), at == separator) << "byte " << at;
-    put(at, whole[at]);
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    put(damaged);
+    EXPECT_FALSE(readJournal(session_)) << "byte " << at;
   }
+  put(whole);
   EXPECT_TRUE(readJournal(session_));
   for (std::size_t size = whole.size(); size-- > 0;) {
-    std::filesystem::resize_file(file(), size);
+    put(whole.substr(0, size));
     EXPECT_FALSE(readJournal(session_)) << "cut at " << size;
   }
+}
+
+/// Any program that can write the file can compute a checksum.
+TEST_F(CommitJournal, ChecksumInPlaceOfTheSealIsRefusedAndTheFileKeptAside) {
+  ASSERT_TRUE(writeJournal(session_, exampleTransaction()));
+  const std::string whole = sys::fixtures::readText(file());
+  const std::size_t heading = whole.find('\n') + 1;
+  const std::string body = whole.substr(heading + 65);
+  std::ofstream(file(), std::ios::binary) << whole.substr(0, heading) << hex(Sha256().add(body).finish()) << "\n"
+                                          << body;
+  EXPECT_FALSE(readJournal(session_));
+  EXPECT_TRUE(sys::fixtures::exists(file() + ".invalid"));
+  const auto read = readJournal(session_);
+  ASSERT_TRUE(read) << "it is reported once";
+  EXPECT_FALSE(read->has_value());
 }
 
 TEST(HostIdentity, ChangesWithContentAndWithTheFile) {

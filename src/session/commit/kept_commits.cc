@@ -9,8 +9,9 @@
 #include <charconv>
 #include <ctime>
 
-#include "base/sha256.h"
+#include "base/version.h"
 #include "session/commit/kept_copy.h"
+#include "session/commit/seal.h"
 #include "session/store/ttl.h"
 #include "sys/remove_tree.h"
 
@@ -24,7 +25,8 @@ constexpr const char* kObjects = "objects";
 constexpr const char* kRecord = "record";
 constexpr const char* kUndone = "undone";
 constexpr const char* kBytes = "bytes";
-constexpr std::string_view kRecordLine = "caisson commit record 1\n";
+constexpr std::string_view kRecordName = "caisson commit record ";
+constexpr std::string_view kRecordLine = "caisson commit record 2\n";
 constexpr std::uint64_t kMaxRecordBytes = 1U << 30;
 /// A commit that is not complete after this long was interrupted, and its session is gone.
 constexpr std::int64_t kDay = 86'400;
@@ -107,27 +109,27 @@ Result<void> KeptCommit::copy(std::size_t action, int directory, const std::stri
 Result<void> KeptCommit::complete(const CommitRecord& record, Committed& left) const {
   if (auto saved = left.save(); !saved) return saved;
   const std::string body = codec::encode(record, codec::Layout::fixed);
-  const std::string text = std::string(kRecordLine) + hex(Sha256().add(body).finish()) + "\n" + body;
+  const auto text = sealed(kRecordLine, body);
+  if (!text) return fail(text.error());
   if (auto sized = directory_.replaceFile(kBytes, std::to_string(record.bytes), 0600); !sized) return sized;
-  return directory_.replaceFile(kRecord, text, 0600);
+  return directory_.replaceFile(kRecord, *text, 0600);
 }
 
 Result<std::optional<CommitRecord>> KeptCommit::record() const {
   const auto text = directory_.readFile(kRecord, kMaxRecordBytes);
   if (!text && text.error().sys_errno == ENOENT) return std::nullopt;
   if (!text) return fail(text.error());
-  const auto damaged = [&] {
-    return fail(plainError(Stage::state, "session uncommit", name_,
-                           "the record of the commit is damaged or of another "
-                           "version of caisson",
-                           "the files are in the directory `replaced` of CAISSON_HOME"));
-  };
-  const std::size_t header = kRecordLine.size() + 65;
-  if (text->size() < header || !text->starts_with(kRecordLine)) return damaged();
-  const std::string_view body = std::string_view(*text).substr(header);
-  if (text->substr(kRecordLine.size(), 64) != hex(Sha256().add(body).finish())) return damaged();
-  auto record = codec::decode<CommitRecord>(body, codec::Layout::fixed);
-  if (!record || record->done.size() != record->transaction.actions.size()) return damaged();
+  constexpr std::string_view kHint = "the files are in the directory `replaced` of CAISSON_HOME";
+  const std::string_view format = std::string_view(*text).substr(0, kRecordLine.size());
+  if (format.starts_with(kRecordName) && format != kRecordLine) {
+    return fail(otherVersionError("session uncommit", name_,
+                                  "the record of the commit is of another version of caisson", kHint));
+  }
+  const auto body = unsealed(kRecordLine, *text);
+  if (!body) return fail(body.error());
+  auto record = *body ? codec::decode<CommitRecord>(**body, codec::Layout::fixed) : std::nullopt;
+  if (!record || record->done.size() != record->transaction.actions.size())
+    return fail(keepAside(directory_, kRecord, "session uncommit", kHint));
   return std::move(*record);
 }
 
@@ -138,6 +140,7 @@ Result<std::vector<ReplacedByCommit>> listKept(const SessionPaths& paths, const 
   for (const std::uint32_t number : numbersIn(*replaced, session)) {
     const auto kept = KeptCommit::open(paths, session + "/" + std::to_string(number));
     const auto record = kept ? kept->record() : Result<std::optional<CommitRecord>>(fail(kept.error()));
+    if (!record && kept && !isOtherVersion(record.error())) return fail(record.error());
     if (!record || !*record) continue;
     const std::int64_t age = std::time(nullptr) - (*record)->time;
     std::size_t objects = 0;

@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "plan/filesystem.h"
+#include "session/commit/journal.h"
 #include "session/network/network.h"
 #include "session/sandbox.h"
 #include "session/tier/tier_files.h"
@@ -46,6 +47,11 @@ SessionInfo infoOf(const SessionPaths& paths, const RootDir& directory, const Me
   info.directory = directoryInside(paths, metadata);
   std::istringstream lines(directory.readFile(kWarningsFile, kMaxWarnings).value_or(""));
   for (std::string line; std::getline(lines, line);) info.warnings.push_back(std::move(line));
+  if (const std::string invalid = std::string(kJournal) + ".invalid"; directory.stat(invalid)) {
+    info.warnings.push_back(
+        "an interrupted commit was not finished: its journal is damaged or not caisson's own, and is kept as " +
+        directory.knownAs() + "/" + invalid);
+  }
   return info;
 }
 
