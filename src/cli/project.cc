@@ -14,6 +14,7 @@
 #include "base/shell_quote.h"
 #include "cli/approval.h"
 #include "cli/output.h"
+#include "cli/reader_process.h"
 #include "cli/safe_text.h"
 #include "policy/decode/decode.h"
 #include "policy/decode/validate.h"
@@ -62,9 +63,7 @@ std::string consentFor(const std::string& file, std::string_view text) {
   return "project:" + hex(Sha256().add(placeOf(file)).add(std::uint8_t{0}).add(text).finish());
 }
 
-Result<Policy> decodeProject(std::string_view text, const std::string& file) {
-  auto owner = approval::loadOwner();
-  if (!owner) return fail(owner.error());
+Result<Policy> decodeProject(std::string_view text, const std::string& file, const approval::Owner& owner) {
   auto document = policy::readText(text, policy::Format::toml, file);
   if (!document) return fail(document.error());
   const policy::Ceilings none = approval::noCeilings();
@@ -72,7 +71,7 @@ Result<Policy> decodeProject(std::string_view text, const std::string& file) {
   origin.ceilings = &none;
   auto model = policy::decode(*document, origin);
   if (!model) return fail(model.error());
-  if (auto checked = owner->check(*model); !checked) {
+  if (auto checked = owner.check(*model); !checked) {
     return fail(checked.error());
   }
   // Only an owner may configure which secrets leave this machine and where to; a repository must not.
@@ -81,6 +80,11 @@ Result<Policy> decodeProject(std::string_view text, const std::string& file) {
                            "put them in a policy of your own and use --policy"));
   }
   return Policy(std::move(*model));
+}
+
+Result<Policy> decodeProject(std::string_view text, const std::string& file) {
+  const auto owner = approval::loadOwner();
+  return owner ? decodeProject(text, file, *owner) : fail(owner.error());
 }
 
 /// Lists what lowers the protection, for the question: in the whole policy it is easy to overlook.
@@ -158,6 +162,25 @@ Result<approval::Approval> keepConsent(const std::string& file, std::string_view
   return granted;
 }
 
+/// What the policy says, and what of it lowers the protection. Before the consent a confined process reads the file: a
+/// repository could attack the reader with it.
+struct ProjectSummary {
+  std::string explained, lowered;
+};
+
+Result<ProjectSummary> summarize(std::string_view text, const std::string& file) {
+  const auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  const auto both = readConfined(file, [&]() -> Result<std::string> {
+    const auto policy = decodeProject(text, file, *owner);
+    if (!policy) return fail(policy.error());
+    return policy::explain(policy->model()) + '\0' + loweredText(policy->model());
+  });
+  if (!both) return fail(both.error());
+  const std::size_t end = std::min(both->find('\0'), both->size());
+  return ProjectSummary{both->substr(0, end), both->substr(std::min(end + 1, both->size()))};
+}
+
 int trust(const Arguments& arguments) {
   if (arguments.operands.size() > 1) {
     return printError(usageError("policy trust", "expected one file", "caisson policy trust caisson.toml"));
@@ -168,14 +191,14 @@ int trust(const Arguments& arguments) {
   const std::string& file = files.front();
   auto text = policy::readRegularFile(file);
   if (!text) return printError(text.error());
-  auto policy = decodeProject(*text, file);
-  if (!policy) return printError(policy.error());
+  const auto summary = summarize(*text, file);
+  if (!summary) return printError(summary.error());
   const auto consents = loadConsents();
   if (!consents) return printError(consents.error());
   const bool changed = findAnyConsent(*consents, file) != nullptr && findConsent(*consents, file, *text) == nullptr;
-  const std::string question = safeLines(policy::explain(policy->model())) + "\ncaisson: " + safeLine(file) +
+  const std::string question = safeLines(summary->explained) + "\ncaisson: " + safeLine(file) +
                                (changed ? "\n  You consented to another content of this file before." : "") +
-                               loweredText(policy->model()) +
+                               safeLines(summary->lowered) +
                                "\n  Use this policy for commands started in its directory, as long as it stays as it "
                                "is? [y/N] ";
   if (!askOwner(question)) {
