@@ -131,5 +131,35 @@ TEST_F(AgentReview, AProgramInAHiddenDirectoryOfTheHomeShowsNothingElseOfIt) {
   EXPECT_TRUE(contains(output.err, "shown to the agent, read-only: " + home / ".grok/lib")) << output.describe();
 }
 
+/// Programs also lie deeper in hidden directories, beside the logins of the agent.
+TEST_F(AgentReview, AProgramDeepInAHiddenDirectoryShowsNothingElseOfIt) {
+  const std::string data = ".local/share/opencode/";
+  home.write(
+      data + "bin/opencode",
+      "#!/bin/sh\ncat " + (home / data) + "lib/part " + (home / data) + "auth.json " + (home / data) + "bin/other",
+      0755);
+  home.write(data + "lib/part", "needed\n");
+  home.write(data + "bin/other", "canary\n");
+  home.write(data + "auth.json", "canary\n", 0600);
+  const RunOutput output = runProgram({"/usr/bin/env", "HOME=" + home.path(), "CAISSON_HOME=" + (home / "state"),
+                                       caissonBinary(), "agent", "--", home / (data + "bin/opencode")},
+                                      {.cwd = workspace.path()});
+  EXPECT_EQ(output.out, "needed\n") << output.describe();
+}
+
+TEST_F(AgentReview, AProgramOfAVirtualEnvironmentStarts) {
+  requireOrSkip(
+      runProgram({"/usr/bin/python3", "-m", "venv", "--without-pip", home / ".local/pipx/venvs/tool"}).exit_status == 0,
+      "/usr/bin/python3 has no module venv");
+  const std::string tool = home / ".local/pipx/venvs/tool/";
+  home.write(".local/pipx/venvs/tool/bin/tool", "#!" + tool + "bin/python3\nimport sys; print(sys.prefix)\n", 0755);
+  home.write(".local/pipx/venvs/tool/token", "canary\n", 0600);
+  const RunOutput output = runProgram({"/usr/bin/env", "HOME=" + home.path(), "CAISSON_HOME=" + (home / "state"),
+                                       caissonBinary(), "agent", "--", tool + "bin/tool"},
+                                      {.cwd = workspace.path()});
+  EXPECT_EQ(output.out, tool.substr(0, tool.size() - 1) + "\n") << output.describe();
+  EXPECT_FALSE(contains(output.err, "read-only: " + tool.substr(0, tool.size() - 1) + "\n")) << output.describe();
+}
+
 }  // namespace
 }  // namespace caisson::test

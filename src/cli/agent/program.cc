@@ -39,12 +39,14 @@ bool isTooMuch(const fs::path& directory) {
   return plan::below(home, directory.string()) || directory == fs::path(home) / ".local";
 }
 
-/// Whether it is a hidden directory right below the home, such as ~/.name, where agents keep keys and logs as well.
+/// Whether it is in a hidden directory of the home, such as ~/.name or ~/.local/share/name, where agents keep keys and
+/// logs as well.
 bool isHiddenInHome(const fs::path& directory) {
   std::error_code problem;
   const char* variable = std::getenv("HOME");
-  return variable != nullptr && directory.filename().string().starts_with('.') &&
-         directory.parent_path() == fs::weakly_canonical(variable, problem);
+  const std::string home = variable == nullptr ? "" : fs::weakly_canonical(variable, problem).string();
+  if (home.empty() || !plan::below(directory.string(), home)) return false;
+  return (directory.string().substr(home.size()) + "/").find("/.") != std::string::npos;
 }
 
 std::vector<std::string> neededFor(const fs::path& program) {
@@ -57,9 +59,13 @@ std::vector<std::string> neededFor(const fs::path& program) {
   if (directory.filename() != "bin" || isTooMuch(above)) return {text};
   if (!isHiddenInHome(above)) return {above.string()};
   std::vector<std::string> needed{text};
-  for (const char* part : {"lib", "libexec", "share", "node_modules"}) {
-    std::error_code problem;
+  std::error_code problem;
+  for (const char* part : {"lib", "lib64", "libexec", "share", "node_modules"})
     if (fs::is_directory(fs::symlink_status(above / part, problem))) needed.push_back((above / part).string());
+  // A virtual environment of Python: its scripts start the interpreter in it.
+  if (fs::is_regular_file(fs::symlink_status(above / "pyvenv.cfg", problem))) {
+    needed.front() = directory.string();
+    needed.push_back((above / "pyvenv.cfg").string());
   }
   return needed;
 }
