@@ -4,6 +4,7 @@
 #include "cli/agent/providers.h"
 #include "cli/agent/secret_text.h"
 #include "cli/agent/settings.h"
+#include "support/conforms.h"
 
 namespace caisson::cli {
 namespace {
@@ -163,6 +164,7 @@ const SettingsFile* settingsAt(const KnownAgent& agent, std::string_view path) {
 }
 
 TEST(AgentSettings, SixtyFilesArriveWithoutTheirSecret) {
+  CONFORMS("R-AGENT-5");
   static_assert(std::size(kSecretCases) >= 60);
   for (const SecretCase& one : kSecretCases) {
     SCOPED_TRACE(std::string(one.path) + " " + one.text);
