@@ -16,6 +16,7 @@
 #include "server/serve.h"
 #include "service/terminal.h"
 #include "service/tokens.h"
+#include "supervise/disk/caches.h"
 #include "sys/helper_process.h"
 
 namespace caisson::cli {
@@ -156,7 +157,11 @@ int revokeTokens(const Arguments& arguments) {
   for (const auto& name : arguments.operands) {
     const auto revoked = store->revoke(name);
     if (!revoked) return printError(revoked.error());
-    if (!*revoked) status = printError(usageError(name, "there is no such token", "caisson token list"));
+    if (!*revoked) {
+      status = printError(usageError(name, "there is no such token", "caisson token list"));
+    } else if (const auto removed = supervise::removeCachesOf(service::useOfToken(**revoked) + "-"); !removed) {
+      status = printError(removed.error());
+    }
   }
   return status;
 }

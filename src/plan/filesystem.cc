@@ -259,19 +259,21 @@ mode_t modeOfRootsHome(const policy::Policy& policy, const HostFacts& host) {
 
 }  // namespace
 
-std::string workspaceCache(const std::string& path) {
-  return "workspace-" + hex(Sha256().add(path).finish()).substr(0, 32);
+std::string workspaceCache(const std::string& use, const std::string& path) {
+  return use + "-" + hex(Sha256().add(path).finish()).substr(0, 32);
 }
 
 std::string cacheOf(const policy::Policy& policy, const policy::Tmpfs& tmpfs, const HostFacts& host, const Plan& plan) {
   const bool other_user = plan.identity.parent_writes_maps;
   if (tmpfs.cache.empty()) return "";
   if (other_user && (!plan.identity.maps_files || !host.state_disk.why_no_overlay.empty())) return "";
-  if (tmpfs.cache != "workspace") return "shared-" + tmpfs.cache;
+  // A name shares a cache between the user's own policies; those of an HTTP token never reach another tenant.
+  if (tmpfs.cache != "workspace")
+    return (policy.use.starts_with("token-") ? policy.use + "-" : "") + "shared-" + tmpfs.cache;
   const bool shown = policy.filesystem.workspace.mode != policy::WorkspaceMode::none && !host.workspace.path.empty() &&
                      !currentDirectoryIsTooBroad(policy, host);
   if (!shown) return "";
-  return workspaceCache(host.workspace.path);
+  return workspaceCache(policy.use, host.workspace.path);
 }
 
 Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan) {

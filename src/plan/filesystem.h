@@ -16,8 +16,9 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
 /// and terminals over it and the homes covered. Landlock restricts reading of the rest.
 Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan);
 
-/// The name of the cache of the workspace at this path, below CAISSON_HOME/caches.
-std::string workspaceCache(const std::string& path);
+/// The name of the cache of the workspace at this path, below CAISSON_HOME/caches. One per kind of use (Policy::use):
+/// what the program of one kind leaves there must not reach a sandbox of another.
+std::string workspaceCache(const std::string& use, const std::string& path);
 
 /// The name of a cache below CAISSON_HOME/caches, or "" where there can be none: without a workspace, and for a root
 /// caller on a file system without idmapped mounts.

@@ -264,6 +264,9 @@ struct Policy {
   Audit audit;
   /// Keys that a person set with flags of the command line: ceilings do not bind them. Not a setting, so not in files.
   std::vector<std::string> typed;
+  /// The kind of use, each with its own caches: "run", "session", "agent", "mcp", or "token-ID" over HTTP. Chosen by
+  /// the program that makes the sandbox. Not a setting, so not in files.
+  std::string use = "run";
   std::vector<Widening> widenings;  ///< how this policy was derived; not a setting, so not in files or comparisons
 };
 

@@ -14,6 +14,7 @@
 #include "policy/fields.h"
 #include "policy/limits.h"
 #include "policy/profiles/profiles.h"
+#include "service/tokens.h"
 #include "sys/state_home.h"
 
 namespace caisson::service {
@@ -189,10 +190,9 @@ Result<void> checkToken(const policy::Policy& model, const PolicyOptions& option
   return {};
 }
 
-/// Caches outlive a sandbox. What one tenant's payload leaves there must not reach another tenant or the owner.
-void separateCaches(policy::Policy& model, const std::string& name) {
-  for (policy::Tmpfs& directory : model.filesystem.tmpfs)
-    if (!directory.cache.empty()) directory.cache = name;
+/// Sandboxes of several tokens: what one tenant's payload leaves in a cache must not reach another tenant.
+void keepNoCaches(policy::Policy& model) {
+  for (policy::Tmpfs& directory : model.filesystem.tmpfs) directory.cache.clear();
 }
 
 /// An equal share of the token's quota where the request names no size: otherwise the default profile, half of the
@@ -231,12 +231,12 @@ Result<ChosenPolicy> choosePolicy(const Principal& caller, const PolicyOptions& 
   if (!caller.owner) {
     if (auto checked = checkToken(model, options); !checked) return std::unexpected(checked.error());
     model.filesystem.toolchains = policy::Toolchains::none;  // directories of the owner's home
-    separateCaches(model, caller.id);
+    model.use = useOfToken(caller.id);                       // its caches are removed with it (`caisson token revoke`)
     chosen.needs_approval = approval::loweredProtection(model);
     for (const std::string& host : model.network.allowed_hosts) chosen.needs_approval.push_back("host:" + host);
     applyQuotaDefaults(caller, options, model);
   }
-  if (options.shared) separateCaches(model, "");
+  if (options.shared) keepNoCaches(model);
   const auto owner = approval::loadOwner();
   if (!owner) return std::unexpected(owner.error());
   const double ceiling = owner->ceilingsFor(model).wall_seconds;

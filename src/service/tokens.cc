@@ -205,20 +205,20 @@ Result<std::string> TokenStore::create(Token token, const Instant& now) {
   return secret;
 }
 
-Result<bool> TokenStore::revoke(std::string_view id_or_name) {
+Result<std::optional<std::string>> TokenStore::revoke(std::string_view id_or_name) {
   const auto held = lock();
   if (!held) return std::unexpected(held.error());
   auto tokens = list();
   if (!tokens) return std::unexpected(tokens.error());
   const auto found = std::find_if(tokens->begin(), tokens->end(),
                                   [&](const Token& one) { return one.id == id_or_name || one.name == id_or_name; });
-  if (found == tokens->end()) return false;
+  if (found == tokens->end()) return std::nullopt;
   const Token revoked = *found;
   tokens->erase(found);
   // Revoked first: a log that cannot be written must not keep a token alive.
   if (auto written = write(*tokens); !written) return std::unexpected(written.error());
   if (auto recorded = recordToken("revoke", revoked); !recorded) return std::unexpected(recorded.error());
-  return true;
+  return revoked.id;
 }
 
 bool TokenChecker::refresh() {

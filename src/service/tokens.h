@@ -7,6 +7,7 @@
 #include <chrono>
 #include <ctime>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,8 +47,8 @@ class TokenStore {
   /// Stores a token under `token.name` and returns its text, which is shown once. Sets id, hash and created.
   Result<std::string> create(Token token, const Instant& now);
   [[nodiscard]] Result<std::vector<Token>> list() const;
-  /// By id or name. False if there is none.
-  Result<bool> revoke(std::string_view id_or_name);
+  /// By id or name. Returns the id, or nothing if there is none.
+  Result<std::optional<std::string>> revoke(std::string_view id_or_name);
 
  private:
   TokenStore(sys::RootDir directory, std::chrono::milliseconds lock_timeout)
@@ -59,6 +60,9 @@ class TokenStore {
   sys::RootDir directory_;
   std::chrono::milliseconds lock_timeout_;
 };
+
+/// policy::Policy::use of the sandboxes of the token with this id.
+inline std::string useOfToken(const std::string& id) { return "token-" + id; }
 
 /// Checks tokens for a server. Reads the file again when it changed.
 class TokenChecker {

@@ -86,6 +86,8 @@ Result<void> Planner::usePolicy(const sys::RootDir& directory, const Metadata& m
   if (!empty) return fail(empty.error());
   policy.filesystem.workspace.path = empty->knownAs();
   policy.filesystem.workspace.same_path = false;  // that directory is caisson's own
+  for (policy::Tmpfs& tmpfs : policy.filesystem.tmpfs)
+    if (tmpfs.cache == "workspace") tmpfs.cache.clear();  // the session's own, removed with it
   return {};
 }
 

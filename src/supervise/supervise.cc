@@ -251,6 +251,7 @@ void SandboxRun::collect(Clock::time_point start) {
   explainLimits(plan_, limits_->full(), limits_->filesInMemory(), result_);
   if (observer_) observer_->report(result_);
   if (result_.escape) respondToEscape(plan_, request_, last, record_.log(), result_);
+  if (diskDirectories() != nullptr) finishCaches(*diskDirectories());  // after an escape, which keeps all as evidence
   const bool ran =
       std::ranges::any_of(result_.lifecycle, [](const StateChange& one) { return one.state == RunState::monitoring; });
   ran || result_.outcome != OutcomeKind::setup_failed ? quarantineNewFiles(plan_, result_) : forgetStateBefore(plan_);

@@ -281,6 +281,18 @@ class Tenants(ApiTest):
             self.assertEqual(self.alice.run(again, "cat /cache/planted").json["stdout"], "x\n")
             self.assertNotIn("shared-common", caches)
 
+    def test_revoked_token_leaves_no_cache(self):
+        passing = self.server.client("passing")
+        box = passing.create(policy={"extends": "dev", "filesystem": {"tmpfs": {"/cache": {"cache": "common"}}}})
+        self.assertEqual(passing.run(box, "echo x > /cache/planted").json["exit_code"], 0)
+        tokens = json.loads(self.server.caisson("token", "list", "--json").stdout)
+        own = next(one["id"] for one in tokens if one["name"] == "passing")
+        directory = os.path.join(self.server.home, "caches")
+        caches = lambda: [one for one in os.listdir(directory) if own in one] if os.path.isdir(directory) else []
+        before = caches()
+        self.assertEqual(self.server.caisson("token", "revoke", "passing").returncode, 0)
+        self.assertEqual(caches(), [], f"before: {before}")
+
     def test_approvals_are_the_owners(self):
         # CONFORMS("R-HTTP-5")
         box = self.alice.create()

@@ -28,6 +28,19 @@ class CacheDirectories : public SandboxTest {
                            "inodes = 500\ncache = 'workspace'\n");
   }
 
+  /// The id of a new session.
+  [[nodiscard]] std::string createSession(std::vector<std::string> options) const {
+    options.insert(options.begin(), {"session", "create"});
+    const RunOutput made = runCaisson(options, how_);
+    EXPECT_EQ(made.exit_status, 0) << made.describe();
+    return made.out.substr(0, made.out.find('\n'));
+  }
+
+  /// The files of this name in all caches, as the host finds them.
+  [[nodiscard]] std::string keptFiles(const std::string& name) const {
+    return onHost("find " + state_.path() + "/caches -name " + name).out;
+  }
+
   const TempDir state_, other_;
   RunOptions how_;
 };
@@ -103,14 +116,77 @@ TEST_F(CacheDirectories, ClosedDirectoriesCountTowardsTheirSize) {
   }
 }
 
-TEST_F(CacheDirectories, AreSharedWithSessionsOfTheWorkspace) {
-  EXPECT_EQ(in(workspace, "echo run > /cache/file").exit_status, 0);
-  const RunOutput made = runCaisson({"session", "create", "--workspace", workspace.path()}, how_);
-  const std::string id = made.out.substr(0, made.out.find('\n'));
-  const RunOutput read = runCaisson({"session", "exec", id, "--", "cat", "/cache/file"}, how_);
-  EXPECT_EQ(read.out, "run\n") << read.describe();
-  EXPECT_EQ(runCaisson({"session", "destroy", id}, how_).exit_status, 0);
-  EXPECT_EQ(in(workspace, "cat /cache/file").out, "run\n") << "a cache is not the session's";
+TEST_F(CacheDirectories, OfARunReachNoSessionAndNoAgent) {
+  CONFORMS("R-FILES-21");
+  workspace.makeDir(".git");  // `agent exec` finds the project by it
+  const std::string session = createSession({"--workspace", workspace.path()});
+  const auto inSession = [&](const std::string& script) {
+    return runCaisson({"session", "exec", session, "--", "sh", "-c", script}, how_);
+  };
+  const auto inAgent = [&](const std::string& script) {
+    return runCaisson({"agent", "exec", "--project", workspace.path(), "--", script}, how_);
+  };
+  const std::string write = "mkdir -p /cache/cargo && echo evil > /cache/cargo/config.toml && echo evil > /cache/file";
+  for (int round = 0; round < 2; ++round) {  // the second time the others exist
+    EXPECT_EQ(in(workspace, write).exit_status, 0);
+    for (const RunOutput& seen : {inSession("ls -A /cache"), inAgent("ls -A /cache")}) {
+      EXPECT_EQ(seen.exit_status, 0) << seen.describe();
+      EXPECT_EQ(seen.out, "") << seen.describe();
+    }
+  }
+  EXPECT_EQ(inAgent("echo agent > /cache/agent").exit_status, 0);
+  EXPECT_EQ(inSession("echo session > /cache/session").exit_status, 0);
+  EXPECT_EQ(inAgent("ls /cache").out, "agent\n");
+  EXPECT_EQ(inSession("ls /cache").out, "session\n");
+  EXPECT_EQ(in(workspace, "ls -A /cache/agent /cache/session; cat /cache/file").out, "evil\n");
+  EXPECT_EQ(runCaisson({"session", "destroy", session}, how_).exit_status, 0);
+  const std::string next = createSession({"--workspace", workspace.path()});
+  const RunOutput kept = runCaisson({"session", "exec", next, "--", "cat", "/cache/session"}, how_);
+  EXPECT_EQ(kept.out, "session\n") << "kept for the next session of the directory: " << kept.describe();
+  EXPECT_EQ(runCaisson({"clean", "--all"}, how_).exit_status, 0);
+}
+
+TEST_F(CacheDirectories, KeepNoConfiguration) {
+  const std::string plant =
+      "cd /cache && mkdir -p cargo/bin cargo/registry/src npm/_cacache pip && echo x > cargo/config.toml && "
+      "echo x > cargo/config && echo x > cargo/bin/cargo && echo x > cargo/registry/src/kept && echo x > npm/.npmrc && "
+      "echo x > pip/pip.conf && mkdir chosen && echo x > chosen/config.toml && ln -s /cache/chosen tool";
+  const std::string look = "cd /cache && find . -type f -o -type l | sort";
+  EXPECT_EQ(in(workspace, plant).exit_status, 0);
+  EXPECT_EQ(keptFiles("config.toml"), "") << "it is gone when the run has ended";
+  const RunOutput next = in(workspace, look);
+  EXPECT_EQ(next.out, "./cargo/registry/src/kept\n") << next.describe();
+}
+
+TEST_F(CacheDirectories, KeepNoConfigurationOfAKilledRun) {
+  const RunOutput killed = onHost("$CAISSON run -q --workspace " + workspace.path() +
+                                      " -- sh -c 'mkdir -p /cache/cargo; echo x > /cache/cargo/config.toml; "
+                                      "echo x > /cache/cargo/kept; echo ready; sleep 60' > out & "
+                                      "until grep -q ready out; do :; done; kill -9 $!; wait $!",
+                                  how_);
+  EXPECT_NE(keptFiles("config.toml"), "") << "the test's premise: " << killed.describe();
+  const RunOutput next = in(workspace, "ls -A /cache/cargo");
+  EXPECT_EQ(next.out, "kept\n") << next.describe();
+}
+
+TEST_F(CacheDirectories, KeepGitRepositoriesWithoutHooksAndCommands) {
+  const std::string make =
+      "cd /cache; for r in plain hooked commanded; do d=go-mod/cache/vcs/$r; mkdir -p $d/objects $d/refs; "
+      "echo 'ref: refs/heads/main' > $d/HEAD; "
+      "printf '[core]\n\tbare = true\n[remote \"origin\"]\n\turl = https://example.org/r\n' > $d/config; done; "
+      "mkdir go-mod/cache/vcs/hooked/hooks; echo x > go-mod/cache/vcs/hooked/hooks/reference-transaction; "
+      "printf '\tuploadpack = touch /workspace/x\n' >> go-mod/cache/vcs/commanded/config";
+  EXPECT_EQ(in(workspace, make).exit_status, 0);
+  const RunOutput next = in(workspace, "cd /cache/go-mod/cache/vcs && ls -d * */config */hooks");
+  EXPECT_EQ(next.out, "hooked\nhooked/config\nplain\nplain/config\n") << next.describe();
+}
+
+TEST_F(CacheDirectories, OfASessionWithoutAWorkspaceGoWithIt) {
+  const std::string session = createSession({"--workspace", workspace.path() + ":none"});
+  const RunOutput wrote = runCaisson({"session", "exec", session, "--", "sh", "-c", "echo x > /cache/file"}, how_);
+  EXPECT_EQ(wrote.exit_status, 0) << wrote.describe();
+  EXPECT_EQ(runCaisson({"session", "destroy", session}, how_).exit_status, 0);
+  EXPECT_EQ(onHost("ls -A " + state_.path() + "/caches 2>/dev/null").out, "");
 }
 
 }  // namespace

@@ -337,6 +337,30 @@ TEST_F(McpOperator, ReadOnlyServerRunsCommandsAndWritesNothing) {
   EXPECT_EQ(readFile(workspace / "a.txt"), "from the host\n");
 }
 
+TEST_F(McpOperator, CachesOfModelsReachNoSandboxOfTheUser) {
+  const auto userSees = [&] {
+    return runCaisson({"run", "-q", "--workspace", workspace.path(), "--", "ls", "-A", "/cache"},
+                      {.env = environment()});
+  };
+  const Json write = {{"command", "echo x > /cache/planted && ls -A /cache"}};
+  for (const bool read_only : {false, true}) {
+    const auto client =
+        start(Json::object(), read_only ? std::vector<std::string>{"--read-only"} : std::vector<std::string>());
+    for (const char* again : {"first", "second"}) {
+      const std::string id = create(*client);
+      Json call = write;
+      call["sandbox_id"] = id;
+      EXPECT_EQ(client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "ls -A /cache"}})["stdout"],
+                read_only || again == std::string("first") ? "" : "planted\n")
+          << again;
+      EXPECT_EQ(client->tool("sandbox_execute", call)["stdout"], "planted\n");
+    }
+    const RunOutput seen = userSees();
+    EXPECT_EQ(seen.exit_status, 0) << seen.describe();
+    EXPECT_EQ(seen.out, "") << seen.describe();
+  }
+}
+
 TEST_F(McpOperator, ToolsListsOnlyTheseAndWhatTheyNeed) {
   CONFORMS("R-SESSION-21");
   const auto client = start(Json::object(), {"--tools", "sandbox_execute,sandbox_read_file"});

@@ -74,6 +74,7 @@ Result<Session> openProjectSession(SessionStore& store, const std::string& proje
     return found;
   }
   SessionOptions options{.policy = policy, .name = name, .ttl_seconds = kAgentSessionSeconds, .keep = true};
+  options.policy.model().use = kAgentUse;
   policy::Workspace& workspace = options.policy.model().filesystem.workspace;
   workspace.path = project;
   workspace.same_path = true;

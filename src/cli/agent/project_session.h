@@ -10,6 +10,9 @@ namespace caisson::cli {
 /// How long it lives after the last command. Changes that were not committed are kept a week longer.
 inline constexpr double kAgentSessionSeconds = 24.0 * 3600;
 
+/// policy::Policy::use of an agent's sessions.
+inline constexpr const char* kAgentUse = "agent";
+
 /// The project that `directory` belongs to: the nearest directory upward that git manages, else `directory` itself.
 /// The search ends before the home directory.
 Result<std::string> projectDirectory(const std::string& directory);

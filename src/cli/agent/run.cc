@@ -113,6 +113,7 @@ Result<AgentPlan> planFrom(const Arguments& arguments) {
 
 Result<Session> createSession(SessionStore& store, const Arguments& arguments, const AgentPlan& plan) {
   SessionOptions options{.policy = plan.policy, .ttl_seconds = kAgentSessionSeconds, .keep = true};
+  options.policy.model().use = kAgentUse;
   options.name = arguments.value(kName).value_or("");
   auto session = store.create(options);
   if (!session) return fail(attributeToFlag(session.error(), arguments));

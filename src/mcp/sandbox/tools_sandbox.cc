@@ -140,6 +140,13 @@ Result<void> setWorkspace(const std::string& workspace, Policy& policy) {
   return policy.set("filesystem.workspace.mode", "overlay");
 }
 
+/// What a model's commands leave in a cache reaches no sandbox of the user, and with --read-only none at all.
+void separateCaches(const OperatorBounds& bounds, policy::Policy& policy) {
+  policy.use = "mcp";
+  if (!bounds.read_only) return;
+  for (policy::Tmpfs& directory : policy.filesystem.tmpfs) directory.cache.clear();
+}
+
 Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   const OperatorBounds& bounds = sandboxes.settings().bounds;
   if (auto checked = checkModelsName("sandbox_create", arguments.text("name")); !checked)
@@ -172,6 +179,7 @@ Outcome create(Sandboxes& sandboxes, Call& call, const Arguments& arguments) {
   if (const auto* error = std::get_if<Error>(&approved)) return failure(call, *error);
   if (auto* needs = std::get_if<NeedsInput>(&approved)) return std::move(*needs);
   const char* const network = policy->model().network.mode == policy::NetworkMode::none ? "none" : "proxy";
+  separateCaches(bounds, policy->model());
   SessionOptions options{.policy = *std::move(policy), .name = arguments.text("name")};
   options.ttl_seconds = ttlOf(sandboxes, arguments);
   options.keep = arguments.flag("keep");

@@ -132,6 +132,12 @@ class Reader {
   std::optional<Error> error_;
 };
 
+/// Members of a policy that are not settings; files of an older caisson lack them.
+void readChoices(const Node& root, Reader& reader, policy::Policy& policy) {
+  policy.use = root.find("use") != nullptr ? reader.text("use") : kSessionUse;
+  if (root.find("typed") != nullptr) policy.typed = reader.texts("typed");
+}
+
 /// Whether all of `text` is a number, which goes to `value`.
 bool readInteger(std::string_view text, std::int64_t& value) {
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -211,7 +217,7 @@ std::string toJson(const Metadata& metadata) {
   if (metadata.creator) add(json, "creator", *metadata.creator);
   if (metadata.pooled_by) add(json, "pooled_by", *metadata.pooled_by);
   if (!metadata.policy.typed.empty()) json.key("typed").strings(metadata.policy.typed);
-  json.key("policy").raw(policy::toJson(metadata.policy)).end();
+  json.key("use").string(metadata.policy.use).key("policy").raw(policy::toJson(metadata.policy)).end();
   return json.text() + "\n";
 }
 
@@ -272,7 +278,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   }
   if (!decoded) return fail(decoded.error());
   metadata.policy = std::move(*decoded);
-  if (document->root.find("typed") != nullptr) metadata.policy.typed = reader.texts("typed");
+  readChoices(document->root, reader, metadata.policy);
   return metadata;
 }
 

@@ -19,6 +19,9 @@ namespace caisson::session {
 /// format is an error. Members that an older caisson may ignore and drop need no new format.
 inline constexpr int kFormat = 1;
 
+/// policy::Policy::use of a session whose creator chose none.
+inline constexpr const char* kSessionUse = "session";
+
 /// Limits of meta.json in bytes. Nothing is written that could not be read back: an unreadable session cannot be used,
 /// and its layers are unknown.
 inline constexpr std::size_t kMaxMetadataBytes = std::size_t{1024} * 1024;

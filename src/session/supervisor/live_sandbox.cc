@@ -345,7 +345,7 @@ Result<void> LiveSandbox::changeLayers(const std::vector<std::string>& frozen, c
 }
 
 LiveSandbox::~LiveSandbox() {
-  (void)kill();
+  if (kill()) supervise::finishCaches(disk_directories_);
   if (launched_.control) loop_.remove(launched_.control.get());
 }
 

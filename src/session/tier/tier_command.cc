@@ -53,7 +53,7 @@ policy::Policy policyOf(const Metadata& metadata, const std::string& workspace, 
 }
 
 /// Describes the copy instead of a workspace that is written directly, and lets its cache be that of the real one.
-void describeCopy(const Metadata& metadata, plan::Plan& plan) {
+void describeCopy(const Metadata& metadata, const std::string& copy, plan::Plan& plan) {
   std::erase(plan.warnings, plan::kNoRollback);
   std::erase_if(plan.warnings, [](const std::string& text) { return text.contains("--allow-exec-config"); });
   plan.layers["workspace"] = metadata.workspace.empty()
@@ -61,8 +61,9 @@ void describeCopy(const Metadata& metadata, plan::Plan& plan) {
                                  : "copy of " + metadata.workspace + ", changes are kept in the session";
   for (plan::Step& step : plan.steps) {
     auto* directory = std::get_if<plan::MountTmpfs>(&step);
-    if (directory != nullptr && directory->cache.starts_with("workspace-")) {
-      directory->cache = metadata.workspace.empty() ? "" : plan::workspaceCache(metadata.workspace);
+    if (directory != nullptr && directory->cache == plan::workspaceCache(metadata.policy.use, copy)) {
+      directory->cache =
+          metadata.workspace.empty() ? "" : plan::workspaceCache(metadata.policy.use, metadata.workspace);
     }
   }
 }
@@ -85,7 +86,7 @@ Result<TierPlan> planCommand(const SessionPaths& paths, const Metadata& metadata
   auto plan = plan::build(made.policy, facts, {request.command, request.interactive, false});
   if (!plan) return fail(plan.error());
   made.plan = std::move(*plan);
-  if (!writesDirectly(metadata)) describeCopy(metadata, made.plan);
+  if (!writesDirectly(metadata)) describeCopy(metadata, *path, made.plan);
   return made;
 }
 

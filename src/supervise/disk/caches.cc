@@ -11,6 +11,7 @@
 #include <ctime>
 #include <utility>
 
+#include "supervise/disk/cache_configuration.h"
 #include "supervise/disk/foreign_files.h"
 #include "sys/descriptor_path.h"
 #include "sys/file_lock.h"
@@ -120,6 +121,23 @@ void removeOld(const RootDir& cache, const char* name) {
   if (::fstatat(cache.descriptor(), name, &status, AT_SYMLINK_NOFOLLOW) == 0) (void)removeForeignTree(cache, name);
 }
 
+/// Removes the data, for its next user. Sandboxes that use it keep what they have.
+Result<void> discardData(const RootDir& cache) {
+  removeOld(cache, kOldData);
+  if (auto set_aside = cache.rename(kData, kOldData, false); !set_aside) return set_aside;
+  (void)cache.remove(kSize);
+  removeOld(cache, kOldData);
+  return {};
+}
+
+/// Opens the data without configuration, or new data if that cannot be removed.
+Result<Fd> openCleanData(const RootDir& cache) {
+  auto data = openData(cache);
+  if (!data || removeConfiguration(data->get())) return data;
+  if (auto discarded = discardData(cache); !discarded) return fail(discarded.error());
+  return openData(cache);
+}
+
 Result<CacheDirectory> tryOpen(const plan::MountTmpfs& step) {
   auto caches = openCaches();
   if (!caches) return fail(caches.error());
@@ -141,7 +159,7 @@ Result<CacheDirectory> tryOpen(const plan::MountTmpfs& step) {
   if (ageOf(locked) > kNoteUseAfter) ::futimens(lock->get(), nullptr);  // see removeCaches()
   removeOld(*cache, kOldData);
   removeOld(*cache, kOldEvidence);
-  auto data = openData(*cache);
+  auto data = openCleanData(*cache);
   if (!data) return fail(data.error());
   auto path = sys::canonicalPath(data->get());
   if (!path) return fail(path.error());
@@ -184,6 +202,15 @@ void noteCacheSize(const plan::MountTmpfs& step, const CacheSize& size) {
   if (::ftruncate(file.get(), 0) == 0) (void)!::pwrite(file.get(), text.data(), text.size(), 0);
 }
 
+void finishCache(const sys::Fd& lock) {
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
+  const Fd data(::openat(lock.get(), kData, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (data && !removeConfiguration(data.get())) {  // closed data is left to openCache()
+    if (const auto cache = RootDir::share(lock.get(), {.known_as = "cache"})) (void)discardData(*cache);
+  }
+  (void)::flock(lock.get(), LOCK_SH);
+}
+
 Result<std::string> discardCache(const plan::MountTmpfs& step) {
   auto caches = openCaches();
   if (!caches) return fail(caches.error());
@@ -207,6 +234,7 @@ Result<std::vector<std::string>> removeCaches(std::chrono::seconds unused) {
   const auto keys = caches->list("");
   if (!keys) return fail(keys.error());
   for (const auto& entry : *keys) {
+    if (entry.name.starts_with(kRemoved)) (void)removeForeignTree(*caches, entry.name);  // removeCachesOf() was killed
     const auto key = caches->enter(entry.name);
     const auto names = key ? key->list("") : fail(key.error());
     if (!names) continue;
@@ -216,6 +244,23 @@ Result<std::vector<std::string>> removeCaches(std::chrono::seconds unused) {
     (void)caches->remove(entry.name);  // if it is empty
   }
   return removed;
+}
+
+Result<void> removeCachesOf(std::string_view prefix) {
+  auto caches = openCaches();
+  if (!caches) return fail(caches.error());
+  const auto keys = caches->list("");
+  if (!keys) return fail(keys.error());
+  Result<void> result;
+  for (const auto& entry : *keys) {
+    if (!entry.name.starts_with(prefix)) continue;
+    const std::string removed = kRemoved + entry.name;
+    (void)removeForeignTree(*caches, removed);  // of an earlier one that was killed
+    auto done = caches->rename(entry.name, removed, false);
+    if (done) done = removeForeignTree(*caches, removed);
+    if (!done && result) result = done;
+  }
+  return result;
 }
 
 }  // namespace caisson::supervise

@@ -159,6 +159,70 @@ TEST_F(Caches, AreOpenedAgainAfterAPayloadClosedThem) {
   write(again->descriptor.get(), "works");
 }
 
+TEST_F(Caches, AreSetAsideWhenTheirConfigurationCannotBeExamined) {
+  {
+    const auto first = openCache(step("w"));
+    ASSERT_TRUE(first);
+    write(first->descriptor.get(), "kept");
+    ASSERT_EQ(::mkdirat(first->descriptor.get(), "cargo", 0700), 0);
+    const int tool = ::openat(first->descriptor.get(), "cargo", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (int i = 0; i < 65537; ++i) ASSERT_EQ(::mknodat(tool, std::to_string(i).c_str(), S_IFREG | 0600, 0), 0);
+    ::close(tool);
+  }
+  const auto again = openCache(step("w"));
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_FALSE(exists(again->path + "/kept"));
+  EXPECT_FALSE(exists(again->path + "/cargo"));
+}
+
+TEST_F(Caches, LoseConfigurationAtTheEndUnlessInUse) {
+  auto first = openCache(step("w"));
+  const auto second = openCache(step("w"));
+  ASSERT_TRUE(first && second);
+  write(first->descriptor.get(), "config.toml");
+  finishCache(first->lock);
+  EXPECT_TRUE(exists(first->path + "/config.toml")) << "another sandbox uses it";
+  first->lock.reset();
+  finishCache(second->lock);
+  EXPECT_FALSE(exists(second->path + "/config.toml"));
+}
+
+TEST_F(Caches, FollowNoLinkWhenConfigurationIsRemoved) {
+  const std::string canary = home / "canary";
+  ASSERT_EQ(::mkdir(canary.c_str(), 0700), 0);
+  const sys::Fd outside(::open(canary.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  write(outside.get(), "config.toml");
+  std::string path;
+  {
+    const auto cache = openCache(step("w"));
+    ASSERT_TRUE(cache);
+    path = cache->path;
+    ASSERT_EQ(::symlinkat(canary.c_str(), cache->descriptor.get(), "bin"), 0);
+    ASSERT_EQ(::symlinkat(canary.c_str(), cache->descriptor.get(), "tool"), 0);
+    ASSERT_EQ(::mkdirat(cache->descriptor.get(), "cargo", 0700), 0);
+    ASSERT_EQ(::symlinkat(canary.c_str(), cache->descriptor.get(), "cargo/hooks"), 0);
+    ASSERT_EQ(::symlinkat(canary.c_str(), cache->descriptor.get(), "cargo/git"), 0);
+  }
+  ASSERT_TRUE(openCache(step("w")));
+  for (const char* link : {"/bin", "/tool", "/cargo/hooks", "/cargo/git"}) {
+    struct stat status{};
+    EXPECT_NE(::lstat((path + link).c_str(), &status), 0) << link;
+  }
+  EXPECT_TRUE(exists(canary + "/config.toml"));
+}
+
+TEST_F(Caches, OfOneKeyPrefixAreRemovedAlsoInUse) {
+  const auto used = openCache(step("token-a-1"));
+  ASSERT_TRUE(openCache(step("token-a-2")) && openCache(step("token-ab-1")) && used);
+  write(used->descriptor.get(), "file");
+  ASSERT_TRUE(removeCachesOf("token-a-"));
+  EXPECT_FALSE(exists(home / "caches/token-a-1"));
+  EXPECT_FALSE(exists(home / "caches/token-a-2"));
+  EXPECT_TRUE(exists(home / "caches/token-ab-1"));
+  finishCache(used->lock);
+  EXPECT_FALSE(exists(home / "caches/token-a-1"));
+}
+
 TEST_F(Caches, AreRemovedWhenUnusedForLong) {
   auto first = openCache(step("w"));
   ASSERT_TRUE(first);

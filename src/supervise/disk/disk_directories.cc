@@ -43,6 +43,10 @@ Result<sys::Fd> makeOne(const sys::RootDir& store, const std::string& name, mode
 
 }  // namespace
 
+void finishCaches(const DiskDirectories& directories) {
+  for (const sys::Fd& lock : directories.cache_locks) finishCache(lock);
+}
+
 bool hasDiskDirectories(const plan::Plan& plan) {
   return std::ranges::any_of(plan.steps, [](const plan::Step& step) {
     const auto* directory = std::get_if<plan::MountTmpfs>(&step);

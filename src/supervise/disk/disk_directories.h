@@ -17,6 +17,9 @@ struct DiskDirectories {
   std::vector<sys::Fd> cache_locks;  ///< caches are in use while these are open
 };
 
+/// At the end of the sandbox, when its processes are dead: see finishCache().
+void finishCaches(const DiskDirectories& directories);
+
 /// Whether the plan has such directories.
 bool hasDiskDirectories(const plan::Plan& plan);
 
