@@ -1,15 +1,19 @@
 #include "host/toolchains.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <span>
 
 #include "base/path_parts.h"
 #include "base/text.h"
+#include "plan/secrets.h"
 #include "sys/descriptor_path.h"
 #include "sys/fd.h"
 
@@ -101,6 +105,110 @@ bool isName(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos;
 }
 
+/// Directories of a toolchain with files of its user: their entries are judged by name. `*` stands for any name, a
+/// name that ends in `*` for its beginning. Deeper directories hold what packages brought along.
+constexpr std::string_view kJudged[] = {
+    "",
+    "bin",
+    "conf",
+    "conf/management",
+    "etc",
+    "lib",
+    "lib/management",
+    "lib/node_modules",
+    "lib/node_modules/*",
+    "lib/node_modules/@*/*",
+    "lib/python*",
+    "lib/python*/distutils",
+    "lib/python*/site-packages",
+    "lib/python*/site-packages/setuptools/_distutils",
+    "libexec",
+    "share",
+};
+/// Configuration of package managers that may hold passwords, beside what is a secret anywhere.
+constexpr std::string_view kConfiguration[] = {
+    "_netrc", "auth.json", "credentials", "credentials.toml", "distutils.cfg", "jmxremote.password",
+    "npmrc",  "pip.conf",  "pip.ini",     "pydistutils.cfg",  "settings.xml",
+};
+constexpr std::size_t kMaxJudged = 512;  ///< directories of one toolchain; others are hidden
+
+bool matchesName(std::string_view name, std::string_view pattern) {
+  return pattern.ends_with('*') ? name.starts_with(pattern.substr(0, pattern.size() - 1)) : name == pattern;
+}
+
+/// Whether a directory at this path in a toolchain is judged, or leads to one that is.
+bool leadsToJudged(std::string_view path) {
+  const std::vector<std::string_view> names = split(path, '/');
+  return std::ranges::any_of(kJudged, [&](std::string_view one) {
+    const std::vector<std::string_view> wanted = split(one, '/');
+    return names.size() <= wanted.size() &&
+           std::ranges::equal(names, std::span(wanted).first(names.size()), matchesName);
+  });
+}
+
+bool isSecretInToolchain(std::string_view name) {
+  // .pem and .key are certificates of authorities here, which programs need.
+  return (plan::looksSecret(name) && !plan::mayBePublic(name)) ||
+         std::ranges::find(kConfiguration, lowered(name)) != std::end(kConfiguration);
+}
+
+/// Finds the secrets in what is shown of a toolchain.
+class SecretFinder {
+ public:
+  explicit SecretFinder(Toolchain& toolchain) : toolchain_(toolchain), prefix_(parentOf(toolchain.programs)) {}
+
+  void find() {
+    for (const std::string& path : toolchain_.shown) judge(path);
+  }
+
+ private:
+  /// `path`: a directory, or a file that is shown by itself.
+  void judge(const std::string& path) {
+    if (++judged_ > kMaxJudged) return toolchain_.hidden.push_back(path);
+    const sys::Fd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory) {
+      if (errno != ENOTDIR) toolchain_.hidden.push_back(path);
+      return;
+    }
+    std::vector<std::string> below;
+    alignas(dirent64) char buffer[4096];
+    for (long size; (size = ::syscall(SYS_getdents64, directory.get(), buffer, sizeof(buffer))) > 0;) {
+      for (long at = 0; at < size;) {
+        const auto* entry = reinterpret_cast<const dirent64*>(buffer + at);
+        at += entry->d_reclen;
+        const std::string_view name = entry->d_name;
+        if (name == "." || name == "..") continue;
+        const std::string whole = path + "/" + std::string(name);
+        const bool link = entry->d_type == DT_LNK;
+        if (!link && isSecretInToolchain(name)) {
+          toolchain_.hidden.push_back(whole);
+        } else if (!link && entry->d_type != DT_REG && leadsToJudged(whole.substr(prefix_.size() + 1))) {
+          below.push_back(whole);
+        }
+      }
+    }
+    for (const std::string& one : below) judge(one);
+  }
+
+  Toolchain& toolchain_;
+  std::string prefix_;
+  std::size_t judged_ = 0;
+};
+
+/// Go's settings for all users: a proxy's address may hold a password.
+bool holdsPassword(const std::string& path) {
+  const sys::Fd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  char text[16384];
+  const ssize_t got = fd ? ::read(fd.get(), text, sizeof(text)) : -1;
+  if (got < 0 || got == static_cast<ssize_t>(sizeof(text))) return true;
+  const std::string_view all(text, static_cast<std::size_t>(got));
+  for (std::size_t at = all.find("://"); at != std::string_view::npos; at = all.find("://", at + 3)) {
+    const std::string_view authority = all.substr(at + 3, all.find_first_of("/,|\n \"'", at + 3) - at - 3);
+    if (authority.find('@') != std::string_view::npos) return true;
+  }
+  return false;
+}
+
 class Finder {
  public:
   Finder(const std::vector<std::string>& homes, const std::map<std::string, std::string>& environment)
@@ -128,9 +236,11 @@ class Finder {
     Toolchain toolchain{.manager = std::string(manager), .programs = programs, .shown = {}};
     const std::string prefix = parentOf(programs);
     for (const std::string_view name : shown) {
-      if (const std::string path = prefix + "/" + std::string(name); exists(path)) toolchain.shown.push_back(path);
+      const std::string path = prefix + "/" + std::string(name);
+      if (exists(path) && (name != "go.env" || !holdsPassword(path))) toolchain.shown.push_back(path);
     }
     if (shown.empty()) toolchain.shown.push_back(programs);
+    SecretFinder(toolchain).find();
     found_.push_back(std::move(toolchain));
   }
 

@@ -2,7 +2,8 @@
 // by pyenv or uv, Java by SDKMAN, Go, and tools of asdf and mise.
 //
 // Only what the caller's PATH names, and of that only the subdirectories that hold programs and libraries: the
-// directories above them hold credentials (~/.cargo/credentials.toml, a prefix's etc/npmrc).
+// directories above them hold credentials (~/.cargo/credentials.toml, a prefix's etc/npmrc). Where tools and their
+// users put credentials into those subdirectories themselves, they are found and hidden.
 #pragma once
 
 #include <map>

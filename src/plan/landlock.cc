@@ -186,7 +186,12 @@ Landlock landlockForHostRoot(const policy::Policy& policy, const HostFacts& host
     for (const std::string_view path : hostEtcPaths()) add(std::string(path), readRights());
   }
   for (const Toolchain& toolchain : host.toolchains) {
-    for (const std::string& path : toolchain.shown) add(path, executeRights());
+    for (const std::string& path : toolchain.shown) {
+      // Without mounts nothing in it can be hidden.
+      const bool whole = std::ranges::none_of(
+          toolchain.hidden, [&](const std::string& hidden) { return hidden.starts_with(path + "/"); });
+      if (whole || plan.tier != policy::Tier::landlock) add(path, executeRights());
+    }
   }
   // Only private directories: without a mount namespace, or where the workspace is below it, /tmp is the host's.
   for (const Step& step : plan.steps) {

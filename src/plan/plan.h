@@ -93,9 +93,10 @@ struct WorkspaceScan {
 
 /// A toolchain in the caller's home.
 struct Toolchain {
-  std::string manager;             ///< "nvm"
-  std::string programs;            ///< its directory for PATH, canonical
-  std::vector<std::string> shown;  ///< its files and directories, canonical
+  std::string manager;                   ///< "nvm"
+  std::string programs;                  ///< its directory for PATH, canonical
+  std::vector<std::string> shown;        ///< its files and directories, canonical
+  std::vector<std::string> hidden = {};  ///< files and directories in them that hold secrets, or were not searched
 };
 
 /// Whether CAISSON_HOME can hold what a sandbox writes. Probed only if host::mayUseStateDisk().

@@ -28,6 +28,7 @@ void addToolchains(const HostFacts& host, Plan& plan) {
         if (path.ends_with(secret.directory)) plan.steps.push_back(MaskPath{path + std::string(secret.file)});
       }
     }
+    for (const std::string& path : toolchain.hidden) plan.steps.push_back(MaskPath{path});
     text += (text.empty() ? "" : ", ") + toolchain.programs + " (" + toolchain.manager + ")";
   }
   if (!text.empty()) plan.layers["toolchains"] = "read-only: " + text;

@@ -46,6 +46,38 @@ TEST_F(HomeToolchains, ComeWithoutTheCredentialsBesideThem) {
   }
 }
 
+TEST_F(HomeToolchains, ComeWithoutTheSecretsInThem) {
+  CONFORMS("R-FILES-20");
+  const std::string node = ".nvm/versions/node/v99.0.0/";
+  const std::string python = ".pyenv/versions/3.99/";
+  const std::vector<std::string> secrets{
+      node + "bin/.env",
+      node + "lib/node_modules/.npmrc",
+      node + "lib/node_modules/npm/npmrc",
+      node + "lib/node_modules/tool/.env.production",
+      node + "lib/node_modules/@scope/tool/.npmrc",
+      python + "lib/python3.99/distutils/distutils.cfg",
+      python + "lib/python3.99/site-packages/.pypirc",
+      python + "lib/python3.99/site-packages/pip.conf",
+      "sdk/go1.99/go.env",
+  };
+  for (const std::string& one : secrets) home_.write(one, "GOPROXY=https://user:secret@proxy.example.org\n");
+  home_.write(node + "lib/node_modules/tool/index.js", "shown\n");
+  home_.write("sdk/go1.99/VERSION", "shown\n");
+  home_.write(python + "bin/python3.99", "#!/bin/sh\n", 0755);
+  home_.write("sdk/go1.99/bin/go", "#!/bin/sh\n", 0755);
+  home_.openToAll();
+  how_.env["PATH"] += ":" + (home_ / (python + "bin")) + ":" + (home_ / "sdk/go1.99/bin");
+  for (const std::string& one : secrets) {
+    const RunOutput read = run(policy_, {"cat", home_ / one}, how_);
+    EXPECT_FALSE(contains(read.out, "secret")) << one << read.describe();
+  }
+  for (const std::string& one : {node + "lib/node_modules/tool/index.js", std::string("sdk/go1.99/VERSION")})
+    EXPECT_EQ(run(policy_, {"cat", home_ / one}, how_).out, "shown\n") << one;
+  const RunOutput planned = runCaisson({"plan", policy_[0], policy_[1], "--", "true"}, how_);
+  EXPECT_TRUE(contains(planned.out, home_ / secrets[3])) << planned.describe();
+}
+
 TEST_F(HomeToolchains, AreListedByThePlanAndShownOnlyIfThePolicyAllowsIt) {
   CONFORMS("R-FILES-20");
   const RunOutput planned = runCaisson({"plan", policy_[0], policy_[1], "--", "true"}, how_);
