@@ -8,6 +8,7 @@
 #include <cstdlib>
 
 #include "base/error.h"
+#include "caisson/session.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 
@@ -60,9 +61,9 @@ Result<Context> Context::create(Runner runner, std::string helper, std::vector<s
   auto base = sys::RootDir::open(context.base_);
   if (!base) return fail(base.error());
   if (auto emptied = base->removeTree(context.name_); !emptied) return fail(emptied.error());
-  if (auto dirs = base->makeDirs(context.name_ + "/workspace", 0700); !dirs) return fail(dirs.error());
+  if (auto dirs = base->makeDirs(context.name_ + "/workspace/nested/config", 0700); !dirs) return fail(dirs.error());
   context.secret_ = "canary-" + context.name_ + "-" + std::to_string(::time(nullptr));
-  for (const std::string file : {"/canary", "/workspace/file"}) {
+  for (const std::string file : {"/canary", "/workspace/file", "/workspace/nested/config/.env"}) {
     if (auto put = base->writeFileAtomic(context.name_ + file, context.secret_ + "\n", 0644); !put)
       return fail(put.error());
   }
@@ -80,35 +81,59 @@ Context::~Context() {
   if (auto base = sys::RootDir::open(base_)) (void)base->removeTree(name_);
 }
 
-Observed Context::run(const CheckRun& what) {
-  Observed seen;
-  const auto refuse = [&](const Error& error) {
-    seen.refusal = firstLine(error.message());
-    return seen;
-  };
-  auto policy = Policy::profile("bash");
-  if (!policy) return refuse(policy.error());
+Result<Policy> Context::policyOf(const CheckRun& what) const {
+  auto policy = Policy::profile(what.profile);
+  if (!policy) return policy;
   std::vector<std::pair<std::string, std::string>> settings = {
       {"resources.wall_seconds", kTimeout}, {"filesystem.workspace.mode", what.workspace ? "overlay" : "none"}};
   if (what.workspace) settings.emplace_back("filesystem.workspace.path", workspace_path_);
   settings.insert(settings.end(), what.settings.begin(), what.settings.end());
   for (const auto& [key, value] : settings)
-    if (const auto set = policy->set(key, value); !set) return refuse(set.error());
+    if (const auto set = policy->set(key, value); !set) return fail(set.error());
   for (const std::string& rung : rungs_)
-    if (const auto added = policy->append("isolation.may_be_missing", rung); !added) return refuse(added.error());
+    if (const auto added = policy->append("isolation.may_be_missing", rung); !added) return fail(added.error());
   if (!what.command.empty() && what.command.front() == helper_)
-    if (const auto shown = policy->append("filesystem.read_only", helper_); !shown) return refuse(shown.error());
-  Request request{.policy = *std::move(policy), .command = what.command, .program = helper_};
-  request.quarantine = false;  // the attempts are our own
-  request.input = what.input;
-  auto result = runner_(request);
-  if (!result) return refuse(result.error());
+    if (const auto shown = policy->append("filesystem.read_only", helper_); !shown) return fail(shown.error());
+  return policy;
+}
+
+namespace {
+
+Observed observe(Result<RunResult> result) {
+  Observed seen;
+  if (!result) {
+    seen.refusal = firstLine(result.error().message());
+    return seen;
+  }
   seen.result = *std::move(result);
   seen.status = exitStatus(seen.result);
   seen.out = seen.result.out.data;
   seen.err = seen.result.err.data;
   seen.ran = seen.result.outcome != OutcomeKind::setup_failed && seen.result.outcome != OutcomeKind::denied;
   if (!seen.ran && seen.result.error) seen.refusal = firstLine(seen.result.error->message());
+  return seen;
+}
+
+}  // namespace
+
+Observed Context::run(const CheckRun& what) {
+  auto policy = policyOf(what);
+  if (!policy) return observe(fail(policy.error()));
+  Request request{.policy = *std::move(policy), .command = what.command, .program = helper_};
+  request.quarantine = false;  // the attempts are our own
+  request.input = what.input;
+  return observe(runner_(request));
+}
+
+Observed Context::runInSession(const CheckRun& what) {
+  auto policy = policyOf(what);
+  if (!policy) return observe(fail(policy.error()));
+  auto store = SessionStore::open(helper_);
+  if (!store) return observe(fail(store.error()));
+  auto session = store->create({.policy = *std::move(policy), .ttl_seconds = 600});
+  if (!session) return observe(fail(session.error()));
+  Observed seen = observe(session->exec({.command = what.command, .input = what.input}));
+  (void)session->destroy();
   return seen;
 }
 

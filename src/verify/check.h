@@ -32,12 +32,13 @@ inline Verdict passed(std::string detail = {}) { return {CheckState::passed, std
 inline Verdict failed(std::string detail) { return {CheckState::failed, std::move(detail)}; }
 inline Verdict skipped(std::string reason) { return {CheckState::skipped, std::move(reason)}; }
 
-/// What to run, and in which sandbox. Defaults: profile bash, no workspace, at most a minute.
+/// What to run, and in which sandbox. Defaults: no workspace, at most a minute.
 struct CheckRun {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> settings;  ///< policy keys
   bool workspace = false;                                     ///< mount the context's directory as an overlay
   std::string input;
+  std::string profile = "bash";
 };
 
 struct Observed {
@@ -63,6 +64,8 @@ class Context {
 
   /// Runs a command in a sandbox.
   Observed run(const CheckRun& what);
+  /// Runs a command in a session that is made for it and destroyed. Not through the runner.
+  Observed runInSession(const CheckRun& what);
   /// Runs a shell script in a sandbox. `settings`: policy keys.
   Observed script(std::string_view text, std::vector<std::pair<std::string, std::string>> settings = {});
   /// Runs `caisson __inside WORDS...` in a sandbox.
@@ -78,6 +81,8 @@ class Context {
 
  private:
   Context() = default;
+  /// The policy of a CheckRun.
+  [[nodiscard]] Result<Policy> policyOf(const CheckRun& what) const;
 
   Runner runner_;
   std::string helper_;

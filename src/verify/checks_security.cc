@@ -1,10 +1,46 @@
 // SECURITY: the program's identity, what it can change, what it sees of the host.
 #include <cstdlib>
+#include <filesystem>
 
+#include "plan/filesystem.h"
+#include "supervise/disk/caches.h"
 #include "verify/suite.h"
 
 namespace caisson::verify {
 namespace {
+
+/// Removes the caches of the check's workspace.
+struct RemoveCaches {
+  const std::string& workspace;
+
+  ~RemoveCaches() {
+    std::error_code problem;
+    const auto path = std::filesystem::canonical(workspace, problem);
+    if (problem) return;
+    for (const char* use : {"run", "session"})
+      (void)supervise::removeCachesOf(plan::workspaceCache(use, path.string()));
+  }
+};
+
+/// A run leaves a file and configuration in its cache: the next run finds only the file, a session nothing.
+Verdict keepsCachesApart(Context& context) {
+  const auto shell = [](const char* script) {
+    return CheckRun{.command = {"sh", "-c", script}, .workspace = true, .profile = "dev"};
+  };
+  const CheckRun look = shell("ls -A /cache /cache/cargo 2>/dev/null; echo end");
+  const RemoveCaches cleanup{context.workspacePath()};
+  const Observed wrote = context.run(shell("cd /cache && mkdir cargo && : > kept && : > cargo/config.toml"));
+  if (!wrote.ran || wrote.status != 0) return failed(wrote.describe());
+  const Observed next = context.run(look);
+  const Observed session = context.runInSession(look);
+  if (session.out.find("kept") != std::string::npos) return failed("a session has the cache of a run");
+  for (const Observed* seen : {&next, &session}) {
+    if (seen->out.find("config.toml") != std::string::npos) return failed("configuration was kept");
+    if (!seen->out.ends_with("end\n")) return failed(seen->describe());
+  }
+  if (next.out.find("kept") == std::string::npos) return skipped("no cache is kept here");
+  return passed();
+}
 
 constexpr Check kChecks[] = {
     {"security.ordinary-user", Category::security, "The program is an ordinary user, not root",
@@ -44,6 +80,13 @@ constexpr Check kChecks[] = {
      }},
     {"security.host-files-hidden", Category::security, "A host file that was not named can't be read",
      [](Context& context) { return contained(context.inside({"read", context.canaryPath()})); }},
+    {"security.nested-secrets-hidden", Category::security, "A secret deep in the workspace can't be read",
+     [](Context& context) {
+       const Observed seen =
+           context.run({.command = {"sh", "-c", "cat file nested/config/.env; echo end"}, .workspace = true});
+       return printed(seen, context.secret() + "\nend\n");  // of the ordinary file
+     }},
+    {"security.caches-apart", Category::security, "What a run leaves in a cache reaches no session", keepsCachesApart},
 };
 
 }  // namespace

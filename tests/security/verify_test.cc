@@ -40,6 +40,8 @@ const std::map<std::string, std::string>& weaknesses() {
       {"security.host-processes-hidden", "pid-namespace,own-root,landlock,self-test"},
       {"security.environment-clean", "clean-environment"},
       {"security.host-files-hidden", "own-root,self-test"},
+      {"security.nested-secrets-hidden", "whiteouts"},
+      {"security.caches-apart", "one-cache"},
       {"resources.time-limit", "time-limit"},
       {"resources.tmpfs-size", "tmpfs-limits"},
       {"resources.noexec", "noexec,landlock"},

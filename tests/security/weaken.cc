@@ -99,6 +99,16 @@ void forgetIdentities(Plan& plan) {
   for (plan::LandlockRule& rule : plan.landlock.rules) rule.opened = {};
 }
 
+/// Lets a run use the cache of the workspace's sessions.
+void shareCaches(Plan& plan) {
+  constexpr std::string_view kOwn = "run-";
+  for (plan::Step& step : plan.steps) {
+    auto* directory = std::get_if<plan::MountTmpfs>(&step);
+    if (directory != nullptr && directory->cache.starts_with(kOwn))
+      directory->cache.replace(0, kOwn.size(), "session-");
+  }
+}
+
 struct Weakness {
   const char* name;
   void (*apply)(Plan& plan);
@@ -205,6 +215,7 @@ constexpr Weakness kWeaknesses[] = {
        }
      }},
     {"noexec", makeExecutable},
+    {"one-cache", shareCaches},
     {"programs", showPrograms},
     {"own-root", useHostRoot},
     {"pid-namespace", [](Plan& plan) { plan.namespaces.pid = false; }},
