@@ -44,6 +44,18 @@ void TreeBuilder::fillMaskLayer(int store, const FlatStep& step) {
   }
 }
 
+bool TreeBuilder::hideStore(int store) {
+  // An OCI runtime mounts a proc in the namespace that this one leaves, which the kernel refuses if one is covered.
+  for (std::uint32_t i = 0; i < block_.step_count; ++i)
+    if (block_.steps[i].kind == StepKind::move_root) return false;
+  // A part of the old root that no later step reads. Unmounting the store would wait for a grace period of the kernel.
+  const long place = raw(SYS_openat, AT_FDCWD, "/proc/fs", O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+  if (place < 0) return false;
+  const long moved = raw(SYS_move_mount, store, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+  closeFd(static_cast<int>(place));
+  return moved == 0;
+}
+
 void TreeBuilder::overlay(const FlatStep& step) {
   int lower = step.mount_fd;
   if (lower < 0) {
@@ -89,12 +101,16 @@ void TreeBuilder::overlay(const FlatStep& step) {
   if (read_only) attributes |= MOUNT_ATTR_RDONLY;
   if ((step.flags & kExecutable) == 0) attributes |= MOUNT_ATTR_NOEXEC;
   const int mount = newFilesystem("overlay", options, step.source, attributes);
-  // Onto the store's own root, which is what the mount point shows now.
-  must("move_mount", step.target,
-       raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
   if (!read_only) {
     built_.upper =
         must("open", "upper", raw(SYS_openat, store, step.upper_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0));
+  }
+  if ((step.flags & kKept) == 0 && hideStore(store)) {
+    attach(mount, step);
+  } else {
+    // Onto the store's own root, which is what the mount point shows now; remount.cc relies on that.
+    must("move_mount", step.target,
+         raw(SYS_move_mount, mount, "", store, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH));
   }
   closeFd(mount);
   closeFd(store);

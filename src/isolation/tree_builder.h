@@ -82,6 +82,9 @@ class TreeBuilder {
   void overlay(const FlatStep& step);
   /// Fills the layer above the host's directory: whiteouts hide names, files replace others.
   void fillMaskLayer(int store, const FlatStep& step);
+  /// Moves the store of an overlay, which holds its layers itself, out of the new root: mounted in it, it would show in
+  /// /proc/self/mountinfo where the workspace and the store are on the host. False: there is no place for it.
+  bool hideStore(int store);
   /// Makes the tmpfs the store of a layered root: root_ becomes the directory for our own files in it.
   void prepareLayeredRoot(int mount);
   void attachRootChanges(int mount);

@@ -213,6 +213,22 @@ TEST_F(Root, NothingOfOneRunIsVisibleInTheNext) {
   EXPECT_EQ(script(look).out, before.out);
 }
 
+/// Directories that are kept on disk show their path below CAISSON_HOME: the kernel prints the root of each mount.
+TEST_F(Root, MountTableShowsNeitherTheWorkspacesNorTheStoresPath) {
+  const TempDir state;
+  const RunOptions how{.env = {{"CAISSON_HOME", state.path()}, {"PATH", "/usr/bin:/bin"}}};
+  const std::string bash = script("cat /proc/self/mountinfo", {"--profile", "bash"}, how).out;
+  EXPECT_TRUE(contains(bash, " /workspace ")) << bash;
+  EXPECT_FALSE(contains(bash, workspace.path())) << bash;
+  EXPECT_FALSE(contains(bash, state.path())) << bash;
+  std::istringstream dev(script("cut -d' ' -f4,5 /proc/self/mountinfo", {"--profile", "dev"}, how).out);
+  for (std::string root, point; dev >> root >> point;) {
+    EXPECT_FALSE(contains(root, workspace.path())) << root;
+    const bool on_disk = point == "/tmp" || point == "/home/sandbox" || point == "/cache";
+    EXPECT_TRUE(on_disk || !contains(root, state.path())) << root << " at " << point;
+  }
+}
+
 /// The one place that lasts is the cache, and only where the policy has one.
 TEST_F(Root, OnlyTheCacheOfThePolicyOutlivesARun) {
   CONFORMS("R-FILES-19");
