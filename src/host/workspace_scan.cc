@@ -15,13 +15,12 @@
 #include "base/path_parts.h"
 #include "host/denied_matches.h"
 #include "host/git_programs.h"
-#include "host/link_end.h"
 #include "host/link_protection.h"
 #include "host/owner_access.h"
+#include "host/secret_search.h"
 #include "isolation/child.h"
 #include "plan/secrets.h"
 #include "plan/workspace.h"
-#include "policy/rules/git_config.h"
 #include "sys/fd.h"
 #include "sys/root_dir.h"
 
@@ -30,9 +29,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMaxNamed = 5;          ///< directories named as not scanned
-constexpr std::size_t kKeyBytes = 64 * 1024;  ///< of a file that are searched for a private key
-constexpr std::size_t kConfigBytes = 64 * 1024;
+constexpr std::size_t kMaxNamed = 5;    ///< directories named as not scanned
 constexpr std::size_t kReadCost = 8;    ///< entries that reading a file counts as
 constexpr std::size_t kMaxPath = 3800;  ///< of a directory, so that the names in it fit into PATH_MAX
 /// A directory that changed this recently may change again without a new time stamp.
@@ -51,20 +48,6 @@ constexpr std::string_view kRepositoryPrograms[] = {"hooks", "info"};
 /// A directory in a git directory's `objects` that git makes for objects: searched last, since it has many files.
 bool holdsObjects(std::string_view name) {
   return name == "pack" || (name.size() == 2 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos);
-}
-
-/// The name of an object in such a directory: the rest of a digest, which says nothing about its content.
-bool isObjectName(std::string_view name) {
-  return (name.size() == 38 || name.size() == 62) &&
-         name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
-
-/// Git's configurations of a tree, which may be in any directory.
-constexpr std::string_view kTreeConfigs[] = {".gitmodules", ".gitconfig", ".lfsconfig"};
-
-/// Whether a file of this name may be a git configuration, or a copy of one in a git directory.
-bool mayBeConfig(std::string_view name) {
-  return name.starts_with("config") || std::ranges::find(kTreeConfigs, name) != std::end(kTreeConfigs);
 }
 
 template <class Range>
@@ -107,7 +90,7 @@ class Scan {
       std::deque<Work>& queue = !pending_.empty() ? pending_ : !bulk_.empty() ? bulk_ : objects_;
       const Work work = std::move(queue.front());
       queue.pop_front();
-      if (entries_ >= options_.max_entries || Clock::now() >= deadline_ || cpuTime() >= cpu_deadline_) {
+      if (cost() >= options_.max_entries || Clock::now() >= deadline_ || cpuTime() >= cpu_deadline_) {
         exceed(work.path);
         continue;
       }
@@ -148,6 +131,8 @@ class Scan {
     return in_git && policy::isRepositoryMember(*in_git) && !policy::isRepositoryData(*in_git);
   }
 
+  [[nodiscard]] std::size_t cost() const { return entries_ + kReadCost * secrets_.reads(); }
+
   void leaveOut(const std::string& path) {
     if (found_.unscanned.size() < kMaxNamed) found_.unscanned.push_back(path.empty() ? "." : path);
     ++found_.unscanned_count;
@@ -166,16 +151,6 @@ class Scan {
     return opened == -EACCES;
   }
 
-  /// Whether a payload, which is the same user, may give itself access to what is closed to us. True if that is
-  /// unknown.
-  [[nodiscard]] bool mayOpen(const std::string& path) const {
-    const long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (opened < 0) return opened == -EACCES;
-    const sys::Fd fd(static_cast<int>(opened));
-    struct stat status{};
-    return ::fstat(fd.get(), &status) != 0 || status.st_uid == ::geteuid();
-  }
-
   void visit(const Work& work) {
     if (work.path.size() > kMaxPath) return exceed(work.path.substr(0, kMaxPath));
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
@@ -184,7 +159,7 @@ class Scan {
       opened = isolation::openBeneath(root_.descriptor(), work.path.c_str(), kFlags);
     }
     if (opened == -ENOENT || opened == -ENOTDIR || opened == -ELOOP) return;
-    if (opened == -EACCES && options_.secrets && !work.hidden && !work.path.empty() && mayOpen(work.path)) {
+    if (opened == -EACCES && options_.secrets && !work.hidden && !work.path.empty() && secrets_.mayOpen(work.path)) {
       found_.secrets.push_back(work.path);
       if (options_.protected_files == nullptr) return;
     }
@@ -227,7 +202,7 @@ class Scan {
     while (const dirent* entry = ::readdir(stream)) {
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
-      if (entries_ >= options_.max_entries) {
+      if (cost() >= options_.max_entries) {
         found.complete = false;
         exceed(path);
         break;
@@ -259,8 +234,7 @@ class Scan {
 
   [[nodiscard]] bool matters(const Work& work, std::string_view name) const {
     if (options_.only_links) return false;
-    const bool object = isObjectName(name);  // a repository has thousands
-    if (!object && (plan::looksSecret(name) || plan::mayHoldKey(name) || mayBeConfig(name))) return true;
+    if (SecretSearch::matters(name)) return true;
     if (options_.protected_files == nullptr || work.git_members || work.below_protected) return false;
     return options_.protected_files->match(join(work.path, name)).has_value();
   }
@@ -272,10 +246,18 @@ class Scan {
       for (const std::string& name : directory.links) addLink(work, directory, name);
       if (directory.git_file && !git_->addFile(work.path)) exceed(work.path);
     }
-    redactConfigs(work, directory);
+    const bool judged = options_.secrets && !work.hidden;
+    if (judged) {
+      const bool git = directory.repository || work.in_repository;
+      if (const std::string left = secrets_.redactConfigs(work.path, directory.files, git); !left.empty()) exceed(left);
+    }
     if (directory.repository) lookAtRepository(work);
     for (const std::string& name : directory.files) lookAtFile(work, directory, name);
-    for (const std::string& name : directory.links) hideLink(work, name);
+    if (judged) {
+      for (const std::string& name : directory.links) {
+        secrets_.hideLink(join(work.path, name), name, options_.hold_links);
+      }
+    }
     for (const std::string& name : directory.directories) lookAtDirectory(work, directory, name);
   }
 
@@ -360,73 +342,7 @@ class Scan {
     file.path = join(work.path, name);
     file.git_members = file.git_members || isUsedByGit(work, directory);
     protect(file, false);
-    hideSecret(work, name);
-  }
-
-  void hideSecret(const Work& work, const std::string& name) {
-    if (!options_.secrets || work.hidden) return;
-    std::string path = join(work.path, name);
-    if (isSecret(path, name)) found_.secrets.push_back(std::move(path));
-  }
-
-  /// A link with a secret name, and the file that has this name through it.
-  void hideLink(const Work& work, const std::string& name) {
-    if (!options_.secrets || work.hidden || !(plan::looksSecret(name) || plan::mayHoldKey(name))) return;
-    std::string path = join(work.path, name);
-    std::vector<std::string> passed;
-    auto end = linkEnd(root_, workspace_, path, &passed);
-    if (end && !isRegular(*end)) end.reset();  // what is below a directory is judged by its name
-    const bool secret = isSecret(end ? *end : path, name);
-    if (secret || (!end && plan::looksSecret(name))) found_.secrets.push_back(std::move(path));
-    if (!secret || !end || plan::isTemplate(nameOf(*end))) return;
-    found_.secrets.push_back(*std::move(end));
-    if (options_.hold_links) std::ranges::move(passed, std::back_inserter(found_.secrets));
-  }
-
-  [[nodiscard]] bool isRegular(const std::string& path) const {
-    const auto info = root_.stat(path);
-    return info && info->type == sys::FileType::regular;
-  }
-
-  /// Whether a file is secret if it is called `name`.
-  bool isSecret(const std::string& path, const std::string& name) {
-    if (plan::looksSecret(name)) {
-      return !plan::mayBePublic(name) || !plan::hasOnlyPublicKeys(beginning(path, kKeyBytes).value_or(""));
-    }
-    if (!plan::mayHoldKey(name)) return false;
-    const auto text = beginning(path, kKeyBytes);
-    return !text || plan::hasPrivateKey(*text);
-  }
-
-  /// Looks for credentials in the configurations of a git directory, and in what they include.
-  void redactConfigs(const Work& work, const Directory& directory) {
-    if (!options_.secrets || work.hidden) return;
-    const std::string& path = work.path;
-    const bool git = directory.repository || work.in_repository;
-    std::vector<std::string> configs;
-    for (const std::string& name : directory.files) {
-      const bool users = name == "config" && directoryName(path) == "git";  // ~/.config/git/config
-      if (mayBeConfig(name) && (git || users || name.starts_with('.'))) configs.push_back(join(path, name));
-    }
-    for (std::size_t i = 0; i < configs.size() && i < kMaxGitConfigs; ++i) {
-      const std::string config = configs[i];
-      if (!configs_.insert(config).second) continue;
-      const auto read = beginning(config, kConfigBytes + 1);
-      const std::string text = read.value_or("");
-      if (!read || text.size() > kConfigBytes) {  // credentials may be beyond what is searched
-        found_.secrets.push_back(config);
-        continue;
-      }
-      if (auto redacted = plan::redactGitConfig(text)) found_.redacted.push_back({config, std::move(*redacted)});
-      for (const std::string& value : policy::pathsInGitConfig(text).included) {
-        const auto named = absolutePath(workspace_ + "/" + directoryOf(config), value);
-        auto inside = named ? pathBelow(workspace_, *named) : std::nullopt;
-        if (!inside || inside->empty()) continue;
-        if (auto end = linkEnd(root_, workspace_, *inside)) configs.push_back(*std::move(end));
-        configs.push_back(*std::move(inside));
-      }
-    }
-    if (configs.size() > kMaxGitConfigs) exceed(configs[kMaxGitConfigs]);
+    if (options_.secrets && !work.hidden) secrets_.hideFile(join(work.path, name), name);
   }
 
   /// Adds the rules for a git directory: some of its files name programs.
@@ -450,22 +366,6 @@ class Scan {
     }
   }
 
-  /// The first bytes of a regular file; nothing of anything else. nullopt: it is closed to us, but not to a payload
-  /// that changes its mode.
-  std::optional<std::string> beginning(const std::string& path, std::size_t bytes) {
-    entries_ += kReadCost;
-    const long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (opened == -EACCES && mayOpen(path)) return std::nullopt;
-    if (opened < 0) return "";
-    const sys::Fd fd(static_cast<int>(opened));
-    struct stat status{};
-    if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
-    std::string text(std::min(bytes, static_cast<std::size_t>(status.st_size)), '\0');
-    const ssize_t got = ::read(fd.get(), text.data(), text.size());
-    text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-    return text;
-  }
-
   sys::RootDir root_;
   const std::string& workspace_;
   const ScanOptions& options_;
@@ -476,9 +376,9 @@ class Scan {
   std::size_t entries_ = 0;
   std::deque<Work> pending_, bulk_, objects_;
   std::set<std::string> seen_;
-  std::set<std::string> configs_;  ///< of git, which redactConfigs() has read
   std::optional<GitPrograms> git_;
   plan::WorkspaceScan found_;
+  SecretSearch secrets_{root_, workspace_, found_};
 };
 
 }  // namespace
