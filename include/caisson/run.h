@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -179,6 +180,10 @@ struct Request {
   bool own_scope = false;
   /// The path of the caisson program, which network mode proxy starts again; empty: the installed one.
   std::string program;
+  /// Called by run() before the program starts, with a line about what the sandbox does not show.
+  std::function<void(const std::string& line)> on_notice;
+  /// Called while a search of the workspace takes longer than a second, with a line about it.
+  std::function<void(const std::string& line)> on_progress;
   int cancel_descriptor = -1;          ///< when it becomes readable, the run is killed with outcome `cancelled`
   std::vector<std::string> approvals;  ///< what the owner approved for this run, e.g. "level:none"
   std::string tool;                    ///< the declared tool that this run executes, for the quarantine; or empty

@@ -14,6 +14,7 @@
 #include "approval/owner.h"
 #include "host/facts.h"
 #include "host/root_image.h"
+#include "host/search_progress.h"
 #include "plan/image_root.h"
 #include "plan/optional_layers.h"
 #include "plan/plan.h"
@@ -98,8 +99,10 @@ Result<plan::Plan> planFor(const Request& request, sys::CgroupBase* cgroups,
   auto policy = approval::underOwner(request.policy.model());
   if (!policy) return fail(policy.error());
   if (tier) policy->isolation.tier = *tier;
-  plan::HostFacts facts =
-      host::collectFacts(*policy, {.own_scope = request.own_scope, .found = cgroups, .will_run = cgroups != nullptr});
+  plan::HostFacts facts = host::collectFacts(*policy, {.own_scope = request.own_scope,
+                                                       .found = cgroups,
+                                                       .progress = host::searchProgress(request.on_progress),
+                                                       .will_run = cgroups != nullptr});
   facts.passed = supervise::inspectPassed(policy->process.pass_descriptors);
   auto plan = plan::build(*policy, facts, {request.command, request.interactive, request.learn});
   if (!plan) return plan;
@@ -181,6 +184,9 @@ Result<RunResult> runIn(const Request& request, std::optional<policy::Tier> tier
     return refused(request, plan.error());
   }
   plan->notices.insert(plan->notices.begin(), notices.begin(), notices.end());
+  if (request.on_notice) {
+    for (const std::string& notice : plan->covered) request.on_notice(notice);
+  }
   RunResult result = supervise::supervise(*plan, request, std::move(cgroups));
   if (!tier && wantsLandlockTier(request, result)) return runIn(request, policy::Tier::landlock);
   supervise::explainMissingNetwork(request.policy.model().network.mode, request.command, "", result);

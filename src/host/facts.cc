@@ -116,7 +116,8 @@ bool protectsFiles(const policy::Workspace& workspace) {
 }
 
 /// Finds secrets and, for a workspace that is written directly, files that the host would execute.
-plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostFacts& facts) {
+plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostFacts& facts,
+                         const std::function<void(std::size_t)>& progress) {
   const HostPath& directory = facts.workspace;
   const bool written =
       workspace.mode == policy::WorkspaceMode::rw || std::ranges::any_of(facts.read_write, [&](const HostPath& named) {
@@ -124,16 +125,16 @@ plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostFacts& fa
       });
   const bool protect = written && !workspace.allow_exec_config;
   if (workspace.show_secrets && !protect) return {};
-  ScanOptions options{.secrets = !workspace.show_secrets, .hold_links = written};
+  // An overlay shows what lies below a mount, which cannot be searched.
+  const bool mounts = workspace.mode == policy::WorkspaceMode::rw || facts.mounts_below;
+  ScanOptions options{
+      .secrets = !workspace.show_secrets, .hold_links = written, .enter_mounts = mounts, .progress = progress};
   std::optional<policy::ProtectedFiles> files;  // building its table takes longer than a small scan
   if (protect) {                                // files not found here stay writable
     options.protected_files = &files.emplace(workspace.protected_files, directory.path);
-    options.max_entries = kMaxGuardedEntries;
-    options.max_time = kMaxGuardedTime;
-    options.max_cpu_time = kMaxGuardedCpuTime;
   }
   auto root = sys::RootDir::share(directory.opened->get(), {.known_as = directory.path});
-  if (!root) return {.unscanned = {"."}, .unscanned_count = 1, .exhausted = true};
+  if (!root) return {.covered = {{".", root.error().message()}}, .exhausted = true};
   plan::WorkspaceScan found = scanWorkspace(*std::move(root), directory.path, options);
   if (protect) {
     root = sys::RootDir::share(directory.opened->get(), {.known_as = directory.path});
@@ -432,9 +433,9 @@ void observePaths(const policy::Policy& policy, const CollectOptions& options, H
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observeShown(path));
   if (facts.workspace.directory && facts.workspace.sys_errno == 0 && !plan::currentDirectoryIsTooBroad(policy, facts)) {
     if (options.will_run) registerWriter(workspace, facts);
-    facts.scan = scan(workspace, facts);
-    if (facts.writer) facts.writer->dropNew(facts.scan.protected_paths);
     if (workspace.mode == policy::WorkspaceMode::ro) facts.mounts_below = hasMountsBelow(facts.workspace.path);
+    facts.scan = scan(workspace, facts, options.progress);
+    if (facts.writer) facts.writer->dropNew(facts.scan.protected_paths);
   }
   findSharedReadOnly(policy, facts);
   facts.own_state = realName(sys::stateHome());

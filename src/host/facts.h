@@ -1,6 +1,8 @@
 // Probes the host: the facts a plan is made from.
 #pragma once
 
+#include <functional>
+
 #include "plan/plan.h"
 #include "sys/cgroup.h"
 #include "sys/root_dir.h"
@@ -12,6 +14,8 @@ struct CollectOptions {
   bool own_scope = false;
   sys::CgroupBase* found = nullptr;         ///< gets the cgroup base, so that the caller need not search again
   const sys::RootDir* workspace = nullptr;  ///< the directory that is meant, instead of what has the path now
+  /// Called now and then while the workspace is searched, with the number of entries so far; may be empty.
+  std::function<void(std::size_t entries)> progress;
   bool will_run = false;  ///< a program will run: register it as a writer of a workspace that is written directly
 };
 

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t kKeyBytes = 64 * 1024;  ///< of a file that are searched for a private key
 constexpr std::size_t kConfigBytes = 64 * 1024;
+constexpr std::size_t kMaxConfigs = 1000;  ///< of one directory, with what they include
 
 /// The name of an object in a git repository: the rest of a digest, which says nothing about its content.
 bool isObjectName(std::string_view name) {
@@ -72,7 +73,7 @@ bool SecretSearch::isSecret(const std::string& path, const std::string& name) {
   return !text || plan::hasPrivateKey(*text);
 }
 
-std::string SecretSearch::redactConfigs(const std::string& directory, const std::vector<std::string>& names, bool git) {
+void SecretSearch::redactConfigs(const std::string& directory, const std::vector<std::string>& names, bool git) {
   std::vector<std::string> configs;
   const bool users = nameOf(directory.empty() ? workspace_ : directory) == "git";  // ~/.config/git/config
   for (const std::string& name : names) {
@@ -80,9 +81,13 @@ std::string SecretSearch::redactConfigs(const std::string& directory, const std:
       configs.push_back(join(directory, name));
     }
   }
-  for (std::size_t i = 0; i < configs.size() && i < kMaxGitConfigs; ++i) {
+  for (std::size_t i = 0; i < configs.size(); ++i) {
     const std::string config = configs[i];
     if (!configs_.insert(config).second) continue;
+    if (i >= kMaxConfigs) {
+      found_.secrets.push_back(config);
+      continue;
+    }
     const auto read = beginning(config, kConfigBytes + 1);
     const std::string text = read.value_or("");
     if (!read || text.size() > kConfigBytes) {  // credentials may be beyond what is searched
@@ -98,7 +103,6 @@ std::string SecretSearch::redactConfigs(const std::string& directory, const std:
       configs.push_back(*std::move(inside));
     }
   }
-  return configs.size() > kMaxGitConfigs ? configs[kMaxGitConfigs] : "";
 }
 
 bool SecretSearch::mayOpen(const std::string& path) const {

@@ -29,8 +29,8 @@ class SecretSearch {
   /// way.
   void hideLink(std::string path, const std::string& name, bool hold_links);
   /// Adds the git configurations among `names` of a directory, and what they include, without their credentials.
-  /// `git`: the directory is a git directory. Returns the first one beyond the limit; "": all were read.
-  std::string redactConfigs(const std::string& directory, const std::vector<std::string>& names, bool git);
+  /// `git`: the directory is a git directory. Those beyond a limit are hidden.
+  void redactConfigs(const std::string& directory, const std::vector<std::string>& names, bool git);
 
   /// Whether a payload, which is the same user, may give itself access to what is closed to us. True if that is
   /// unknown.

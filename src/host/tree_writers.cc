@@ -264,6 +264,7 @@ void keepKnown(const WriterRecord& other, const WriterRecord& own, std::vector<P
   std::set<std::pair<std::string_view, std::string_view>> known;
   for (const ProtectedFile& one : other.before) known.emplace(one.path, one.target);
   std::erase_if(files, [&](const ProtectedFile& one) {
+    if (one.path.ends_with('/')) return false;  // a directory that nothing was written in: plan::GuardedWorkspace
     const auto path = pathIn(other, own, one.path);
     return path && !known.contains({*path, one.target});
   });

@@ -2,13 +2,18 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
+#include <cstring>
 #include <deque>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 
@@ -27,11 +32,10 @@
 namespace caisson::host {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-constexpr std::size_t kMaxNamed = 5;    ///< directories named as not scanned
-constexpr std::size_t kReadCost = 8;    ///< entries that reading a file counts as
-constexpr std::size_t kMaxPath = 3800;  ///< of a directory, so that the names in it fit into PATH_MAX
+constexpr std::size_t kMaxNamed = 5;  ///< directories named as not scanned
+constexpr std::size_t kReadCost = 8;  ///< entries that reading a file counts as
+constexpr std::size_t kDirectoryCost = 4;
+constexpr std::size_t kProgressEvery = 1 << 10;
 /// A directory that changed this recently may change again without a new time stamp.
 constexpr std::int64_t kFreshNs = 2'000'000'000;
 
@@ -57,22 +61,44 @@ bool contains(const Range& names, std::string_view name) {
 
 std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
-/// Of this thread.
-std::chrono::nanoseconds cpuTime() {
-  timespec used{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-  return std::chrono::nanoseconds(nanoseconds(used));
+/// Whether this is a file system of the kernel's, such as /proc.
+bool isKernelFilesystem(int directory) {
+  struct statfs info{};
+  if (::fstatfs(directory, &info) != 0) return true;
+  constexpr unsigned long kKernel[] = {PROC_SUPER_MAGIC,   SYSFS_MAGIC,    CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
+                                       DEBUGFS_MAGIC,      TRACEFS_MAGIC,  SECURITYFS_MAGIC,   BPF_FS_MAGIC,
+                                       DEVPTS_SUPER_MAGIC, PSTOREFS_MAGIC, EFIVARFS_MAGIC,     BINFMTFS_MAGIC,
+                                       SELINUX_MAGIC,      SMACK_MAGIC};
+  return std::ranges::find(kKernel, static_cast<unsigned long>(info.f_type)) != std::end(kKernel);
+}
+
+/// Covers directories above instead of so many, at one depth.
+void joinCovered(std::vector<plan::WorkspaceScan::Covered>& covered) {
+  const auto cut = [](const std::string& path, std::size_t depth) {
+    std::size_t end = 0;
+    for (; depth > 0; --depth) {
+      end = path.find('/', end == 0 ? 0 : end + 1);
+      if (end == std::string::npos) return path;
+    }
+    return path.substr(0, end);
+  };
+  std::size_t depth = 0;
+  for (const auto& one : covered) {
+    depth = std::max(depth, static_cast<std::size_t>(std::ranges::count(one.path, '/')));
+  }
+  while (covered.size() > kMaxCovered) {
+    std::map<std::string, std::string> above;
+    for (const auto& one : covered) above.emplace(depth == 0 ? "." : cut(one.path, depth), one.reason);
+    covered.clear();
+    for (const auto& [path, reason] : above) covered.push_back({path, reason});
+    if (depth-- == 0) break;
+  }
 }
 
 class Scan {
  public:
   Scan(sys::RootDir root, const std::string& workspace, const ScanOptions& options, ScanCache* cache)
-      : root_(std::move(root)),
-        workspace_(workspace),
-        options_(options),
-        cache_(cache),
-        deadline_(Clock::now() + options.max_time),
-        cpu_deadline_(cpuTime() + options.max_cpu_time) {
+      : root_(std::move(root)), workspace_(workspace), options_(options), cache_(cache) {
     struct stat status{};
     if (::fstat(root_.descriptor(), &status) == 0) device_ = status.st_dev;
   }
@@ -82,7 +108,7 @@ class Scan {
       if (!options_.only_links && isProtectedWhole()) {
         found_.protected_paths.push_back({.path = std::string(plan::kWholeWorkspace), .directory = true});
       }
-      if (!git_.emplace(root_, workspace_).addAbove()) exceed("");
+      if (!git_.emplace(root_, workspace_).addAbove()) leaveOut("");
       pending_.push_back({.path = std::string(kGit)});  // first: a payload could add entries until the budget ends
     }
     pending_.push_back({});
@@ -90,12 +116,9 @@ class Scan {
       std::deque<Work>& queue = !pending_.empty() ? pending_ : !bulk_.empty() ? bulk_ : objects_;
       const Work work = std::move(queue.front());
       queue.pop_front();
-      if (cost() >= options_.max_entries || Clock::now() >= deadline_ || cpuTime() >= cpu_deadline_) {
-        exceed(work.path);
-        continue;
-      }
       visit(work);
     }
+    joinCovered(found_.covered);
     if (git_) std::ranges::copy(git_->found(), std::back_inserter(found_.programs));
     if (options_.protected_files != nullptr && !options_.only_links) {
       protectThroughLinks(root_, workspace_, *options_.protected_files, found_);
@@ -113,6 +136,7 @@ class Scan {
   /// executes there: a payload can make any directory look like another one.
   struct Work {
     std::string path;
+    std::size_t depth = 0;
     bool in_repository = false;    ///< a part of a git directory that holds others
     bool in_git = false;           ///< in a git directory: git writes through links
     bool git_members = false;      ///< in what git keeps in a directory `.git`; git's rules say what is executed there
@@ -133,15 +157,21 @@ class Scan {
 
   [[nodiscard]] std::size_t cost() const { return entries_ + kReadCost * secrets_.reads(); }
 
+  /// Something makes files protected, and is too large to tell which.
   void leaveOut(const std::string& path) {
+    found_.exhausted = true;
     if (found_.unscanned.size() < kMaxNamed) found_.unscanned.push_back(path.empty() ? "." : path);
     ++found_.unscanned_count;
   }
 
-  /// As leaveOut(), since a limit of the search was reached or it failed.
-  void exceed(const std::string& path) {
-    leaveOut(path);
-    found_.exhausted = true;
+  /// `path` is not searched, so it must not be shown.
+  void cover(const std::string& path, std::string reason, bool exhausted = true) {
+    found_.covered.push_back({path.empty() ? "." : path, std::move(reason)});
+    found_.exhausted = found_.exhausted || exhausted;
+  }
+
+  void coverRest(const std::string& path) {
+    cover(path, "beyond the first " + std::to_string(options_.max_entries) + " entries");
   }
 
   /// Whether the user can follow no link in a directory. One that can be searched, but not read, may hide some.
@@ -152,23 +182,32 @@ class Scan {
   }
 
   void visit(const Work& work) {
-    if (work.path.size() > kMaxPath) return exceed(work.path.substr(0, kMaxPath));
+    if (cost() >= options_.max_entries) return coverRest(work.path);
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
     long opened = isolation::openBeneath(root_.descriptor(), work.path.c_str(), kFlags);
     if (opened == -EACCES && options_.open_closed && giveOwnerAccess(root_, work.path)) {
       opened = isolation::openBeneath(root_.descriptor(), work.path.c_str(), kFlags);
     }
     if (opened == -ENOENT || opened == -ENOTDIR || opened == -ELOOP) return;
-    if (opened == -EACCES && options_.secrets && !work.hidden && !work.path.empty() && secrets_.mayOpen(work.path)) {
+    const bool ours = opened == -EACCES && !work.path.empty() && secrets_.mayOpen(work.path);
+    // With protected files it is covered, so that the search after the run leaves what is in it alone.
+    if (ours && options_.secrets && !work.hidden && options_.protected_files == nullptr) {
       found_.secrets.push_back(work.path);
-      if (options_.protected_files == nullptr) return;
+      return;
     }
-    if (opened < 0) return opened == -EACCES && isClosed(work.path) ? leaveOut(work.path) : exceed(work.path);
+    if (opened == -EACCES) return cover(work.path, "no permission to read it", !isClosed(work.path));
+    if (opened < 0) return cover(work.path, strerrordesc_np(static_cast<int>(-opened)));
     sys::Fd fd(static_cast<int>(opened));
     struct stat status{};
-    if (::fstat(fd.get(), &status) != 0 || status.st_dev != device_) return leaveOut(work.path);
-    ++entries_;
-    if (cache_ == nullptr) return look(work, list(std::move(fd), work));
+    if (::fstat(fd.get(), &status) != 0) return cover(work.path, strerrordesc_np(errno));
+    if (status.st_dev != device_ && (!options_.enter_mounts || isKernelFilesystem(fd.get()))) {
+      return cover(work.path, "another file system is mounted there", false);
+    }
+    entries_ += 1 + kDirectoryCost;
+    if (cache_ == nullptr) {
+      const Directory listed = list(std::move(fd), work);
+      return listed.complete ? look(work, listed) : void();
+    }
     seen_.insert(work.path);
     Directory& known = cache_->directories[work.path];
     const std::int64_t modified = nanoseconds(status.st_mtim), changed = nanoseconds(status.st_ctim);
@@ -184,36 +223,45 @@ class Scan {
       known.modified_ns = settled && known.complete ? modified : 0;
       known.changed_ns = changed;
     }
-    look(work, known);
+    if (known.complete) look(work, known);
   }
 
-  /// Lists the names in a directory that matter, and whether it is a git directory.
+  /// Lists the names in a directory that matter, and whether it is a git directory. Covers what cannot be listed.
   Directory list(sys::Fd fd, const Work& work) {
     const std::string& path = work.path;
     Directory found;
     DIR* stream = ::fdopendir(fd.get());
     if (stream == nullptr) {
       found.complete = false;
-      exceed(path);
+      cover(path, strerrordesc_np(errno));
       return found;
     }
     (void)fd.release();
     std::vector<std::string> folded;  // names that may give it the shape of a git directory
-    while (const dirent* entry = ::readdir(stream)) {
-      const std::string_view name = entry->d_name;
-      if (name == "." || name == "..") continue;
-      if (cost() >= options_.max_entries) {
+    for (;;) {
+      errno = 0;
+      const dirent* entry = ::readdir(stream);
+      if (entry == nullptr && errno == 0) break;
+      if (entry == nullptr || cost() >= options_.max_entries) {
         found.complete = false;
-        exceed(path);
+        entry == nullptr ? cover(path, strerrordesc_np(errno)) : coverRest(path);
         break;
       }
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
       ++entries_;
+      if (options_.progress && cost() >= next_progress_) {
+        next_progress_ = cost() + kProgressEvery;
+        options_.progress(entries_);
+      }
       if (policy::mayShapeRepository(name)) folded.push_back(policy::foldName(name));
       unsigned char type = entry->d_type;
       if (type == DT_UNKNOWN) {
         struct stat status{};
         if (::fstatat(::dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
-          type = S_ISDIR(status.st_mode) ? DT_DIR : S_ISREG(status.st_mode) ? DT_REG : DT_LNK;
+          type = S_ISDIR(status.st_mode) ? DT_DIR : S_ISLNK(status.st_mode) ? DT_LNK : DT_REG;
+        } else if (errno != ENOENT) {
+          cover(join(path, name), strerrordesc_np(errno));
         }
       }
       found.git_file = found.git_file || (type == DT_REG && name == ".git");
@@ -244,12 +292,12 @@ class Scan {
   void look(const Work& work, const Directory& directory) {
     if (options_.protected_files != nullptr) {
       for (const std::string& name : directory.links) addLink(work, directory, name);
-      if (directory.git_file && !git_->addFile(work.path)) exceed(work.path);
+      if (directory.git_file && !git_->addFile(work.path)) leaveOut(work.path);
     }
     const bool judged = options_.secrets && !work.hidden;
     if (judged) {
       const bool git = directory.repository || work.in_repository;
-      if (const std::string left = secrets_.redactConfigs(work.path, directory.files, git); !left.empty()) exceed(left);
+      secrets_.redactConfigs(work.path, directory.files, git);
     }
     if (directory.repository) lookAtRepository(work);
     for (const std::string& name : directory.files) lookAtFile(work, directory, name);
@@ -263,7 +311,9 @@ class Scan {
 
   void lookAtDirectory(const Work& work, const Directory& directory, const std::string& name) {
     Work next = workFor(work, directory, name);
-    if (next.path == options_.skipped) return;
+    if (options_.skipped.contains(next.path)) return;
+    if (next.path.size() > kMaxPath || work.depth >= kMaxDepth)
+      return cover(work.path, "too many levels of directories");
     if (options_.secrets && !next.hidden && plan::looksSecret(name)) {
       found_.secrets.push_back(next.path);
       if (options_.protected_files == nullptr) return;  // nothing below is shown
@@ -293,6 +343,7 @@ class Scan {
   /// The rules for a directory, by its place.
   [[nodiscard]] Work workFor(const Work& parent, const Directory& directory, const std::string& name) const {
     Work next{.path = join(parent.path, name),
+              .depth = parent.depth + 1,
               .in_repository = parent.in_repository,
               .in_git = parent.in_git,
               .git_members = parent.git_members,
@@ -349,7 +400,7 @@ class Scan {
   void lookAtRepository(const Work& work) {
     if (options_.protected_files == nullptr) return;
     entries_ += 5 * kReadCost;
-    if (!git_->addDirectory(work.path)) exceed(work.path);
+    if (!git_->addDirectory(work.path)) leaveOut(work.path);
     if (!options_.only_links && !work.below_protected) protectRepository(work.path);
   }
 
@@ -370,10 +421,8 @@ class Scan {
   const std::string& workspace_;
   const ScanOptions& options_;
   ScanCache* cache_;
-  const Clock::time_point deadline_;
-  const std::chrono::nanoseconds cpu_deadline_;
   dev_t device_ = 0;
-  std::size_t entries_ = 0;
+  std::size_t entries_ = 0, next_progress_ = kProgressEvery;
   std::deque<Work> pending_, bulk_, objects_;
   std::set<std::string> seen_;
   std::optional<GitPrograms> git_;
@@ -385,7 +434,7 @@ class Scan {
 
 plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache) {
   auto root = sys::RootDir::open(workspace);
-  if (!root) return {};
+  if (!root) return {.covered = {{".", root.error().message()}}, .exhausted = true};
   return scanWorkspace(std::move(*root), workspace, options, cache);
 }
 

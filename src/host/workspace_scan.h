@@ -1,11 +1,14 @@
-// Walks a workspace for files that usually hold secrets and for files that the host would execute, within a budget of
-// entries and time.
+// Walks a workspace for files that usually hold secrets and for files that the host would execute.
+//
+// Nothing ends the search early: no clock and no load. A directory that it cannot search is in the result, to be
+// covered.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,6 +18,13 @@
 
 namespace caisson::host {
 
+/// Entries of a workspace that are searched; a directory counts as five.
+inline constexpr std::size_t kMaxEntries = 5'000'000;
+/// Directories that are covered. If there are more, directories above them are.
+inline constexpr std::size_t kMaxCovered = 1000;
+/// Levels below the workspace that are searched, and the length of a directory's path.
+inline constexpr std::size_t kMaxDepth = 128, kMaxPath = 3500;
+
 struct ScanOptions {
   bool secrets = true;
   const policy::ProtectedFiles* protected_files = nullptr;  ///< null: not looked for
@@ -22,16 +32,11 @@ struct ScanOptions {
   bool only_links = false;          ///< with `protected_files`: only WorkspaceScan::links and ::programs
   bool hold_links = false;          ///< also hide links on the way to a secret file: a payload could replace them
   std::vector<std::string> denied;  ///< patterns; what they match counts as secret
-  std::string skipped;              ///< a directory, relative to the workspace, that is not entered; "": none
-  std::size_t max_entries = 50'000;
-  std::chrono::milliseconds max_time{100};
-  std::chrono::milliseconds max_cpu_time{100};  ///< of this thread
+  std::set<std::string> skipped;    ///< directories, relative to the workspace, that are not entered
+  bool enter_mounts = false;        ///< the sandbox shows the file systems that are mounted below, too
+  std::size_t max_entries = kMaxEntries;
+  std::function<void(std::size_t entries)> progress;  ///< called now and then; may be empty
 };
-
-/// Budget for workspaces that are written to directly: files that are not found stay writable.
-inline constexpr std::size_t kMaxGuardedEntries = 500'000;
-/// CPU time, so that a payload cannot end the search by load on the machine, and a bound for disks that answer late.
-inline constexpr std::chrono::milliseconds kMaxGuardedCpuTime{2000}, kMaxGuardedTime{20'000};
 
 /// Remembers directories between scans of one workspace: those that did not change are not listed again.
 class ScanCache {
@@ -45,14 +50,14 @@ class ScanCache {
     bool shaped = false;                   ///< it has the shape of a git directory
     bool repository = false;               ///< the same, or it has the name of one
     bool git_file = false;                 ///< it has a file `.git`, which names a git directory
-    bool complete = true;                  ///< the budget covered all of it
+    bool complete = true;                  ///< all of it was listed
   };
   std::map<std::string, Directory> directories;
 };
 
-/// Scans `workspace`. What has a protected name through a link of the workspace is protected, too. Follows no link and
-/// enters no other file system. Directories that hold other people's code (node_modules and the like) come last; what
-/// the budget does not cover is named in the result. Empty if the workspace cannot be opened.
+/// Scans `workspace`. What has a protected name through a link of the workspace is protected, too. Follows no link.
+/// Directories that hold other people's code (node_modules and the like) come last; what is not searched is covered.
+/// All is covered if the workspace cannot be opened.
 plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache = nullptr);
 /// The same for an open directory; `workspace` is its path, for links with absolute targets.
 plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspace, const ScanOptions& options,

@@ -51,6 +51,7 @@ enum StepFlag : std::uint32_t {
   kMayBeBound = 1U << 17,       ///< proc: or the caller's
   kLayeredRoot = 1U << 18,      ///< tmpfs "": the root that mount_root replaces, with room for its layers
   kRootChanges = 1U << 19,      ///< tmpfs: the changes of that root
+  kMaskInMemory = 1U << 20,     ///< overlay on disk: the layer that hides names is in memory
   kKept = 1U << 13,             ///< an overlay whose store outlives this sandbox: masks may already exist
 };
 

@@ -13,7 +13,8 @@ namespace {
 static_assert(sizeof(FlatStep) % alignof(FlatStep) == 0);
 
 constexpr std::size_t kLowerNames = 256;
-constexpr std::size_t kMarkedBytes = 64;  // what a value in place of its mark adds at most
+constexpr std::size_t kMasksOnDisk = 100;  // more take longer than a file system in memory
+constexpr std::size_t kMarkedBytes = 64;   // what a value in place of its mark adds at most
 
 const char* relative(Arena& arena, const std::string& path) {
   std::size_t begin = 0;
@@ -161,7 +162,8 @@ struct Flatten {
     out.inode_text = arena.text(std::to_string(step.inodes));
     const bool kept = !step.upper.empty();
     out.flags = (step.executable ? kExecutable : 0U) | (step.on_disk ? kOnDisk : 0U) | (kept ? kKept : 0U) |
-                (step.read_only ? kReadOnlyOverlay : 0U);
+                (step.read_only ? kReadOnlyOverlay : 0U) |
+                (step.on_disk && !kept && step.whiteouts.size() > kMasksOnDisk ? kMaskInMemory : 0U);
     out.upper_name = arena.text(kept ? step.upper : "upper");
     out.work_name = arena.text(kept ? step.upper + ".work" : "work");
     out.lower_names = arena.text(lowerNames(step));

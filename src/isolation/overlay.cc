@@ -25,6 +25,12 @@ void makeMaskParents(int store, const char* name, char (&path)[4096]) {
 }  // namespace
 
 void TreeBuilder::fillMaskLayer(int store, const FlatStep& step) {
+  if ((step.flags & kMaskInMemory) != 0) {
+    const int memory =
+        newTmpfs("256m", "4000000", 0755, step.target, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    must("move_mount", "mask", raw(SYS_move_mount, memory, "", store, "mask", MOVE_MOUNT_F_EMPTY_PATH));
+    closeFd(memory);
+  }
   char path[4096];
   for (const char* const* name = step.names; name != nullptr && *name != nullptr; ++name) {
     makeMaskParents(store, *name, path);

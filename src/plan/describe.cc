@@ -100,7 +100,9 @@ std::string describe(const Plan& plan) {
   head("layers");
   for (const auto& [name, state] : plan.layers) text += format("  {} {}\n", padded(name, 18), state);
   for (const std::string& warning : plan.warnings) text += format("  warning: {}\n", warning);
-  for (const std::string& notice : plan.notices) text += format("  note: {}\n", notice);
+  for (const auto* notices : {&plan.covered, &plan.notices}) {
+    for (const std::string& notice : *notices) text += format("  note: {}\n", notice);
+  }
   head("identity");
   text += format("  uid {} and gid {} inside are {} and {} on the host\n", plan.identity.inside_uid,
                  plan.identity.inside_gid, plan.identity.outside_uid, plan.identity.outside_gid);
@@ -174,7 +176,7 @@ std::string describeJson(const Plan& plan) {
   json.beginObject().key("command").strings(plan.command);
   json.key("working_directory").string(plan.working_directory).key("layers").beginObject();
   for (const auto& [name, state] : plan.layers) json.key(name).string(state);
-  json.end().key("warnings").strings(plan.warnings).key("notices").strings(plan.notices);
+  json.end().key("warnings").strings(plan.warnings).key("notices").strings(plan.allNotices());
   const Identity& identity = plan.identity;
   json.key("identity").beginObject();
   json.key("inside_uid").number(identity.inside_uid).key("inside_gid").number(identity.inside_gid);

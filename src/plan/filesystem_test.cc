@@ -331,16 +331,37 @@ TEST(ProtectedFiles, AreReadOnlyAndPinnedInAWritableWorkspace) {
   EXPECT_EQ(plan.guarded->before[1].path, "a/.git/config");
 }
 
-/// Otherwise existing files that the search before the run missed would be moved away after it.
-TEST(ProtectedFiles, NewFilesAreNotMovedAfterAnIncompleteSearch) {
+TEST(ProtectedFiles, WritableWorkspaceIsRefusedIfSomeCannotBeTold) {
   HostFacts host = someHost();
-  host.scan.protected_paths = {{".envrc", false}};
-  host.scan.unscanned = {"vendor"};
+  host.scan.unscanned = {".git"};
   host.scan.unscanned_count = 1;
-  const Plan plan = planned(withWorkspace(WorkspaceMode::rw), host);
-  EXPECT_FALSE(plan.guarded);
-  EXPECT_NE(stepAt<Bind>(plan, "/workspace/.envrc"), nullptr) << "what was found is protected";
-  EXPECT_TRUE(anyContains(plan.notices, "in part only; not searched: vendor"));
+  const auto plan = build(withWorkspace(WorkspaceMode::rw), host, {{"true"}});
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().message().find("too many links"), std::string::npos) << plan.error().message();
+}
+
+TEST(CoveredDirectories, AreHiddenInEveryModeAndNamed) {
+  HostFacts host = someHost();
+  host.scan.covered = {{"a/closed", "no permission to read it"}};
+  const Plan direct = planned(withWorkspace(WorkspaceMode::rw), host);
+  EXPECT_NE(stepAt<MaskPath>(direct, "/workspace/a/closed"), nullptr);
+  EXPECT_NE(stepAt<Bind>(direct, "/workspace/a"), nullptr) << "it cannot be renamed";
+  ASSERT_TRUE(direct.guarded) << "new files are still moved away";
+  ASSERT_EQ(direct.guarded->before.size(), 1U);
+  EXPECT_EQ(direct.guarded->before[0].path, "a/closed/") << "nothing in it is new";
+  for (const WorkspaceMode mode : {WorkspaceMode::overlay, WorkspaceMode::ro}) {
+    const Plan plan = planned(withWorkspace(mode), host);
+    const auto* layer = stepAt<MountOverlay>(plan, "/workspace");
+    ASSERT_NE(layer, nullptr);
+    EXPECT_EQ(layer->whiteouts, (std::vector<std::string>{"a/closed"}));
+    EXPECT_TRUE(plan.masked_secrets.empty());
+    EXPECT_EQ(plan.covered, (std::vector<std::string>{"not shown, since it could not be searched for secrets: a/closed "
+                                                      "(no permission to read it)"}));
+  }
+  host.scan.covered = {{".", "beyond the first 5 entries"}};
+  const auto whole = build(withWorkspace(WorkspaceMode::overlay), host, {{"true"}});
+  ASSERT_FALSE(whole);
+  EXPECT_NE(whole.error().message().find("beyond the first 5 entries"), std::string::npos) << whole.error().message();
 }
 
 TEST(ProtectedFiles, HardLinksAreNamedInAWritableWorkspace) {

@@ -37,10 +37,10 @@ void guardWorkspace(const policy::Policy& policy, const HostFacts& host, Plan& p
                             host.scan.protected_paths.front().path +
                             (host.scan.protected_paths.size() > 1 ? " and others" : ""));
   }
-  if (host.scan.unscanned_count > 0) {
+  if (host.scan.unscanned_count > 0 || !host.scan.covered.empty()) {
     // A file that was not seen before the run cannot be told from a new one, and must not be moved.
     plan.notices.push_back("new files that the host would execute stay in the workspace; not searched: " +
-                           host.scan.unscanned.front());
+                           (host.scan.covered.empty() ? host.scan.unscanned.front() : host.scan.covered.front().path));
     return;
   }
   plan.guarded = {.path = host.workspace.path,
@@ -85,7 +85,7 @@ Result<void> addTierWorkspace(const policy::Policy& policy, const HostFacts& hos
         "landlock tier: the workspace is read-only, since an overlay needs a mount namespace; let "
         "the program change it with --workspace DIR:rw");
   }
-  if (!policy.filesystem.workspace.show_secrets && (!host.scan.secrets.empty() || !host.scan.redacted.empty())) {
+  if (!policy.filesystem.workspace.show_secrets && (!host.scan.hidden().empty() || !host.scan.redacted.empty())) {
     plan.warnings.push_back("landlock tier: secret files in the workspace are visible");
   }
   return {};

@@ -84,11 +84,24 @@ struct WorkspaceScan {
   std::vector<policy::WorkspaceLink> links;    ///< all; only if the scan looks for protected files
   std::vector<policy::NamedProgram> programs;  ///< of git's configurations; as `links`
   std::vector<std::string> shared_files;       ///< of `protected_paths` and (absolute) read-only: have other names
-  std::vector<std::string> unscanned;          ///< the first directories that the budget did not cover
+  std::vector<std::string> unscanned;          ///< the first of those whose links or configurations are too many
   std::size_t unscanned_count = 0;             ///< all of them
+  /// Not searched, so not shown: "." is the workspace itself.
+  struct Covered {
+    std::string path;
+    std::string reason;
+  };
+  std::vector<Covered> covered;
   /// A limit of the search was reached, or it failed. Not so for directories that are closed to the user, or on other
   /// file systems.
   bool exhausted = false;
+
+  /// All that the sandbox may not see.
+  [[nodiscard]] std::vector<std::string> hidden() const {
+    std::vector<std::string> names = secrets;
+    for (const Covered& one : covered) names.push_back(one.path);
+    return names;
+  }
 };
 
 /// A toolchain in the caller's home.
@@ -297,10 +310,11 @@ using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs
 
 /// A workspace that is written directly, with protection of files that the host would execute.
 struct GuardedWorkspace {
-  std::string path;                               ///< on the host
-  sys::SharedFd opened = {};                      ///< the directory itself
-  std::vector<std::string> patterns;              ///< of the policy, in addition to the built-in table
-  std::vector<WorkspaceScan::Protected> before;   ///< protected files that exist
+  std::string path;                   ///< on the host
+  sys::SharedFd opened = {};          ///< the directory itself
+  std::vector<std::string> patterns;  ///< of the policy, in addition to the built-in table
+  /// Protected files that exist, and covered directories with a `/` at the end: nothing is new in these.
+  std::vector<WorkspaceScan::Protected> before;
   std::shared_ptr<host::TreeWriter> writer = {};  ///< its entry among those who write there
 };
 
@@ -464,6 +478,13 @@ struct Plan {
   std::map<std::string, std::string> layers;                ///< what this plan puts in force, by name
   std::vector<std::string> warnings;                        ///< for the user: weaker protection than usual
   std::vector<std::string> notices;                         ///< for the user: other remarks
+  std::vector<std::string> covered;  ///< for the user, before the program starts: what could not be searched
+
+  [[nodiscard]] std::vector<std::string> allNotices() const {
+    std::vector<std::string> all = covered;
+    all.insert(all.end(), notices.begin(), notices.end());
+    return all;
+  }
 };
 
 struct Command {

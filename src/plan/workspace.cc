@@ -23,12 +23,14 @@ constexpr std::size_t kMaxMasks = 2000;
 
 /// The names sorted, without repetition, and without what lies below another one: a whiteout hides all of that already.
 std::vector<std::string> outermost(std::vector<std::string> names) {
-  std::sort(names.begin(), names.end());
+  // A directory comes directly before what is in it.
+  const auto rank = [](char c) { return c == '/' ? 0 : static_cast<unsigned char>(c) + 1; };
+  std::ranges::sort(names, [&](const std::string& one, const std::string& other) {
+    return std::ranges::lexicographical_compare(one, other, {}, rank, rank);
+  });
   std::vector<std::string> result;
   for (std::string& name : names) {
-    const bool hidden =
-        std::any_of(result.begin(), result.end(), [&](const std::string& other) { return below(name, other); });
-    if (!hidden) result.push_back(std::move(name));
+    if (result.empty() || !below(name, result.back())) result.push_back(std::move(name));
   }
   return result;
 }
@@ -36,6 +38,7 @@ std::vector<std::string> outermost(std::vector<std::string> names) {
 std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts& host) {
   std::vector<std::string> hidden;
   for (std::string& own : ownStateIn(host, host.workspace.path)) hidden.push_back(std::move(own));
+  for (const WorkspaceScan::Covered& one : host.scan.covered) hidden.push_back(one.path);
   if (policy.filesystem.workspace.show_secrets) return hidden;
   hidden.insert(hidden.end(), host.scan.secrets.begin(), host.scan.secrets.end());
   for (std::string& name : homeSecretsIn(host, host.workspace.path)) hidden.push_back(std::move(name));
@@ -62,8 +65,16 @@ std::vector<ReplacedFile> redactedIn(const policy::Policy& policy, const HostFac
   return files;
 }
 
-/// An error if the workspace lies in a directory whose files the host would execute: everything in it is protected.
+/// An error if the workspace lies in a directory whose files the host would execute, so that everything in it is
+/// protected, or if these files cannot be told: one that was not seen before the run would count as new after it.
 Result<void> checkNotExecuted(const HostFacts& host) {
+  if (host.scan.unscanned_count > 0) {
+    return fail(plainError(Stage::host, "plan", host.workspace.path,
+                           "it has too many links, or git configurations that are too large, to tell which files the "
+                           "host would execute: " +
+                               listed(host.scan.unscanned, host.scan.unscanned_count),
+                           "use --workspace DIR:overlay, or lift the protection with --allow-exec-config"));
+  }
   const auto whole = [](const WorkspaceScan::Protected& one) { return one.path == kWholeWorkspace; };
   if (std::ranges::none_of(host.scan.protected_paths, whole)) return {};
   return fail(plainError(Stage::host, "plan", host.workspace.path,
@@ -184,7 +195,8 @@ bool addMasked(const policy::Policy& policy, const HostFacts& host, const std::s
   const bool has_overlay = host.kernel_major > 5 || (host.kernel_major == 5 && host.kernel_minor >= 11);
   if ((whiteouts.empty() && replaced.empty()) || host.mounts_below || !has_overlay) return false;
   constexpr std::uint64_t kMaskBytes = 16 * policy::kMiB;
-  constexpr std::uint64_t kMaskInodes = 100'000;
+  std::uint64_t inodes = 100'000;
+  for (const std::string& name : whiteouts) inodes += 1 + static_cast<std::uint64_t>(std::ranges::count(name, '/'));
   plan.steps.push_back(MountOverlay{.lower = host.workspace.path,
                                     .opened = host.workspace.opened,
                                     .target = target,
@@ -192,7 +204,7 @@ bool addMasked(const policy::Policy& policy, const HostFacts& host, const std::s
                                     .replaced = std::move(replaced),
                                     .read_only = true,
                                     .bytes = kMaskBytes,
-                                    .inodes = kMaskInodes,
+                                    .inodes = inodes,
                                     .executable = policy.filesystem.workspace_exec,
                                     .owned = plan.identity.maps_files});
   plan.workspace_masked = true;
@@ -229,7 +241,8 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
     if (auto checked = checkNotExecuted(host); !checked) return checked;
     if (host.scan.protected_paths.size() + hidden.size() > kMaxMasks) {
       return fail(plainError(Stage::host, "plan", host.workspace.path,
-                             "it has more than " + std::to_string(kMaxMasks) + " files to protect or hide",
+                             "it has more than " + std::to_string(kMaxMasks) +
+                                 " files to protect or hide, and each needs a mount where it is written directly",
                              "use --workspace DIR:overlay, or name a directory with fewer of them"));
     }
   }
@@ -244,11 +257,9 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
                     .writer = host.writer};
   }
   if (guards) protectFiles(host, tree, plan);
-  if (writable && guards && host.scan.unscanned_count > 0) {
-    // A file that was not seen before the run cannot be told from a new one, and must not be moved.
-    plan.guarded.reset();
-    plan.notices.push_back("files that the host would execute are protected in part only; not searched: " +
-                           listed(host.scan.unscanned, host.scan.unscanned_count));
+  if (plan.guarded) {
+    for (const WorkspaceScan::Covered& one : host.scan.covered)
+      plan.guarded->before.push_back({.path = one.path + "/"});
   }
   const std::vector<ReplacedFile> redacted = redactedIn(policy, host, hidden);
   if (writable) {
@@ -297,10 +308,19 @@ void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
                              "; show them with --show-secrets");
     }
   }
-  if (scan.unscanned_count > 0) {
-    plan.notices.push_back("not searched for secret files, since the workspace is large: " +
-                           listed(scan.unscanned, scan.unscanned_count) + "; hide paths with --deny");
-  }
+  if (scan.covered.empty()) return;
+  std::vector<std::string> covered;
+  for (const WorkspaceScan::Covered& one : scan.covered) covered.push_back(one.path + " (" + one.reason + ")");
+  plan.covered.push_back("not shown, since it could not be searched for secrets: " + listed(covered, covered.size()));
+}
+
+/// An error if nothing of the workspace may be shown.
+Result<void> checkSearched(const HostFacts& host) {
+  const auto whole = std::ranges::find(host.scan.covered, kWholeWorkspace, &WorkspaceScan::Covered::path);
+  if (whole == host.scan.covered.end()) return {};
+  return fail(plainError(Stage::host, "search workspace", host.workspace.path,
+                         "it cannot be searched for secrets: " + whole->reason,
+                         "use a directory in it that can, or show everything with --show-secrets"));
 }
 
 }  // namespace
@@ -412,6 +432,7 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
     return {};
   }
   if (auto checked = checkWorkspace(host); !checked) return checked;
+  if (auto checked = checkSearched(host); !checked) return checked;
   std::vector<std::string> hidden = hiddenIn(policy, host);
   if (mode != WorkspaceMode::rw) {  // there, addDenied() masks them
     hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());

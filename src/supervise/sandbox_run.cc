@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "plan/denied_paths.h"
+#include "plan/hidden_names.h"
 #include "plan/workspace.h"
 #include "supervise/weaker_rungs.h"
 #include "sys/raw_syscall.h"
@@ -180,16 +181,15 @@ void SandboxRun::onRunning() {
 void SandboxRun::watchSecrets() {
   // A layer hides a name, also when another file gets that name; a mask hides one file.
   const bool by_layer = plan_.workspace_overlay || plan_.workspace_masked;
-  const std::vector<std::string>& hidden = plan_.watched->hidden;
+  const plan::HiddenNames hidden(plan_.watched->hidden);
   SecretWatch::Options options;
   options.workspace = plan_.watched->path;
   options.directory = plan_.watched->opened;
   options.scan.secrets = !request_.policy.model().filesystem.workspace.show_secrets;
   options.scan.denied = plan::deniedPatterns(request_.policy.model());
-  if (!by_layer) options.masked = hidden;
-  options.exposes = [this, by_layer, &hidden](const std::string& path) {
-    const auto above = [&](const std::string& name) { return plan::below(path, name); };
-    if (by_layer && std::ranges::any_of(hidden, above)) return false;
+  if (!by_layer) options.masked = plan_.watched->hidden;
+  options.exposes = [this, by_layer, hidden](const std::string& path) {
+    if (by_layer && hidden.hides(path)) return false;
     return !changes_ || !layerHides(changes_.get(), path);
   };
   options.mask = [this](const std::string& path) {

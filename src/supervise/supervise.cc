@@ -279,7 +279,7 @@ RunResult supervise(const plan::Plan& plan, const Request& request, sys::CgroupB
   }
   result.layers = plan.layers;
   result.warnings = plan.warnings;
-  result.notices = plan.notices;
+  result.notices = plan.allNotices();
   // A mask over CAISSON_HOME needs it to exist when the mounts are made, but the log is first opened in parallel with
   // that: create the directory now.
   if (const std::string home = sys::stateHome(); ::access(home.c_str(), F_OK) != 0) (void)sys::makePrivatePath(home);

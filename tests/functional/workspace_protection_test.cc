@@ -411,11 +411,19 @@ TEST_F(WritableWorkspace, NewLinkWithAProtectedNameThroughAnotherLinkIsMovedOut)
   EXPECT_TRUE(has("src/file")) << "the link is moved, not what it leads to";
 }
 
-TEST_F(WritableWorkspace, IncompleteSearchIsAlwaysReported) {
+TEST_F(WritableWorkspace, DirectoryThatCannotBeSearchedIsNeitherShownNorTouched) {
   if (::geteuid() == 0) GTEST_SKIP() << "root can read every directory";
-  ASSERT_EQ(onHost("mkdir -m 0 closed").exit_status, 0);
-  const RunOutput output = attempt("true");
-  EXPECT_NE(output.err.find("protected in part only; not searched: closed"), std::string::npos) << output.describe();
+  ASSERT_EQ(onHost("mkdir closed; echo mine > closed/.envrc; echo secret > closed/.env; chmod 0 closed").exit_status,
+            0);
+  const RunOutput output = attempt("chmod 700 closed; cat closed/.env; mv closed away; echo x > new; echo x > .bashrc");
+  EXPECT_NE(output.err.find("could not be searched for secrets: closed (no permission to read it)"), std::string::npos)
+      << output.describe();
+  EXPECT_EQ(output.out.find("secret"), std::string::npos) << output.out;
+  EXPECT_TRUE(has("new"));
+  EXPECT_FALSE(has(".bashrc")) << "new files are still moved away";
+  EXPECT_EQ(onHost("stat -c %a closed").out, "0\n");
+  ASSERT_EQ(onHost("chmod 700 closed").exit_status, 0);
+  EXPECT_TRUE(has("closed/.envrc")) << "a file of the owner's is not new";
 }
 
 TEST_F(WritableWorkspace, ProtectedFilesWithOtherNamesAreReported) {

@@ -102,7 +102,8 @@ std::optional<std::string> HostPrograms::whyNotTree(const std::string& directory
   if (!scan.protected_paths.empty())
     return "it holds " + scan.protected_paths.front().path + ", which the host executes";
   const auto program = findProgram(directory);
-  if (!program || scan.unscanned_count > 0) return "it holds too much to look for programs in it";
+  if (!program || scan.unscanned_count > 0 || !scan.covered.empty())
+    return "it holds too much to look for programs in it";
   if (!program->empty()) return "it holds a program, " + *program;
   return std::nullopt;
 }

@@ -100,8 +100,15 @@ int runAndReport(const Arguments& arguments, const std::function<Result<Request>
   if (request) {
     if (auto offered = offerNetwork(arguments, *request); !offered) request = fail(offered.error());
   }
-  const std::vector<std::string> warned = request ? warningsBefore(arguments, *request) : std::vector<std::string>();
+  std::vector<std::string> warned = request ? warningsBefore(arguments, *request) : std::vector<std::string>();
   for (const std::string& line : warned) printNotice(line);
+  if (request && !arguments.has(kResultJson) && !arguments.has(kQuiet)) {
+    request->on_notice = [&](const std::string& line) {
+      printNotice(line);
+      warned.push_back(line);
+    };
+    if (::isatty(STDERR_FILENO) == 1) request->on_progress = printNotice;
+  }
   const auto ended = execute(arguments, request);
   const RunResult result = ended ? *ended : refusedResult(ended.error());
   int status = ended ? exitStatus(result) : kRefused;

@@ -22,12 +22,7 @@ void HeldPaths::findLinks(const std::vector<policy::WorkspaceLink>& added) {
   searched_ = root.has_value();
   if (!root) return;
   auto scan = host::scanWorkspace(*std::move(root), workspace_,
-                                  {.secrets = false,
-                                   .protected_files = &protected_,
-                                   .only_links = true,
-                                   .max_entries = host::kMaxGuardedEntries,
-                                   .max_time = host::kMaxGuardedTime,
-                                   .max_cpu_time = host::kMaxGuardedCpuTime});
+                                  {.secrets = false, .protected_files = &protected_, .only_links = true});
   scan.links.insert(scan.links.end(), added.begin(), added.end());
   links_.emplace(protected_, workspace_, scan.links, scan.programs);
   searched_ = !scan.exhausted && !links_->isIncomplete();

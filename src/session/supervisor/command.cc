@@ -35,7 +35,8 @@ RunResult resultOf(const Command& command, const std::string& session) {
   result.sandbox_id = session;
   result.layers = command.plan->layers;
   result.warnings = command.plan->warnings;
-  result.notices = command.plan->notices;
+  // What the sandbox does not show is the same for each of its commands.
+  result.notices = command.number == 1 ? command.plan->allNotices() : command.plan->notices;
   if (!command.options.notice.empty()) result.notices.push_back(command.options.notice);
   if (command.monitor_error != 0) {
     result.layers["seccomp_notify"] = "missing: " + errnoName(command.monitor_error);

@@ -272,8 +272,8 @@ bool LiveSandbox::hides(const std::string& path) const {
   const plan::MountOverlay* overlay = overlayOf(plan_);
   if (overlay == nullptr) return false;
   const auto same = [&](const plan::ReplacedFile& file) { return file.path == path; };
-  return std::ranges::any_of(overlay->whiteouts, [&](const std::string& name) { return plan::below(path, name); }) ||
-         std::ranges::any_of(overlay->replaced, same);
+  if (!hidden_) hidden_.emplace(overlay->whiteouts);
+  return hidden_->hides(path) || std::ranges::any_of(overlay->replaced, same);
 }
 
 Result<void> LiveSandbox::hide(const sys::RootDir& store, const std::string& path) {
@@ -287,6 +287,7 @@ Result<void> LiveSandbox::hide(const sys::RootDir& store, const std::string& pat
     return fail(sysError(Stage::mounts, "mknod", path, errno));
   }
   overlayOf(plan_)->whiteouts.push_back(path);
+  if (hidden_) hidden_->add(path);
   return {};
 }
 

@@ -4,10 +4,12 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "broker/start.h"
 #include "egress/process.h"
+#include "plan/hidden_names.h"
 #include "plan/plan.h"
 #include "session/init/init_protocol.h"
 #include "session/store/metadata.h"
@@ -150,7 +152,8 @@ class LiveSandbox {
   void onEgress();
 
   plan::Plan plan_;
-  const sys::RootDir* directory_ = nullptr;  ///< of the session
+  mutable std::optional<plan::HiddenNames> hidden_;  ///< of the plan's mask layer
+  const sys::RootDir* directory_ = nullptr;          ///< of the session
   sys::EventLoop& loop_;
   Launcher& launcher_;
   Handlers handlers_;

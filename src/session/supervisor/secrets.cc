@@ -32,7 +32,7 @@ std::vector<std::string> Supervisor::newSecrets() {
   auto root = sys::RootDir::share(watched->opened->get(), {.known_as = watched->path});
   if (!root) return found;
   const auto scan = host::scanWorkspace(*std::move(root), watched->path, scanOptions(), &scan_cache_);
-  for (const std::string& secret : scan.secrets) {
+  for (const std::string& secret : scan.hidden()) {
     if (!sandbox_->hides(secret)) found.push_back(secret);
   }
   // Files with a secret in a part of them are hidden completely: secrecy matters more than their other content.

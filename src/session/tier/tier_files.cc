@@ -134,8 +134,8 @@ Result<void> copyWorkspace(const SessionPaths& paths, const Metadata& metadata, 
                          "the landlock tier copies the workspace, and it is larger than " +
                              std::to_string(most >> 20U) + " MiB: use --workspace DIR:rw, or name a part of it"));
   };
-  options.skip = [&](const std::string& path) {
-    return std::ranges::any_of(scan.secrets, [&](const std::string& secret) { return plan::below(path, secret); });
+  options.skip = [hidden = scan.hidden()](const std::string& path) {
+    return std::ranges::any_of(hidden, [&](const std::string& name) { return plan::below(path, name); });
   };
   if (auto done = copyTree({&*real, ".", 0}, {&*copy, "", metadata.payload_id}, options); !done)
     return fail(done.error());

@@ -60,7 +60,13 @@ class NewFiles {
         files_(guarded.patterns, guarded.path),
         quarantine_(workspace, path_, result.sandbox_id),
         result_(result) {
-    for (const auto& one : before) before_.emplace(one.path, one.target);
+    for (const auto& one : before) {
+      if (one.path.ends_with('/')) {
+        skipped_.insert(one.path.substr(0, one.path.size() - 1));
+      } else {
+        before_.emplace(one.path, one.target);
+      }
+    }
   }
 
   void moveAll() {
@@ -72,16 +78,18 @@ class NewFiles {
   /// Files of the run that were not there before, also links that lead elsewhere now.
   std::vector<std::string> search() {
     auto root = sys::RootDir::share(guarded_.opened->get(), {.known_as = path_});
+    std::set<std::string> skipped = skipped_;
+    if (!quarantine_.inWorkspace().empty()) skipped.insert(quarantine_.inWorkspace());
     const auto scan = root ? host::scanWorkspace(*std::move(root), path_,
                                                  {.secrets = false,
                                                   .protected_files = &files_,
                                                   .open_closed = true,
-                                                  .skipped = quarantine_.inWorkspace(),
-                                                  .max_entries = host::kMaxGuardedEntries,
-                                                  .max_time = host::kMaxGuardedTime,
-                                                  .max_cpu_time = host::kMaxGuardedCpuTime})
+                                                  .skipped = skipped,
+                                                  .enter_mounts = true})
                            : plan::WorkspaceScan{.unscanned = {"."}, .unscanned_count = 1, .exhausted = true};
-    unscanned_ = scan.unscanned_count > 0 ? scan.unscanned.front() : "";
+    unscanned_ = scan.unscanned_count > 0 ? scan.unscanned.front()
+                 : scan.covered.empty()   ? ""
+                                          : scan.covered.front().path;
     std::set<std::string> found;
     for (const auto& one : scan.protected_paths) {
       if (!before_.contains({one.path, one.target})) found.insert(one.path);
@@ -138,6 +146,7 @@ class NewFiles {
   FileQuarantine quarantine_;
   RunResult& result_;
   std::set<std::pair<std::string, std::string>> before_;  ///< paths and their targets, if they are links
+  std::set<std::string> skipped_;                         ///< directories that the program could not write in
   std::set<std::string> left_;                            ///< could not be moved
   std::string unscanned_;                                 ///< what the last search left out; "": nothing
 };

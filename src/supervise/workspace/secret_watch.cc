@@ -105,7 +105,7 @@ void SecretWatch::scan() {
     added = addWatches();
   }
   next_scan_ = Clock::now() + (Clock::now() - start) * kPauseFactor;
-  for (const std::string& path : found.secrets) consider(path);
+  for (const std::string& path : found.hidden()) consider(path);
   // Files with a secret in a part of them are hidden completely.
   for (const plan::ReplacedFile& file : found.redacted) consider(file.path);
   maskNext();
