@@ -116,8 +116,7 @@ bool protectsFiles(const policy::Workspace& workspace) {
 }
 
 /// Finds secrets and, for a workspace that is written directly, files that the host would execute.
-plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostFacts& facts,
-                         const std::function<void(std::size_t)>& progress) {
+plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostFacts& facts, const CollectOptions& collect) {
   const HostPath& directory = facts.workspace;
   const bool written =
       workspace.mode == policy::WorkspaceMode::rw || std::ranges::any_of(facts.read_write, [&](const HostPath& named) {
@@ -128,7 +127,9 @@ plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostFacts& fa
   // An overlay shows what lies below a mount, which cannot be searched.
   const bool mounts = workspace.mode == policy::WorkspaceMode::rw || facts.mounts_below;
   ScanOptions options{
-      .secrets = !workspace.show_secrets, .hold_links = written, .enter_mounts = mounts, .progress = progress};
+      .secrets = !workspace.show_secrets, .hold_links = written, .enter_mounts = mounts, .progress = collect.progress};
+  options.index = workspace.protected_files;
+  options.keep_index = collect.keep_index || collect.will_run;
   std::optional<policy::ProtectedFiles> files;  // building its table takes longer than a small scan
   if (protect) {                                // files not found here stay writable
     options.protected_files = &files.emplace(workspace.protected_files, directory.path);
@@ -434,7 +435,7 @@ void observePaths(const policy::Policy& policy, const CollectOptions& options, H
   if (facts.workspace.directory && facts.workspace.sys_errno == 0 && !plan::currentDirectoryIsTooBroad(policy, facts)) {
     if (options.will_run) registerWriter(workspace, facts);
     if (workspace.mode == policy::WorkspaceMode::ro) facts.mounts_below = hasMountsBelow(facts.workspace.path);
-    facts.scan = scan(workspace, facts, options.progress);
+    facts.scan = scan(workspace, facts, options);
     if (facts.writer) facts.writer->dropNew(facts.scan.protected_paths);
   }
   findSharedReadOnly(policy, facts);

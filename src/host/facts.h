@@ -16,7 +16,8 @@ struct CollectOptions {
   const sys::RootDir* workspace = nullptr;  ///< the directory that is meant, instead of what has the path now
   /// Called now and then while the workspace is searched, with the number of entries so far; may be empty.
   std::function<void(std::size_t entries)> progress;
-  bool will_run = false;  ///< a program will run: register it as a writer of a workspace that is written directly
+  bool keep_index = false;  ///< write what the search of the workspace found out, for the next one
+  bool will_run = false;    ///< a program will run: register it as a writer of a workspace that is written directly
 };
 
 /// Collects facts for `policy`, as seen by this process. A missing feature is a fact, not an error. Only reads, unless

@@ -1,10 +1,7 @@
 #include "host/workspace_scan.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,9 +15,12 @@
 #include <set>
 
 #include "base/path_parts.h"
+#include "host/covered.h"
 #include "host/denied_matches.h"
 #include "host/git_programs.h"
 #include "host/link_protection.h"
+#include "host/listed_tree.h"
+#include "host/other_names.h"
 #include "host/owner_access.h"
 #include "host/secret_search.h"
 #include "isolation/child.h"
@@ -36,9 +36,9 @@ constexpr std::size_t kMaxNamed = 5;  ///< directories named as not scanned
 constexpr std::size_t kReadCost = 8;  ///< entries that reading a file counts as
 constexpr std::size_t kDirectoryCost = 4;
 constexpr std::size_t kProgressEvery = 1 << 10;
-/// A directory that changed this recently may change again without a new time stamp.
-constexpr std::int64_t kFreshNs = 2'000'000'000;
-
+/// An index is written again if it has news about one directory or file of so many, and if it is not small: then a
+/// search costs no more than reading it.
+constexpr std::size_t kSaveAbove = 256, kSmallIndex = 64;
 /// Directories that are scanned last: large, and rarely the place of one's own secrets.
 constexpr std::string_view kBulk[] = {"node_modules", ".venv",         "venv",   "target",     "vendor",
                                       "__pycache__",  "site-packages", ".cache", ".gradle",    ".m2",
@@ -59,49 +59,25 @@ bool contains(const Range& names, std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
-std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
-
-/// Whether this is a file system of the kernel's, such as /proc.
-bool isKernelFilesystem(int directory) {
-  struct statfs info{};
-  if (::fstatfs(directory, &info) != 0) return true;
-  constexpr unsigned long kKernel[] = {PROC_SUPER_MAGIC,   SYSFS_MAGIC,    CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC,
-                                       DEBUGFS_MAGIC,      TRACEFS_MAGIC,  SECURITYFS_MAGIC,   BPF_FS_MAGIC,
-                                       DEVPTS_SUPER_MAGIC, PSTOREFS_MAGIC, EFIVARFS_MAGIC,     BINFMTFS_MAGIC,
-                                       SELINUX_MAGIC,      SMACK_MAGIC};
-  return std::ranges::find(kKernel, static_cast<unsigned long>(info.f_type)) != std::end(kKernel);
-}
-
-/// Covers directories above instead of so many, at one depth.
-void joinCovered(std::vector<plan::WorkspaceScan::Covered>& covered) {
-  const auto cut = [](const std::string& path, std::size_t depth) {
-    std::size_t end = 0;
-    for (; depth > 0; --depth) {
-      end = path.find('/', end == 0 ? 0 : end + 1);
-      if (end == std::string::npos) return path;
-    }
-    return path.substr(0, end);
-  };
-  std::size_t depth = 0;
-  for (const auto& one : covered) {
-    depth = std::max(depth, static_cast<std::size_t>(std::ranges::count(one.path, '/')));
-  }
-  while (covered.size() > kMaxCovered) {
-    std::map<std::string, std::string> above;
-    for (const auto& one : covered) above.emplace(depth == 0 ? "." : cut(one.path, depth), one.reason);
-    covered.clear();
-    for (const auto& [path, reason] : above) covered.push_back({path, reason});
-    if (depth-- == 0) break;
-  }
-}
-
 class Scan {
  public:
-  Scan(sys::RootDir root, const std::string& workspace, const ScanOptions& options, ScanCache* cache)
-      : root_(std::move(root)), workspace_(workspace), options_(options), cache_(cache) {
+  Scan(const sys::RootDir& root, const std::string& workspace, const ScanOptions& options,
+       std::optional<SearchIndex> index)
+      : root_(root),
+        workspace_(workspace),
+        options_(options),
+        tree_(root_, std::move(index), rules(), options.settled_after_ns) {
     struct stat status{};
     if (::fstat(root_.descriptor(), &status) == 0) device_ = status.st_dev;
   }
+
+  /// Looks for other names of these files, too.
+  void track(std::vector<std::uint64_t> inodes) { tree_.track(std::move(inodes)); }
+  /// After run(): hidden files with other names that were not looked for.
+  [[nodiscard]] const std::vector<std::uint64_t>& untracked() const { return other_names_.untracked(); }
+  [[nodiscard]] ListedTree& tree() { return tree_; }
+  /// How many directories and files the index would know in addition.
+  [[nodiscard]] std::size_t learned() const { return tree_.learned() + judged_; }
 
   plan::WorkspaceScan run() {
     if (options_.protected_files != nullptr) {
@@ -109,34 +85,32 @@ class Scan {
         found_.protected_paths.push_back({.path = std::string(plan::kWholeWorkspace), .directory = true});
       }
       if (!git_.emplace(root_, workspace_).addAbove()) leaveOut("");
-      pending_.push_back({.path = std::string(kGit)});  // first: a payload could add entries until the budget ends
     }
-    pending_.push_back({});
+    marks_.push_back({});
+    pending_.push_back(0);
     while (!pending_.empty() || !bulk_.empty() || !objects_.empty()) {
-      std::deque<Work>& queue = !pending_.empty() ? pending_ : !bulk_.empty() ? bulk_ : objects_;
-      const Work work = std::move(queue.front());
+      std::deque<std::uint32_t>& queue = !pending_.empty() ? pending_ : !bulk_.empty() ? bulk_ : objects_;
+      const std::uint32_t number = queue.front();
       queue.pop_front();
-      visit(work);
+      visit(number);
     }
     joinCovered(found_.covered);
     if (git_) std::ranges::copy(git_->found(), std::back_inserter(found_.programs));
     if (options_.protected_files != nullptr && !options_.only_links) {
       protectThroughLinks(root_, workspace_, *options_.protected_files, found_);
     }
-    std::sort(found_.secrets.begin(), found_.secrets.end());
+    if (options_.secrets) other_names_.hide(root_, tree_, found_.secrets);
+    std::ranges::sort(found_.secrets);
     const auto repeated = std::ranges::unique(found_.secrets);
     found_.secrets.erase(repeated.begin(), repeated.end());
-    if (cache_ != nullptr)
-      std::erase_if(cache_->directories, [&](const auto& one) { return !seen_.contains(one.first); });
     return std::move(found_);
   }
 
  private:
-  /// A directory to be searched. The marks only add rules, or drop those against execution of what the host never
-  /// executes there: a payload can make any directory look like another one.
-  struct Work {
-    std::string path;
-    std::size_t depth = 0;
+  /// The rules for a directory by its place. They only add rules, or drop those against execution of what the host
+  /// never executes there: a payload can make any directory look like another one.
+  struct Marks {
+    std::uint16_t depth = 0;
     bool in_repository = false;    ///< a part of a git directory that holds others
     bool in_git = false;           ///< in a git directory: git writes through links
     bool git_members = false;      ///< in what git keeps in a directory `.git`; git's rules say what is executed there
@@ -145,7 +119,35 @@ class Scan {
     bool below_protected = false;  ///< in a protected directory, whose content is protected with it
     bool hidden = false;           ///< in a directory that is hidden
   };
-  using Directory = ScanCache::Directory;
+  struct Work : Marks {
+    std::string path;
+  };
+  /// What a directory holds, as far as a rule may be about it.
+  struct Directory {
+    std::vector<std::string> files, links;
+    std::vector<std::uint32_t> file_numbers, link_numbers;  ///< of their names in the tree
+    bool shaped = false;                                    ///< it has the shape of a git directory
+    bool repository = false;                                ///< the same, or it has the name of one
+    bool git_file = false;                                  ///< it has a file `.git`, which names a git directory
+  };
+
+  /// Which names are kept depends on paths alone, not on what is in the directories above: ListedTree::Rules.
+  [[nodiscard]] ListedTree::Rules rules() const {
+    const auto is_protected = [this](const std::string& path, std::string_view name) {
+      return options_.protected_files != nullptr && !options_.only_links &&
+             options_.protected_files->match(join(path, name)).has_value();
+    };
+    return {.file =
+                [this, is_protected](const std::string& path, std::string_view name) {
+                  return !options_.only_links && (SecretSearch::matters(name) || is_protected(path, name));
+                },
+            .directory =
+                [is_protected](const std::string& path, std::string_view name) {
+                  return plan::looksSecret(name) || policy::foldName(name) == kGit || contains(kBulk, name) ||
+                         is_protected(path, name);
+                },
+            .all_links = options_.protected_files != nullptr};
+  }
 
   /// Whether the workspace lies in a directory that the host executes.
   [[nodiscard]] bool isProtectedWhole() const {
@@ -181,152 +183,157 @@ class Scan {
     return opened == -EACCES;
   }
 
-  void visit(const Work& work) {
-    if (cost() >= options_.max_entries) return coverRest(work.path);
+  void visit(std::uint32_t number) {
+    const std::string& path = tree_.pathOf(number);
+    if (cost() >= options_.max_entries) return coverRest(path);
+    if (!tree_.restore(number, path)) {
+      if (!list(number, path)) return;
+    } else {
+      entries_ += 1 + kDirectoryCost + tree_.at(number).entries;
+    }
+    marks_.resize(tree_.size());
+    look(number, path);
+  }
+
+  /// Opens a directory and lists it. False: it is covered, or gone.
+  bool list(std::uint32_t number, const std::string& path) {
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
-    long opened = isolation::openBeneath(root_.descriptor(), work.path.c_str(), kFlags);
-    if (opened == -EACCES && options_.open_closed && giveOwnerAccess(root_, work.path)) {
-      opened = isolation::openBeneath(root_.descriptor(), work.path.c_str(), kFlags);
+    const auto covered = [&](const char* reason, bool exhausted = true) {
+      cover(path, reason, exhausted);
+      return false;
+    };
+    long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), kFlags);
+    if (opened == -EACCES && options_.open_closed && giveOwnerAccess(root_, path)) {
+      opened = isolation::openBeneath(root_.descriptor(), path.c_str(), kFlags);
     }
-    if (opened == -ENOENT || opened == -ENOTDIR || opened == -ELOOP) return;
-    const bool ours = opened == -EACCES && !work.path.empty() && secrets_.mayOpen(work.path);
+    if (opened == -ENOENT || opened == -ENOTDIR || opened == -ELOOP) return false;
+    const bool ours = opened == -EACCES && !path.empty() && secrets_.mayOpen(path);
     // With protected files it is covered, so that the search after the run leaves what is in it alone.
-    if (ours && options_.secrets && !work.hidden && options_.protected_files == nullptr) {
-      found_.secrets.push_back(work.path);
-      return;
+    if (ours && options_.secrets && !marks_[number].hidden && options_.protected_files == nullptr) {
+      found_.secrets.push_back(path);
+      return false;
     }
-    if (opened == -EACCES) return cover(work.path, "no permission to read it", !isClosed(work.path));
-    if (opened < 0) return cover(work.path, strerrordesc_np(static_cast<int>(-opened)));
+    if (opened == -EACCES) return covered("no permission to read it", !isClosed(path));
+    if (opened < 0) return covered(strerrordesc_np(static_cast<int>(-opened)));
     sys::Fd fd(static_cast<int>(opened));
     struct stat status{};
-    if (::fstat(fd.get(), &status) != 0) return cover(work.path, strerrordesc_np(errno));
+    if (::fstat(fd.get(), &status) != 0) return covered(strerrordesc_np(errno));
     if (status.st_dev != device_ && (!options_.enter_mounts || isKernelFilesystem(fd.get()))) {
-      return cover(work.path, "another file system is mounted there", false);
+      return covered("another file system is mounted there", false);
     }
     entries_ += 1 + kDirectoryCost;
-    if (cache_ == nullptr) {
-      const Directory listed = list(std::move(fd), work);
-      return listed.complete ? look(work, listed) : void();
-    }
-    seen_.insert(work.path);
-    Directory& known = cache_->directories[work.path];
-    const std::int64_t modified = nanoseconds(status.st_mtim), changed = nanoseconds(status.st_ctim);
-    const bool same = known.device == status.st_dev && known.inode == status.st_ino && known.modified_ns == modified &&
-                      known.changed_ns == changed;
-    if (!same) {
-      timespec now{};
-      ::clock_gettime(CLOCK_REALTIME, &now);
-      known = list(std::move(fd), work);
-      known.device = status.st_dev;
-      known.inode = status.st_ino;
-      const bool settled = nanoseconds(now) - std::max(modified, changed) > kFreshNs;
-      known.modified_ns = settled && known.complete ? modified : 0;
-      known.changed_ns = changed;
-    }
-    if (known.complete) look(work, known);
+    const auto unknown = [&](const std::string& entry, int error) { cover(entry, strerrordesc_np(error)); };
+    const int error = tree_.list(number, std::move(fd), path, [this] { return spend(); }, unknown);
+    if (error == E2BIG) coverRest(path);
+    return error == 0 || (error != E2BIG && covered(strerrordesc_np(error)));
   }
 
-  /// Lists the names in a directory that matter, and whether it is a git directory. Covers what cannot be listed.
-  Directory list(sys::Fd fd, const Work& work) {
-    const std::string& path = work.path;
-    Directory found;
-    DIR* stream = ::fdopendir(fd.get());
-    if (stream == nullptr) {
-      found.complete = false;
-      cover(path, strerrordesc_np(errno));
-      return found;
+  /// Counts an entry. False: it is one too many.
+  bool spend() {
+    if (cost() >= options_.max_entries) return false;
+    ++entries_;
+    if (options_.progress && cost() >= next_progress_) {
+      next_progress_ = cost() + kProgressEvery;
+      options_.progress(entries_);
     }
-    (void)fd.release();
-    std::vector<std::string> folded;  // names that may give it the shape of a git directory
-    for (;;) {
-      errno = 0;
-      const dirent* entry = ::readdir(stream);
-      if (entry == nullptr && errno == 0) break;
-      if (entry == nullptr || cost() >= options_.max_entries) {
-        found.complete = false;
-        entry == nullptr ? cover(path, strerrordesc_np(errno)) : coverRest(path);
-        break;
-      }
-      const std::string_view name = entry->d_name;
-      if (name == "." || name == "..") continue;
-      ++entries_;
-      if (options_.progress && cost() >= next_progress_) {
-        next_progress_ = cost() + kProgressEvery;
-        options_.progress(entries_);
-      }
-      if (policy::mayShapeRepository(name)) folded.push_back(policy::foldName(name));
-      unsigned char type = entry->d_type;
-      if (type == DT_UNKNOWN) {
-        struct stat status{};
-        if (::fstatat(::dirfd(stream), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) {
-          type = S_ISDIR(status.st_mode) ? DT_DIR : S_ISLNK(status.st_mode) ? DT_LNK : DT_REG;
-        } else if (errno != ENOENT) {
-          cover(join(path, name), strerrordesc_np(errno));
-        }
-      }
-      found.git_file = found.git_file || (type == DT_REG && name == ".git");
-      if (type == DT_DIR) {
-        found.directories.emplace_back(name);
-      } else if (type == DT_LNK && (options_.protected_files != nullptr || matters(work, name))) {
-        found.links.emplace_back(name);
-      } else if (type != DT_LNK && matters(work, name)) {
-        found.files.emplace_back(name);
-      }
-    }
-    ::closedir(stream);
-    // Also an incomplete one: its configuration may hold credentials.
-    found.shaped = policy::hasRepositoryShape([&](std::string_view name) { return contains(folded, name); });
-    found.repository = found.shaped || policy::foldName(directoryName(path)) == kGit;
-    return found;
+    return true;
   }
 
-  [[nodiscard]] bool matters(const Work& work, std::string_view name) const {
-    if (options_.only_links) return false;
-    if (SecretSearch::matters(name)) return true;
-    if (options_.protected_files == nullptr || work.git_members || work.below_protected) return false;
-    return options_.protected_files->match(join(work.path, name)).has_value();
+  [[nodiscard]] bool isCalledGit(std::uint32_t number) const {
+    const SearchIndex::Directory& directory = tree_.at(number);
+    if (number != 0 && (directory.flags & SearchIndex::kMayMatter) == 0) return false;
+    return policy::foldName(number == 0 ? nameOf(workspace_) : tree_.view(directory.name)) == kGit;
+  }
+
+  void look(std::uint32_t number, const std::string& path) {
+    const SearchIndex::Directory& known = tree_.at(number);
+    const std::uint32_t first = known.first_directory, end = first + known.directories;
+    Directory directory{.shaped = (known.flags & SearchIndex::kShaped) != 0,
+                        .git_file = (known.flags & SearchIndex::kGitFile) != 0};
+    directory.repository = directory.shaped || isCalledGit(number);
+    const Marks& marks = marks_[number];
+    const bool deepest = marks.depth >= kMaxDepth;
+    const bool all = directory.repository || marks.objects || !options_.skipped.empty();
+    const bool matters = directory.repository || directory.git_file || known.names > 0;
+    std::optional<Work> work;
+    const auto described = [&]() -> const Work& {
+      if (!work) work.emplace(Work{marks_[number], path});
+      return *work;
+    };
+    if (matters) {
+      addNames(known, path, directory);
+      applyRules(described(), directory);
+    }
+    for (std::uint32_t below = first; below < end; ++below) {
+      const SearchIndex::Directory& next = tree_.at(below);
+      if (deepest || path.size() + 1 + next.name.length > kMaxPath)
+        return cover(path, "too many levels of directories");
+      if (all || (next.flags & SearchIndex::kMayMatter) != 0) {
+        lookAtDirectory(described(), directory, below);
+        continue;
+      }
+      marks_[below] = marks_[number];
+      ++marks_[below].depth;
+      marks_[below].objects = false;
+      marks_[below].in_repository ? pending_.push_front(below) : pending_.push_back(below);
+    }
+  }
+
+  /// Collects the names that matter.
+  void addNames(const SearchIndex::Directory& known, const std::string& path, Directory& directory) {
+    for (std::uint32_t i = known.first_name; i < known.first_name + known.names; ++i) {
+      const SearchIndex::Name& one = tree_.nameAt(i);
+      std::string name(tree_.view(one.name));
+      if (one.kind == SearchIndex::Kind::other_name) {
+        other_names_.add(one.state.inode, join(path, name));
+      } else if (one.kind == SearchIndex::Kind::link) {
+        directory.links.push_back(std::move(name));
+        directory.link_numbers.push_back(i);
+      } else {
+        directory.files.push_back(std::move(name));
+        directory.file_numbers.push_back(i);
+      }
+    }
   }
 
   /// Applies every rule to what is in a directory. None of them ends the search: a payload could make a directory that
   /// looks like a repository, and hide what it wants to read next time in it.
-  void look(const Work& work, const Directory& directory) {
+  void applyRules(const Work& work, const Directory& directory) {
     if (options_.protected_files != nullptr) {
-      for (const std::string& name : directory.links) addLink(work, directory, name);
+      for (std::size_t i = 0; i < directory.links.size(); ++i) {
+        addLink(work, directory, directory.links[i], tree_.view(tree_.nameAt(directory.link_numbers[i]).target));
+      }
       if (directory.git_file && !git_->addFile(work.path)) leaveOut(work.path);
     }
     const bool judged = options_.secrets && !work.hidden;
-    if (judged) {
-      const bool git = directory.repository || work.in_repository;
-      secrets_.redactConfigs(work.path, directory.files, git);
-    }
+    if (judged) secrets_.redactConfigs(work.path, directory.files, directory.repository || work.in_repository);
     if (directory.repository) lookAtRepository(work);
-    for (const std::string& name : directory.files) lookAtFile(work, directory, name);
-    if (judged) {
-      for (const std::string& name : directory.links) {
-        secrets_.hideLink(join(work.path, name), name, options_.hold_links);
-      }
+    for (std::size_t i = 0; i < directory.files.size(); ++i) {
+      lookAtFile(work, directory, directory.files[i], directory.file_numbers[i]);
     }
-    for (const std::string& name : directory.directories) lookAtDirectory(work, directory, name);
+    if (!judged) return;
+    for (const std::string& name : directory.links) {
+      secrets_.hideLink(join(work.path, name), name, options_.hold_links);
+    }
   }
 
-  void lookAtDirectory(const Work& work, const Directory& directory, const std::string& name) {
+  void lookAtDirectory(const Work& work, const Directory& directory, std::uint32_t number) {
+    const std::string name(tree_.view(tree_.at(number).name));
     Work next = workFor(work, directory, name);
     if (options_.skipped.contains(next.path)) return;
-    if (next.path.size() > kMaxPath || work.depth >= kMaxDepth)
-      return cover(work.path, "too many levels of directories");
     if (options_.secrets && !next.hidden && plan::looksSecret(name)) {
       found_.secrets.push_back(next.path);
       if (options_.protected_files == nullptr) return;  // nothing below is shown
       next.hidden = true;
     }
     next.below_protected = next.below_protected || protect(next, true);
-    if (options_.protected_files != nullptr && next.path == kGit) return;  // run() has added it
+    marks_[number] = next;
     if (work.objects && holdsObjects(name)) {
-      objects_.push_back(std::move(next));
+      objects_.push_back(number);
     } else if (next.in_repository || policy::foldName(name) == kGit) {
-      pending_.push_front(std::move(next));
+      pending_.push_front(number);
     } else {
-      (contains(kBulk, name) ? bulk_ : pending_).push_back(std::move(next));
+      (contains(kBulk, name) ? bulk_ : pending_).push_back(number);
     }
   }
 
@@ -342,14 +349,9 @@ class Scan {
 
   /// The rules for a directory, by its place.
   [[nodiscard]] Work workFor(const Work& parent, const Directory& directory, const std::string& name) const {
-    Work next{.path = join(parent.path, name),
-              .depth = parent.depth + 1,
-              .in_repository = parent.in_repository,
-              .in_git = parent.in_git,
-              .git_members = parent.git_members,
-              .executed = parent.executed,
-              .below_protected = parent.below_protected,
-              .hidden = parent.hidden};
+    Work next{parent, join(parent.path, name)};
+    ++next.depth;
+    next.objects = false;
     if (!directory.repository) return next;
     const bool member = policy::isRepositoryMember(name);
     next.in_repository = next.in_repository || contains(kRepositoryParts, name);
@@ -360,16 +362,11 @@ class Scan {
     return next;
   }
 
-  void addLink(const Work& work, const Directory& directory, const std::string& name) {
+  void addLink(const Work& work, const Directory& directory, const std::string& name, std::string_view target) {
     const std::string path = join(work.path, name);
-    const long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (opened < 0) return;
-    const sys::Fd fd(static_cast<int>(opened));
-    char target[PATH_MAX];
-    const ssize_t length = ::readlinkat(fd.get(), "", target, sizeof(target));
-    if (length <= 0) return;
+    if (target.empty()) return;
     const bool executed = work.executed || (directory.repository && !policy::isRepositoryData(name));
-    found_.links.push_back({path, std::string(target, static_cast<std::size_t>(length)), executed});
+    found_.links.push_back({path, std::string(target), executed});
     const auto& files = *options_.protected_files;
     const bool in_git = work.in_git || directory.repository;
     if (!options_.only_links && (in_git || files.match(path) || files.mayHold(path))) {
@@ -388,12 +385,31 @@ class Scan {
     return directory;
   }
 
-  void lookAtFile(const Work& work, const Directory& directory, const std::string& name) {
+  void lookAtFile(const Work& work, const Directory& directory, const std::string& name, std::uint32_t number) {
     Work file = work;
     file.path = join(work.path, name);
     file.git_members = file.git_members || isUsedByGit(work, directory);
     protect(file, false);
-    if (options_.secrets && !work.hidden) secrets_.hideFile(join(work.path, name), name);
+    if (options_.secrets && !work.hidden) hideFile(std::move(file.path), name, tree_.nameAt(number));
+  }
+
+  /// Judges a file, unless its content was judged in the state that it is in now.
+  void hideFile(std::string path, const std::string& name, SearchIndex::Name& known) {
+    using Verdict = SearchIndex::Verdict;
+    if (known.verdict != Verdict::unknown) {
+      if (tree_.stateOf(path) == known.state) {
+        if (known.verdict == Verdict::secret) found_.secrets.push_back(std::move(path));
+        return;
+      }
+      known.verdict = Verdict::unknown;
+    }
+    const std::size_t reads = secrets_.reads(), secrets = found_.secrets.size();
+    const auto state = tree_.stateOf(path);
+    secrets_.hideFile(std::move(path), name);
+    if (secrets_.reads() == reads || !state || !tree_.isSettled(*state)) return;
+    known.state = *state;
+    known.verdict = found_.secrets.size() > secrets ? Verdict::secret : Verdict::harmless;
+    ++judged_;
   }
 
   /// Adds the rules for a git directory: some of its files name programs.
@@ -417,18 +433,30 @@ class Scan {
     }
   }
 
-  sys::RootDir root_;
+  const sys::RootDir& root_;
   const std::string& workspace_;
   const ScanOptions& options_;
-  ScanCache* cache_;
+  ListedTree tree_;
+  std::vector<Marks> marks_;  ///< of the directories of the tree
   dev_t device_ = 0;
-  std::size_t entries_ = 0, next_progress_ = kProgressEvery;
-  std::deque<Work> pending_, bulk_, objects_;
-  std::set<std::string> seen_;
+  std::size_t entries_ = 0, next_progress_ = kProgressEvery, judged_ = 0;
+  std::deque<std::uint32_t> pending_, bulk_, objects_;
+  OtherNames other_names_;
   std::optional<GitPrograms> git_;
   plan::WorkspaceScan found_;
   SecretSearch secrets_{root_, workspace_, found_};
 };
+
+}  // namespace
+
+namespace {
+
+/// What decides which names are in the index, besides the program.
+std::string indexRules(const ScanOptions& options) {
+  std::string rules = options.protected_files != nullptr ? "protected" : "secrets";
+  for (const std::string& pattern : *options.index) rules += '\0' + pattern;
+  return rules;
+}
 
 }  // namespace
 
@@ -441,7 +469,36 @@ plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOption
 plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspace, const ScanOptions& options,
                                   ScanCache* cache) {
   std::vector<std::string> denied = deniedMatches(root.descriptor(), options.denied);
-  plan::WorkspaceScan found = Scan(std::move(root), workspace, options, cache).run();
+  std::optional<IndexFile> file;
+  if (options.index && !options.only_links) {
+    file.emplace(root.descriptor(), workspace, indexRules(options));
+  }
+  std::optional<SearchIndex> index;
+  if (cache != nullptr && cache->filled) {
+    index = std::move(cache->index);
+  } else if (file) {
+    index = file->load();
+  }
+  const bool first = cache == nullptr || !cache->filled;
+  std::optional<Scan> scan(std::in_place, root, workspace, options, std::move(index));
+  plan::WorkspaceScan found = scan->run();
+  if (const std::vector<std::uint64_t> untracked = scan->untracked(); !untracked.empty()) {
+    scan.emplace(root, workspace, options, std::nullopt);
+    scan->track(untracked);
+    found = scan->run();
+  }
+  const std::size_t listed = scan->tree().listed(), learned = scan->learned();
+  SearchIndex known = scan->tree().take();
+  known.compact();
+  const std::size_t worth = known.directories.size() / kSaveAbove + 1;
+  if (file && options.keep_index && first && learned >= worth && known.directories.size() + learned > kSmallIndex) {
+    file->save(known);
+  }
+  if (cache != nullptr) {
+    cache->index = std::move(known);
+    cache->filled = true;
+    cache->listed = listed;
+  }
   for (std::string& path : denied) found.secrets.push_back(std::move(path));
   return found;
 }

@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "host/search_index.h"
 #include "plan/plan.h"
 #include "policy/rules/protected_files.h"
 #include "sys/root_dir.h"
@@ -20,8 +22,6 @@ namespace caisson::host {
 
 /// Entries of a workspace that are searched; a directory counts as five.
 inline constexpr std::size_t kMaxEntries = 5'000'000;
-/// Directories that are covered. If there are more, directories above them are.
-inline constexpr std::size_t kMaxCovered = 1000;
 /// Levels below the workspace that are searched, and the length of a directory's path.
 inline constexpr std::size_t kMaxDepth = 128, kMaxPath = 3500;
 
@@ -36,23 +36,18 @@ struct ScanOptions {
   bool enter_mounts = false;        ///< the sandbox shows the file systems that are mounted below, too
   std::size_t max_entries = kMaxEntries;
   std::function<void(std::size_t entries)> progress;  ///< called now and then; may be empty
+  /// Set: use the index of the workspace below CAISSON_HOME; the patterns that `protected_files` was made of.
+  std::optional<std::vector<std::string>> index;
+  bool keep_index = false;                        ///< and write it
+  std::int64_t settled_after_ns = 2'000'000'000;  ///< an entry is trusted if nothing changed for so long
 };
 
-/// Remembers directories between scans of one workspace: those that did not change are not listed again.
-class ScanCache {
- public:
-  struct Directory {
-    std::uint64_t device = 0, inode = 0;
-    std::int64_t modified_ns = 0, changed_ns = 0;
-    std::vector<std::string> files;        ///< names that matter: secret, or to be looked at, or protected; no links
-    std::vector<std::string> links;        ///< with ScanOptions::protected_files all, else names that matter
-    std::vector<std::string> directories;  ///< names of subdirectories
-    bool shaped = false;                   ///< it has the shape of a git directory
-    bool repository = false;               ///< the same, or it has the name of one
-    bool git_file = false;                 ///< it has a file `.git`, which names a git directory
-    bool complete = true;                  ///< all of it was listed
-  };
-  std::map<std::string, Directory> directories;
+/// Remembers directories between scans of one workspace with the same options: those that did not change are not listed
+/// again.
+struct ScanCache {
+  SearchIndex index;
+  bool filled = false;
+  std::size_t listed = 0;  ///< directories that the last scan listed
 };
 
 /// Scans `workspace`. What has a protected name through a link of the workspace is protected, too. Follows no link.

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <set>
 
+#include "host/covered.h"
 #include "host/git_programs.h"
 #include "support/temp_dir.h"
 #include "sys/home_directory.h"
@@ -411,7 +412,7 @@ TEST_F(WorkspaceScanTest, CacheSeesNewFilesAndContent) {
   EXPECT_EQ(scan({}, &cache).secrets, (std::vector<std::string>{"a/.env.production", "a/server_key"}));
   std::filesystem::remove_all(dir / "a");
   EXPECT_TRUE(scan({}, &cache).secrets.empty());
-  EXPECT_FALSE(cache.directories.contains("a"));
+  EXPECT_FALSE(cache.index.paths().contains("a"));
 }
 
 }  // namespace

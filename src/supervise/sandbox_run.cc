@@ -187,6 +187,7 @@ void SandboxRun::watchSecrets() {
   options.directory = plan_.watched->opened;
   options.scan.secrets = !request_.policy.model().filesystem.workspace.show_secrets;
   options.scan.denied = plan::deniedPatterns(request_.policy.model());
+  options.scan.index = request_.policy.model().filesystem.workspace.protected_files;
   if (!by_layer) options.masked = plan_.watched->hidden;
   options.exposes = [this, by_layer, hidden](const std::string& path) {
     if (by_layer && hidden.hides(path)) return false;

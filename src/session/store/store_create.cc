@@ -99,7 +99,7 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   if (!policy) return fail(policy.error());
   metadata.policy = std::move(*policy);
   if (metadata.policy.use == policy::Policy().use) metadata.policy.use = kSessionUse;
-  const plan::HostFacts facts = host::collectFacts(metadata.policy);
+  const plan::HostFacts facts = host::collectFacts(metadata.policy, {.keep_index = true});
   // A session keeps its image, also if the name later refers to another one.
   if (!facts.root.digest.empty()) metadata.policy.filesystem.root = facts.root.digest;
   plan::Plan scratch;

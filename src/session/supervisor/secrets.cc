@@ -22,6 +22,8 @@ host::ScanOptions Supervisor::scanOptions() const {
   host::ScanOptions options;
   options.secrets = !metadata_.policy.filesystem.workspace.show_secrets;
   options.denied = plan::deniedPatterns(metadata_.policy);
+  options.index = metadata_.policy.filesystem.workspace.protected_files;
+  options.keep_index = true;
   return options;
 }
 

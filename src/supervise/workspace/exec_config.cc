@@ -85,7 +85,8 @@ class NewFiles {
                                                   .protected_files = &files_,
                                                   .open_closed = true,
                                                   .skipped = skipped,
-                                                  .enter_mounts = true})
+                                                  .enter_mounts = true,
+                                                  .index = guarded_.patterns})
                            : plan::WorkspaceScan{.unscanned = {"."}, .unscanned_count = 1, .exhausted = true};
     unscanned_ = scan.unscanned_count > 0 ? scan.unscanned.front()
                  : scan.covered.empty()   ? ""

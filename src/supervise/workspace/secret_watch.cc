@@ -114,13 +114,14 @@ void SecretWatch::scan() {
 }
 
 bool SecretWatch::addWatches() {
-  dropWatches();
+  const std::map<std::string, std::uint64_t> searched = cache_.index.paths();
+  dropWatches(searched);
   all_watched_ = true;
   bool added = false;
-  for (const auto& [path, found] : cache_.directories) {
+  for (const auto& [path, inode] : searched) {
     const auto known = directories_.find(path);
     // Another directory may have its name by now.
-    if (known != directories_.end() && known->second.inode == Inode{found.device, found.inode}) continue;
+    if (known != directories_.end() && known->second.inode.second == inode) continue;
     const auto now = watch(options_.directory->get(), path);
     if (!now) {
       unwatched_.insert(path.empty() ? "." : path);
@@ -157,10 +158,10 @@ void SecretWatch::forget(int watch) {
   watched_.erase(path);
 }
 
-void SecretWatch::dropWatches() {
+void SecretWatch::dropWatches(const std::map<std::string, std::uint64_t>& searched) {
   std::erase_if(directories_, [&](const auto& one) {
     const auto& [path, directory] = one;
-    if (cache_.directories.contains(path)) return false;
+    if (searched.contains(path)) return false;
     ::inotify_rm_watch(inotify_.get(), directory.watch);
     watched_.erase(directory.watch);
     return true;

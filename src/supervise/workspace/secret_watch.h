@@ -90,7 +90,7 @@ class SecretWatch {
   /// Watches one directory; nothing if that is not possible.
   std::optional<Directory> watch(int root, const std::string& path);
   /// Removes the watches of directories that are gone or have another name now.
-  void dropWatches();
+  void dropWatches(const std::map<std::string, std::uint64_t>& searched);
   /// Removes a watch that the kernel has dropped from our maps.
   void forget(int watch);
   /// Queues a file for a mask, if the sandbox shows it and it has none yet.

@@ -1,0 +1,28 @@
+// Other names (hard links) of hidden files in a workspace.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "host/listed_tree.h"
+#include "sys/root_dir.h"
+
+namespace caisson::host {
+
+class OtherNames {
+ public:
+  /// A name of a file that the tree tracks.
+  void add(std::uint64_t inode, std::string path) { names_.emplace_back(inode, std::move(path)); }
+  /// Adds the other names of hidden files.
+  void hide(const sys::RootDir& root, const ListedTree& tree, std::vector<std::string>& hidden);
+  /// After hide(): hidden files with names that are not known, and those that were tracked, if any of them was not.
+  [[nodiscard]] const std::vector<std::uint64_t>& untracked() const { return untracked_; }
+
+ private:
+  std::vector<std::pair<std::uint64_t, std::string>> names_;
+  std::vector<std::uint64_t> untracked_;
+};
+
+}  // namespace caisson::host
