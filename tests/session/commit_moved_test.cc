@@ -282,3 +282,26 @@ TEST(DirectoryBaselineTest, DirectoryChangedJustBeforeTheBeginningIsUnchanged) {
 
 }  // namespace
 }  // namespace caisson::test
+std::string walked_top;
+
+TEST(DirectoryBaselineTest, DirectoryMovedWhileACommandMayRunIsNotRecorded) {
+  const TempDir work, home;
+  for (const char* name : {"d/sub/x", "other/sub/x", "quiet/x"}) work.write(name, "x\n");
+  sleepFor(std::chrono::milliseconds(30));
+  session::Metadata metadata;
+  metadata.workspace = walked_top = work.path();
+  metadata.began = session::Moment::now();
+  const auto session = sys::RootDir::open(home.path());
+  ASSERT_TRUE(session);
+  session::step_observer = [](const char*) {
+    moveOnHost(walked_top + "/d", walked_top + "/d.old");
+    moveOnHost(walked_top + "/other", walked_top + "/d");
+  };
+  session::recordDirectories(*session, metadata, session::CommandsRun::perhaps);
+  session::step_observer = nullptr;
+  const auto baseline = session::DirectoryBaseline::load(*session, metadata.began);
+  EXPECT_EQ(baseline.find("d"), nullptr);
+  EXPECT_EQ(baseline.find("d/sub"), nullptr);
+  EXPECT_NE(baseline.find("quiet"), nullptr);
+}
+

@@ -112,6 +112,19 @@ TEST_F(CommitRights, ModeThatTheHostChangedMeanwhileIsAConflict) {
   EXPECT_EQ(modeOf(workspace / "dir"), 0775U);
 }
 
+TEST_F(CommitRights, WithoutARecordAModeThatMayHaveChangedIsAConflict) {
+  for (const char* name : {"dir/x", "quiet/x"}) workspace.write(name, "x\n");
+  for (const char* name : {"dir", "quiet"}) mode(name, 0755);
+  Session session = createLater();
+  ASSERT_EQ(::unlink((home_path + "/sessions/" + session.id() + "/directories").c_str()), 0);
+  output(session, "chmod 700 dir quiet");
+  mode("dir", 0750);
+  const CommitReport report = commit(session);
+  EXPECT_EQ(paths(report.conflicts), "dir\n");
+  EXPECT_EQ(applied(report), "quiet\n");
+  EXPECT_EQ(modeOf(workspace / "dir"), 0750U);
+}
+
 /// An access list in the kernel's format, with an entry for user 12345 unless `user` is 0.
 std::string accessList(unsigned owner, unsigned user, unsigned group, unsigned mask) {
   std::string list("\2\0\0\0", 4);
@@ -208,6 +221,26 @@ TEST_F(CommitRights, WriteThroughAMappingAfterTheReviewIsNoticed) {
   EXPECT_EQ(readFile(workspace / "f"), "hst2");
   ::munmap(mapped, 4);
   ::close(file);
+}
+
+/// The page is dirty before the session begins: what the program writes into it later leaves no trace.
+TEST_F(CommitRights, WriteThroughAMappingThatIsOlderThanTheSessionIsAConflict) {
+  for (const char* name : {"mapped", "free"}) workspace.write(name, "old\n");
+  const int file = ::open((workspace / "mapped").c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_GE(file, 0);
+  void* const mapped = ::mmap(nullptr, 4, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  ::close(file);
+  std::memcpy(mapped, "hst1", 4);
+  Session session = createLater();
+  output(session, "echo session > mapped; echo session > free");
+  std::memcpy(mapped, "hst2", 4);
+  const CommitReport report = commit(session);
+  EXPECT_EQ(paths(report.conflicts), "mapped\n");
+  EXPECT_EQ(applied(report), "free\n");
+  EXPECT_EQ(readFile(workspace / "mapped"), "hst2");
+  EXPECT_EQ(applied(commit(session, {.theirs = {"mapped"}})), "mapped\n") << "the owner decides";
+  ::munmap(mapped, 4);
 }
 
 }  // namespace

@@ -237,6 +237,7 @@ Result<Session> SessionStore::create(const SessionOptions& options) {
   }
   session::recordGitBases(handle->directory(), handle->metadata());
   session::recordDirectories(handle->directory(), handle->metadata());
+  session::waitForTickAfter(handle->metadata().began);  // before a command reads what the host may change
   if (!options.wait_for_disk) store_->makeDurableLater(handle->id(), handle->metadata().name);
   return Session(std::move(handle));
 }

@@ -252,7 +252,8 @@ Result<sys::Fd> SessionContext::handOut(const std::string& name, double ttl_seco
   metadata_.name = name;
   metadata_.pooled = false;
   metadata_.pooled_by.reset();
-  metadata_.began = Moment::now();
+  // Commands may start at once: what the host changes in this tick is perhaps not seen by them.
+  metadata_.began = Moment::beforeThisTick();
   metadata_.setTtl(metadata_.began, ttl_seconds);
   if (auto noted = note("created", name); !noted) return fail(noted.error());
   if (!claimed_before) {

@@ -22,7 +22,8 @@ using sys::FileInfo;
 using sys::FileType;
 
 constexpr const char* kChanged = "it was changed meanwhile";
-constexpr const char* kModeChanged = "its permissions were changed there meanwhile";
+constexpr const char* kModeChanged = "its permissions were or may have been changed there meanwhile";
+constexpr const char* kOpen = "a program on the host has it open for writing, and may have changed it meanwhile";
 constexpr const char* kOther = "it is another directory there now: it was moved or replaced meanwhile";
 
 /// A real file whose change time is later than this counts as changed since the session began. If the wall clock was
@@ -181,41 +182,6 @@ std::string CommitPlanner::whyElsewhere(const std::string& path) {
   return name + " is another directory there now: it was moved or replaced meanwhile";
 }
 
-mode_t CommitPlanner::modeToWrite(const Candidate& candidate) {
-  const FileType type = candidate.entry.info.type;
-  mode_t mode = candidate.entry.info.mode & kCommittedBits;
-  if (type == FileType::directory) mode |= 0700U;
-  if (!candidate.there || candidate.there->type != type) return mode;
-  // Writable by others only where it was before, and where the session leaves them access.
-  mode |= candidate.there->mode & 022U & (candidate.entry.info.mode | ((mode & 044U) >> 1U));
-  if (type == FileType::directory) mode |= candidate.there->mode & 07000U;
-  return mode & ~candidate.withheld;
-}
-
-void CommitPlanner::limitMode(Candidate& candidate) const {
-  const FileType type = candidate.entry.info.type;
-  if (candidate.change.kind == ChangeKind::deleted || !candidate.there || candidate.there->type != type) return;
-  if (type != FileType::regular && type != FileType::directory) return;
-  // That a file becomes executable is shown as such.
-  const mode_t access = type == FileType::directory ? 077U : 066U;
-  const mode_t gained = modeToWrite(candidate) & ~candidate.there->mode & access;
-  if (gained == 0) return;
-  const bool named = std::ranges::find(chosen_, candidate.change.path) != chosen_.end();
-  if (!named) {
-    candidate.withheld = gained;
-  } else if (candidate.named_despite.empty()) {
-    candidate.named_despite = "it gives access to the group or to others that the real one does not give";
-  }
-}
-
-void CommitPlanner::reportWithheld(const Candidate& candidate) {
-  Change wide;
-  wide.old_mode = candidate.there->mode & 0777U;
-  wide.new_mode = (modeToWrite(candidate) | candidate.withheld) & 0777U;
-  leave(report_.held, candidate.change.path,
-        modeChange(wide) + " gives access to the group or to others, and is left out");
-}
-
 bool CommitPlanner::isSame(const Candidate& candidate) {
   if (candidate.change.kind == ChangeKind::deleted) return !candidate.there;
   if (!candidate.there || candidate.there->type != candidate.entry.info.type) return false;
@@ -310,7 +276,8 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
   }
   if (change.kind == ChangeKind::added) return "it was made there meanwhile, or was hidden from the session";
   if (there->changed_ns > since_ns_) return kChanged;
-  return whyElsewhere(change.path);
+  if (std::string why = whyElsewhere(change.path); !why.empty()) return why;
+  return there->type == FileType::regular && real_.isOpenForWriting(change.path) ? kOpen : "";
 }
 
 CommitPlanner::Resolution CommitPlanner::resolutionOf(const std::string& path) {
@@ -347,10 +314,10 @@ bool CommitPlanner::settle(Candidate& candidate, const std::string& why) {
       leave(report_.conflicts, path, why + "; --theirs replaces it only by its own path");
       return false;
     }
-    candidate.replaces_hidden = why != kChanged;
+    candidate.replaces_hidden = why != kChanged && why != kOpen;
     return true;
   }
-  const bool both_files = why == kChanged && candidate.entry.present && candidate.there &&
+  const bool both_files = (why == kChanged || why == kOpen) && candidate.entry.present && candidate.there &&
                           candidate.entry.info.type == FileType::regular && candidate.there->type == FileType::regular;
   std::string reason = why;
   if (how == Resolution::merge && both_files) {

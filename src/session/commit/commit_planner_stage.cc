@@ -1,4 +1,5 @@
-// The last step of planning: reads what is committed, once, and adds it to the transaction.
+// The last step of planning: permissions; reads what is committed, once, and adds it to the transaction.
+#include <algorithm>
 #include <cerrno>
 
 #include "base/path_parts.h"
@@ -20,6 +21,41 @@ constexpr std::string_view kAttributesLost = "its access list and extended attri
 bool isFull(const Error& error) { return error.sys_errno == ENOSPC || error.sys_errno == EDQUOT; }
 
 }  // namespace
+
+mode_t CommitPlanner::modeToWrite(const Candidate& candidate) {
+  const FileType type = candidate.entry.info.type;
+  mode_t mode = candidate.entry.info.mode & kCommittedBits;
+  if (type == FileType::directory) mode |= 0700U;
+  if (!candidate.there || candidate.there->type != type) return mode;
+  // Writable by others only where it was before, and where the session leaves them access.
+  mode |= candidate.there->mode & 022U & (candidate.entry.info.mode | ((mode & 044U) >> 1U));
+  if (type == FileType::directory) mode |= candidate.there->mode & 07000U;
+  return mode & ~candidate.withheld;
+}
+
+void CommitPlanner::limitMode(Candidate& candidate) const {
+  const FileType type = candidate.entry.info.type;
+  if (candidate.change.kind == ChangeKind::deleted || !candidate.there || candidate.there->type != type) return;
+  if (type != FileType::regular && type != FileType::directory) return;
+  // That a file becomes executable is shown as such.
+  const mode_t access = type == FileType::directory ? 077U : 066U;
+  const mode_t gained = modeToWrite(candidate) & ~candidate.there->mode & access;
+  if (gained == 0) return;
+  const bool named = std::ranges::find(chosen_, candidate.change.path) != chosen_.end();
+  if (!named) {
+    candidate.withheld = gained;
+  } else if (candidate.named_despite.empty()) {
+    candidate.named_despite = "it gives access to the group or to others that the real one does not give";
+  }
+}
+
+void CommitPlanner::reportWithheld(const Candidate& candidate) {
+  Change wide;
+  wide.old_mode = candidate.there->mode & 0777U;
+  wide.new_mode = (modeToWrite(candidate) | candidate.withheld) & 0777U;
+  leave(report_.held, candidate.change.path,
+        modeChange(wide) + " gives access to the group or to others, and is left out");
+}
 
 bool CommitPlanner::mayReadHoles(const FileInfo& info) {
   const std::uint64_t stored = info.blocks * 512;

@@ -6,27 +6,28 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <chrono>
 #include <deque>
 #include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/path_parts.h"
 #include "isolation/child.h"
 #include "session/commit/real_tree.h"
+#include "session/layers/steps.h"
 #include "session/store/workspace_root.h"
 
 namespace caisson::session {
 namespace {
 
 using sys::Fd;
-using Clock = std::chrono::steady_clock;
 
 constexpr const char* kDirectoriesFile = "directories";
-constexpr std::size_t kMaxDirectoryEntries = 200'000;
-constexpr std::size_t kMaxPathBytes = 3800;
+constexpr std::size_t kMaxDirectoryEntries = 200'000, kMaxDirectories = 10'000;
+constexpr std::size_t kMaxDirectoryPath = 3800;
 constexpr std::uint64_t kMaxBaselineBytes = 256U << 20;
-constexpr auto kMaxWalkTime = std::chrono::milliseconds(100);
 /// File times have the precision of the kernel's tick: a change that is dated this shortly before the session's
 /// beginning may have come after it.
 constexpr std::int64_t kTick = 10'000'000;
@@ -35,21 +36,29 @@ std::string directoriesHeader(const Moment& began) {
   return "caisson directories 1 " + std::to_string(began.wall_ns) + "\n";
 }
 
+struct WalkedDirectory {
+  std::uint64_t inode = 0;
+  std::int64_t changed_ns = 0;
+  mode_t mode = 0;
+  bool settled = false;  ///< it did not change since shortly before the session began
+  bool operator==(const WalkedDirectory&) const = default;
+};
+/// In the order of a walk: a directory comes before those in it.
+using WalkedDirectories = std::vector<std::pair<std::string, WalkedDirectory>>;
+
 /// One walk over the real workspace. Follows no link and enters no other file system.
 class DirectoryWalk {
  public:
-  DirectoryWalk(const sys::RootDir& root, const Moment& began)
-      : root_(root), settled_(began.wall_ns - kTick), text_(directoriesHeader(began)) {}
+  DirectoryWalk(const sys::RootDir& root, const Moment& began) : root_(root), settled_(began.wall_ns - kTick) {}
 
-  std::string run() {
-    const auto deadline = Clock::now() + kMaxWalkTime;
+  WalkedDirectories run() {
     pending_.push_back({"", true});
-    while (!pending_.empty() && listed_ < kMaxDirectoryEntries && Clock::now() < deadline) {
+    while (!pending_.empty() && listed_ < kMaxDirectoryEntries && walked_++ < kMaxDirectories) {
       const Pending next = std::move(pending_.front());
       pending_.pop_front();
       visit(next);
     }
-    return std::move(text_);
+    return std::move(found_);
   }
 
  private:
@@ -59,7 +68,7 @@ class DirectoryWalk {
   };
 
   void visit(const Pending& at) {
-    if (at.path.size() > kMaxPathBytes) return;
+    if (at.path.size() > kMaxDirectoryPath) return;
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
     Fd directory(static_cast<int>(isolation::openBeneath(root_.descriptor(), at.path.c_str(), kFlags)));
     struct stat status{};
@@ -69,10 +78,9 @@ class DirectoryWalk {
     const sys::FileInfo info = fileInfoOf(status);
     const bool settled = info.changed_ns < settled_;
     // One that changed itself is still the same if no name in its directory changed. The root has no such directory.
-    if (!settled && (at.path.empty() || !at.stayed)) return listBelow(std::move(directory), at.path, false);
-    text_ += std::to_string(info.inode) + " " + std::to_string(settled ? info.changed_ns : 0) + " " +
-             std::to_string(info.mode) + " " + at.path;
-    text_ += '\0';
+    if (settled || (!at.path.empty() && at.stayed)) {
+      found_.emplace_back(at.path, WalkedDirectory{info.inode, info.changed_ns, info.mode, settled});
+    }
     listBelow(std::move(directory), at.path, settled);
   }
 
@@ -90,11 +98,35 @@ class DirectoryWalk {
 
   const sys::RootDir& root_;
   const std::int64_t settled_;
-  std::string text_;
+  WalkedDirectories found_;
   dev_t device_ = 0;
-  std::size_t listed_ = 0;
+  std::size_t listed_ = 0, walked_ = 0;
   std::deque<Pending> pending_;
 };
+
+/// Removes what a second walk does not find the same, with everything below: while the first walk was under way, a
+/// program of the host may have moved a directory on the way, and even back.
+void keepConfirmed(WalkedDirectories& found, const WalkedDirectories& again) {
+  const std::unordered_map<std::string, WalkedDirectory> second(again.begin(), again.end());
+  std::unordered_set<std::string> stayed{""};  // the workspace itself is known by its identity
+  std::erase_if(found, [&](const auto& one) {
+    const auto same = second.find(one.first);
+    const bool on_the_way = one.first.empty() || stayed.contains(directoryOf(one.first));
+    if (!on_the_way || same == second.end() || same->second != one.second) return true;
+    stayed.insert(one.first);
+    return false;
+  });
+}
+
+std::string textOf(const WalkedDirectories& found, const Moment& began) {
+  std::string text = directoriesHeader(began);
+  for (const auto& [path, one] : found) {
+    text += std::to_string(one.inode) + " " + std::to_string(one.settled ? one.changed_ns : 0) + " " +
+            std::to_string(one.mode) + " " + path;
+    text += '\0';
+  }
+  return text;
+}
 
 /// Reads a number and the space after it.
 template <class T>
@@ -107,10 +139,14 @@ bool takeNumber(std::string_view& line, T& value) {
 
 }  // namespace
 
-void recordDirectories(const sys::RootDir& session, const Metadata& metadata) {
+void recordDirectories(const sys::RootDir& session, const Metadata& metadata, CommandsRun commands) {
   if (metadata.workspace.empty()) return;
   const auto root = openRealDirectory(metadata);
-  if (root) (void)session.replaceFile(kDirectoriesFile, DirectoryWalk(*root, metadata.began).run(), 0600);
+  if (!root) return;
+  WalkedDirectories found = DirectoryWalk(*root, metadata.began).run();
+  step("create: directories walked");
+  if (commands == CommandsRun::perhaps) keepConfirmed(found, DirectoryWalk(*root, metadata.began).run());
+  (void)session.replaceFile(kDirectoriesFile, textOf(found, metadata.began), 0600);
 }
 
 void copyDirectories(const sys::RootDir& from, const sys::RootDir& to) {

@@ -16,10 +16,12 @@
 
 namespace caisson::session {
 
-/// Records the directories of the workspace, those near its top first: at most 200,000 entries are read, for 100 ms.
-/// Errors are ignored: what is not recorded is judged by change times, and is a conflict where these leave a doubt. May
-/// be called after the session began: a directory that may have been moved since is left out.
-void recordDirectories(const sys::RootDir& session, const Metadata& metadata);
+/// Whether a command of the session may run while its directories are recorded.
+enum class CommandsRun : std::uint8_t { no, perhaps };
+/// Records the directories of the workspace, those near its top first: at most 10,000, and at most 200,000 entries are
+/// read. Errors are ignored: what is not recorded is judged by change times, and is a conflict where these leave a
+/// doubt. May be called after the session began: a directory that may have been moved since is left out.
+void recordDirectories(const sys::RootDir& session, const Metadata& metadata, CommandsRun commands = CommandsRun::no);
 /// Copies the record to a fork, which began at the same moment.
 void copyDirectories(const sys::RootDir& from, const sys::RootDir& to);
 

@@ -56,9 +56,9 @@ std::optional<std::string> HostDirectories::replacedOnTheWay(const std::string& 
 }
 
 bool HostDirectories::isModeChanged(const std::string& directory, const FileInfo& info) const {
+  if (committed_.isOurs(directory, info) || committed_.isOurs(directory + "/", info)) return false;
   const auto* const known = baseline_.find(directory);
-  return known != nullptr && known->mode != info.mode && !committed_.isOurs(directory, info) &&
-         !committed_.isOurs(directory + "/", info);
+  return known != nullptr ? known->mode != info.mode : info.changed_ns > since_ns_;
 }
 
 }  // namespace caisson::session

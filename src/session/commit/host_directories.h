@@ -30,7 +30,8 @@ class HostDirectories {
   DirectoryState stateOf(const std::string& directory);
   /// The uppermost directory on the way to `path` that is another one now. Nothing: `path` leads where it did.
   std::optional<std::string> replacedOnTheWay(const std::string& path);
-  /// Whether the permissions of a directory are known to be others than when the session began. `info`: as it is now.
+  /// Whether the permissions of a directory are others than when the session began, or that is not known. `info`: as it
+  /// is now.
   [[nodiscard]] bool isModeChanged(const std::string& directory, const sys::FileInfo& info) const;
 
  private:

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <vector>
 
 #include "base/path_parts.h"
@@ -95,6 +96,21 @@ void RealTree::syncFile(const std::string& path) {
   constexpr unsigned kAll = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   const bool overlay = ::fstatfs(file.get(), &system) != 0 || system.f_type == OVERLAYFS_SUPER_MAGIC;
   if (overlay || ::sync_file_range(file.get(), 0, 0, kAll) != 0) (void)::fdatasync(file.get());
+}
+
+bool RealTree::isOpenForWriting(const std::string& path) {
+  std::string name;
+  const auto parent = parentOf(path, name);
+  if (!parent) return false;
+  const Fd file(::openat(*parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct statfs system{};
+  if (!file || ::fstatfs(file.get(), &system) != 0 || system.f_type == NFS_SUPER_MAGIC) return false;
+  // A program that opens it before the lease is gone waits for that, and the kernel sends this signal, which does
+  // nothing by default. The default one would end the process.
+  if (::fcntl(file.get(), F_SETSIG, SIGURG) != 0) return false;
+  if (::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN;
+  (void)::fcntl(file.get(), F_SETLEASE, F_UNLCK);
+  return false;
 }
 
 void RealTree::syncAll() {

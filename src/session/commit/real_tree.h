@@ -59,6 +59,10 @@ class RealTree {
   void syncFile(const std::string& path);
   /// The same for everything on the file system.
   void syncAll();
+  /// Whether a program has the file open for writing, perhaps only by a mapping: a page that was dirty before the
+  /// session began can be changed without a trace. False where that cannot be found out: of files of others, and where
+  /// the file system has no leases.
+  bool isOpenForWriting(const std::string& path);
 
   struct DirectoryInfo {
     sys::FileInfo info;

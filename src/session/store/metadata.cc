@@ -155,6 +155,20 @@ Result<void> checkLength(const sys::RootDir& session, const std::string& text, s
 
 }  // namespace
 
+Moment Moment::beforeThisTick() {
+  Moment moment = now();
+  moment.wall_ns = clockNs(CLOCK_REALTIME_COARSE) - 1;
+  return moment;
+}
+
+void waitForTickAfter(const Moment& moment) {
+  // Not by the wall clock, which may be set.
+  const std::int64_t passed = clockNs(CLOCK_BOOTTIME) - moment.boot_ns;
+  const std::int64_t then = clockNs(CLOCK_MONOTONIC) - passed;
+  const timespec pause{0, 500'000};
+  while (clockNs(CLOCK_MONOTONIC_COARSE) <= then) ::nanosleep(&pause, nullptr);
+}
+
 Moment Moment::now() { return {clockNs(CLOCK_REALTIME), clockNs(CLOCK_BOOTTIME), sys::bootId()}; }
 
 std::vector<std::string> Metadata::mountedLayers() const {

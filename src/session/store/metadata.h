@@ -46,7 +46,13 @@ struct Moment {
   std::string boot;          ///< the boot id
 
   static Moment now();
+  /// The last moment of which no file that is changed from now on can have the time: file times have the precision of
+  /// the kernel's tick, so they lag behind the clock.
+  static Moment beforeThisTick();
 };
+/// Waits until files that are changed get later times than `moment`, which is seldom necessary: a tick takes at most
+/// 10 ms, or longer while a virtual processor does not run.
+void waitForTickAfter(const Moment& moment);
 
 /// Identifies a process: its pid may have been reused since.
 struct ProcessId {

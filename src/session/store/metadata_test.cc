@@ -1,6 +1,8 @@
 #include "session/store/metadata.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/version.h"
@@ -163,6 +165,24 @@ TEST(ProcessIdTest, KnowsAReusedPid) {
   self.boot = "another boot";
   EXPECT_FALSE(self.isAlive());
   EXPECT_FALSE(ProcessId{}.isAlive());
+}
+
+std::int64_t timeOfANewFile(const std::string& path) {
+  ::unlink(path.c_str());
+  const sys::Fd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  struct stat status{};
+  EXPECT_EQ(::fstat(file.get(), &status), 0);
+  return status.st_ctim.tv_sec * kSecond + status.st_ctim.tv_nsec;
+}
+
+TEST_F(SessionActivity, FilesThatChangeLaterHaveLaterTimes) {
+  for (int i = 0; i < 50; ++i) {
+    const Moment now = Moment::now();
+    waitForTickAfter(now);
+    ASSERT_GT(timeOfANewFile(directory_.path() + "/f"), now.wall_ns);
+    const Moment before = Moment::beforeThisTick();
+    ASSERT_GT(timeOfANewFile(directory_.path() + "/f"), before.wall_ns);
+  }
 }
 
 TEST_F(SessionActivity, InitRecordIsReadAsItWasWritten) {

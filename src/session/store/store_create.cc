@@ -123,6 +123,7 @@ Result<Store::Found> Store::make(const SessionOptions& options, bool pooled) {
   metadata.payload_id = facts.payload_id;
   auto found = add(std::move(metadata), options.wait_for_disk && !pooled);
   if (!found || !tier) return found;
+  waitForTickAfter(found->metadata.began);
   if (auto filled = fillTierSession(paths_, *found, facts); !filled) {
     (void)destroy(found->metadata.id);
     return fail(filled.error());
@@ -176,7 +177,7 @@ void Store::completeLater(const Metadata& metadata, sys::Fd replaced) {
   later_->add([this, metadata, held = std::make_shared<sys::Fd>(std::move(replaced))] {
     if (auto directory = paths_.sessions().enter(metadata.id)) {
       recordGitBases(*directory, metadata);
-      recordDirectories(*directory, metadata);
+      recordDirectories(*directory, metadata, CommandsRun::perhaps);
     }
     makeDurable(metadata.id, metadata.name);
     held->reset();
