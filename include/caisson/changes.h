@@ -70,8 +70,8 @@ struct CommitRequest {
   /// real workspace changed. Needs a version that both come from: what git tracked when the session began, or what this
   /// session committed before. Where the changes touch each other the conflict stays.
   std::vector<std::string> merge;
-  /// What the commit replaces and deletes is not kept, and cannot be put back. Needed when everything that is kept
-  /// would exceed 10 GiB.
+  /// What the commit replaces and deletes is not kept, and cannot be put back. Needed when all KeptData would exceed
+  /// its limit.
   bool discard = false;
   /// For commits that a model starts: what is not of a known, ordinary kind is held back, too
   /// (docs/protected-files.md).
@@ -112,6 +112,16 @@ struct CommitReport {
   bool searched = true;
   bool consistent = true;  ///< no process could change the files while they were read; always true in a dry run
   [[nodiscard]] bool complete() const { return conflicts.empty() && held.empty() && skipped.empty(); }
+};
+
+/// What is kept of the host's and the payloads' files below CAISSON_HOME, in bytes.
+struct KeptData {
+  std::uint64_t commits = 0;      ///< what commits replaced and deleted
+  std::uint64_t quarantined = 0;  ///< files that runs moved out of a workspace, since the host would execute them
+  std::uint64_t evidence = 0;     ///< caches that were set aside after an escape attempt
+  /// A commit with which the sum would be larger needs CommitRequest::discard.
+  std::uint64_t limit = 10ULL << 30;
+  [[nodiscard]] std::uint64_t total() const { return commits + quarantined + evidence; }
 };
 
 /// A commit whose replaced and deleted objects are kept, so that it can be undone.

@@ -411,6 +411,8 @@ class SessionStore {
   Result<void> destroy(std::string_view id_or_name);
   /// The commits of a session that can be undone, oldest first; also of a session that was destroyed, by its id.
   [[nodiscard]] Result<std::vector<ReplacedByCommit>> replaced(std::string_view id_or_name) const;
+  /// What is kept of all sessions and runs together.
+  [[nodiscard]] KeptData keptData() const;
   /// Undoes the newest commit of a session that is not undone: puts back what it replaced and deleted, and removes what
   /// it added. What changed in the workspace since is a conflict and left alone. Also for a session that was destroyed,
   /// by its id. What is undone is kept in turn. `dry_run`: only reports.

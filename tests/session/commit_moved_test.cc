@@ -146,6 +146,95 @@ TEST_F(CommitMoved, OldFilesMovedThereDuringTheApplyAreKept) {
   }
 }
 
+TEST_F(CommitMoved, WhatTheHostPutsThereDuringACommitIsNotTheSessions) {
+  for (const char* name : {"dir/f", "other/f", "file", "gone", "mode"}) workspace.write(name, "old\n");
+  workspace.write("other/f", "of the host\n");
+  Session session = createLater();
+  output(session, "echo 1 > dir/f; echo 1 > dir/n; echo 1 > file; rm gone; chmod 700 mode");
+  move_at = "commit: applied";
+  move_on_the_host = [&] {
+    sleepFor(std::chrono::milliseconds(20));
+    moveOnHost(workspace / "dir", workspace / "dir.old");
+    moveOnHost(workspace / "other", workspace / "dir");
+    for (const char* name : {"file", "gone"}) {
+      workspace.write("tmp", "of the host\n");
+      moveOnHost(workspace / "tmp", workspace / name);
+    }
+    ASSERT_EQ(::chmod((workspace / "mode").c_str(), 0640), 0);
+  };
+  session::step_observer = [](const char* name) {
+    if (name == move_at && move_on_the_host) std::exchange(move_on_the_host, {})();
+  };
+  EXPECT_EQ(applied(commit(session)), "dir/f\ndir/n\nfile\ngone\nmode\n");
+  session::step_observer = nullptr;
+  output(session, "rm -f dir/f file; echo 2 > gone; chmod 600 mode");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(paths(report.conflicts), "dir/f\nfile\ngone\nmode\n") << conflictsOf(report);
+  for (const char* name : {"dir/f", "file", "gone"}) EXPECT_EQ(readFile(workspace / name), "of the host\n") << name;
+}
+
+TEST_F(CommitMoved, FileThatTheHostEditsInAFailedCommitStays) {
+  for (const char* name : {"added/x", "placed", "refused"}) workspace.write(name, "old\n");
+  Session session = createLater();
+  output(session, "for f in added/new placed refused; do echo session > $f; done");
+  const std::string digest = commit(session, {.dry_run = true}).digest;
+  move_at = "commit: one applied";
+  move_on_the_host = [&] {
+    sleepFor(std::chrono::milliseconds(20));
+    workspace.write("added/new", "host\n");
+    workspace.write("refused", "host\n");
+  };
+  session::step_observer = [](const char* name) {
+    if (name == move_at && move_on_the_host) std::exchange(move_on_the_host, {})();
+  };
+  const auto failed = session.commit({.expect = digest});
+  session::step_observer = nullptr;
+  ASSERT_FALSE(failed);
+  EXPECT_NE(failed.error().message().find("stay changed: added/new"), std::string::npos) << failed.error().message();
+  EXPECT_EQ(readFile(workspace / "added/new"), "host\n");
+  EXPECT_EQ(readFile(workspace / "placed"), "old\n");
+  EXPECT_EQ(readFile(workspace / "refused"), "host\n");
+}
+
+TEST_F(CommitMoved, WhatCannotBePutBackIsKeptAlsoWithDiscard) {
+  workspace.write("victim/known", "old\n");
+  Session session = createLater();
+  output(session, "rm -r victim");
+  move_at = "commit: moved away";
+  move_on_the_host = [&] {  // a program that has the directory open adds to it, another makes a new one
+    const std::string staging = home_path + "/sessions/" + session.id() + "/commit.files/0/late";
+    EXPECT_EQ(runProgram({"sh", "-c", "echo host > " + staging}).exit_status, 0);
+    workspace.write("victim/new", "new\n");
+  };
+  session::step_observer = [](const char* name) {
+    if (name == move_at && move_on_the_host) std::exchange(move_on_the_host, {})();
+  };
+  const auto failed = session.commit({.discard = true});
+  session::step_observer = nullptr;
+  ASSERT_FALSE(failed);
+  const std::string kept = home_path + "/replaced/" + session.id() + "/1/objects";
+  EXPECT_NE(failed.error().message().find(kept), std::string::npos) << failed.error().message();
+  EXPECT_EQ(readFile(kept + "/0/late"), "host\n");
+  EXPECT_EQ(readFile(kept + "/0/known"), "old\n");
+  EXPECT_EQ(readFile(workspace / "victim/new"), "new\n");
+}
+
+/// A rename sets the change time of a file, and with it that of its other hard links.
+TEST_F(CommitMoved, HardLinksOfWhatTheCommitItselfMovesAreNoConflict) {
+  workspace.write("a", "1\n");
+  workspace.write("tree/x", "2\n");
+  workspace.write("more/deep/y", "3\n");
+  for (const auto& [one, other] : {std::pair("a", "b"), {"tree/x", "other/x"}, {"more/deep/y", "single"}}) {
+    workspace.makeDir("other");
+    ASSERT_EQ(::link((workspace / one).c_str(), (workspace / other).c_str()), 0) << other;
+  }
+  Session session = createLater();
+  output(session, "rm -f b; echo new > a; rm -r tree other more; rm single");
+  const CommitReport dry = commit(session, {.dry_run = true});
+  EXPECT_EQ(applied(commit(session, {.expect = dry.digest})), "a\nb\nmore\nother\nsingle\ntree\n");
+  EXPECT_EQ(runProgram({"ls", workspace.path()}).out, "a\n");
+}
+
 TEST_F(CommitMoved, WhatAFailedCommitMovedAndPutBackIsNoConflict) {
   for (const char* name : {"victim/sub/x", "changed", "other"}) workspace.write(name, "old\n");
   Session session = createLater();
@@ -280,8 +369,6 @@ TEST(DirectoryBaselineTest, DirectoryChangedJustBeforeTheBeginningIsUnchanged) {
   EXPECT_EQ(state("d"), session::DirectoryState::another);
 }
 
-}  // namespace
-}  // namespace caisson::test
 std::string walked_top;
 
 TEST(DirectoryBaselineTest, DirectoryMovedWhileACommandMayRunIsNotRecorded) {
@@ -305,3 +392,5 @@ TEST(DirectoryBaselineTest, DirectoryMovedWhileACommandMayRunIsNotRecorded) {
   EXPECT_NE(baseline.find("quiet"), nullptr);
 }
 
+}  // namespace
+}  // namespace caisson::test

@@ -49,6 +49,7 @@ class Uncommit : public CommitTest {
     ASSERT_EQ(::chmod((workspace / "gone").c_str(), 0640), 0);
     ASSERT_EQ(::chmod((workspace / "mode").c_str(), 0755), 0);
     (void)::setxattr((workspace / "file").c_str(), "user.note", "of the host", 11, 0);
+    for (const char* name : {"tree", "dir/sub"}) (void)::setxattr((workspace / name).c_str(), "user.note", name, 4, 0);
     ASSERT_EQ(runProgram({"touch", "-d", "2001-02-03", workspace / "file", workspace / "dir/x"}).exit_status, 0);
     sleepFor(std::chrono::milliseconds(30));
   }

@@ -19,6 +19,7 @@ struct Details {
   std::vector<CheckpointInfo> checkpoints;
   std::vector<ExecInfo> commands;
   std::vector<ReplacedByCommit> replaced;
+  KeptData kept;
   bool uncommitted = false;
 };
 
@@ -49,7 +50,10 @@ std::string asJson(const Details& details) {
         .boolean(one.undone)
         .end();
   }
-  json.end().key("background_commands_running").number(runningOf(details)).end();
+  json.end().key("kept_data").beginObject().key("commits").number(details.kept.commits);
+  json.key("quarantined").number(details.kept.quarantined).key("evidence").number(details.kept.evidence);
+  json.key("limit").number(details.kept.limit).end();
+  json.key("background_commands_running").number(runningOf(details)).end();
   return json.text() + "\n";
 }
 
@@ -83,6 +87,10 @@ std::string asText(const Details& details) {
                                                      std::to_string(one.bytes) + " bytes) kept for " +
                                                      durationText(one.removed_in) + (one.undone ? ", undone" : ""));
   }
+  const KeptData& kept = details.kept;
+  line("kept data", std::to_string(kept.total()) + " of " + std::to_string(kept.limit) + " bytes, of all sessions: " +
+                        std::to_string(kept.commits) + " by commits, " + std::to_string(kept.quarantined) +
+                        " in quarantine, " + std::to_string(kept.evidence) + " as evidence");
   line("background", std::to_string(runningOf(details)) + " commands running");
   return text;
 }
@@ -96,6 +104,7 @@ int perform(const Arguments& arguments) {
   if (auto list = session->checkpoints()) details.checkpoints = *std::move(list);
   if (auto store = SessionStore::open()) {
     if (auto list = store->replaced(info->id)) details.replaced = *std::move(list);
+    details.kept = store->keptData();
   }
   if (auto list = session->processes()) details.commands = *std::move(list);
   const auto uncommitted = session->hasUncommittedChanges();

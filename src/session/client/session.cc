@@ -294,6 +294,8 @@ Result<std::vector<ReplacedByCommit>> SessionStore::replaced(std::string_view id
   return session::listKept(store_->paths(), *id);
 }
 
+KeptData SessionStore::keptData() const { return session::keptData(store_->paths()); }
+
 Result<CommitReport> SessionStore::uncommit(std::string_view id_or_name, bool dry_run) {
   const auto id = store_->idOf("session uncommit", id_or_name);
   if (!id) return fail(id.error());

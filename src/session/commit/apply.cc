@@ -13,6 +13,7 @@
 #include "session/changes/sparse_read.h"
 #include "session/commit/host_attributes.h"
 #include "session/commit/kept_copy.h"
+#include "session/commit/object_moves.h"
 #include "session/layers/steps.h"
 #include "sys/kernel_abi.h"
 #include "sys/raw_syscall.h"
@@ -32,27 +33,8 @@ Error failed(std::string_view call, const std::string& path, int error) {
 constexpr const char* kChanged = "it was changed meanwhile";
 constexpr const char* kChangedBelow = "something in it changed meanwhile";
 
-// Why a rename failed. needsCopy(): it does not work between these directories. unsupported(): the file system does not
-// have this kind of rename.
+/// Whether a rename failed because it does not work between these directories.
 bool needsCopy(int error) { return error == EXDEV; }
-bool unsupported(int error) { return error == EINVAL || error == ENOSYS; }
-
-int renameWith(int from, const std::string& old_name, int to, const std::string& new_name, unsigned flags) {
-  return ::renameat2(from, old_name.c_str(), to, new_name.c_str(), flags) == 0 ? 0 : errno;
-}
-
-std::optional<FileInfo> infoAt(int directory, const std::string& name) {
-  struct stat status;
-  if (::fstatat(directory, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
-  return fileInfoOf(status);
-}
-
-/// Renames to a name that must not exist. EEXIST if it does.
-int moveNew(int from, const std::string& old_name, int to, const std::string& new_name) {
-  const int error = renameWith(from, old_name, to, new_name, RENAME_NOREPLACE);
-  if (!unsupported(error)) return error;
-  return infoAt(to, new_name) ? EEXIST : renameWith(from, old_name, to, new_name, 0);
-}
 
 }  // namespace
 
@@ -70,6 +52,7 @@ Applier::Applier(RealTree& tree, const Staging& staging, const Transaction& tran
   if (!recovering && ::fstat(staging.descriptor(), &status) == 0 && status.st_gid == ::getegid()) {
     staged_owner_ = {::geteuid(), ::getegid()};
   }
+  if (recovering) findOwnMoves();
 }
 
 void Applier::inheritOwner(const RealTree::ParentFacts& parent, int directory, const std::string& name) const {
@@ -110,11 +93,10 @@ std::string Applier::whyNot(const Action& action, const std::optional<FileInfo>&
   if (!there) return action.before ? "it was removed there meanwhile" : "";
   if (!action.before) return "it was made there meanwhile";
   // The crash may have come after an exchange was reverted, which sets the change time: do not compare it.
-  if (!action.before->matches(*there, recovering_)) return kChanged;
+  if (!action.before->matches(*there, recovering_ || isOwnMove(*there))) return kChanged;
   if (there->type != FileType::directory || action.kind == ActionKind::directory) return "";
-  const auto ours = [&](const std::string& path, const FileInfo& info) { return committed_.isOurs(path, info); };
   const DirectoryToCheck directory{tree_.root(), action.path, action.path};
-  return isChangedSince(directory, transaction_.since_ns, ours) ? kChangedBelow : "";
+  return isChangedSince(directory, transaction_.since_ns, isOurs()) ? kChangedBelow : "";
 }
 
 std::string Applier::whyPutBack(const Action& action, int directory, const std::string& name) const {
@@ -122,8 +104,7 @@ std::string Applier::whyPutBack(const Action& action, int directory, const std::
   if (!old || !action.before->matches(*old, true)) return kChanged;
   if (old->type != FileType::directory) return "";
   auto root = sys::RootDir::adopt(Fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), {});
-  const auto ours = [&](const std::string& path, const FileInfo& info) { return committed_.isOurs(path, info); };
-  const bool changed = !root || isChangedSince({*root, name, action.path, true}, transaction_.since_ns, ours);
+  const bool changed = !root || isChangedSince({*root, name, action.path, true}, transaction_.since_ns, isOurs());
   return changed ? kChangedBelow : "";
 }
 
@@ -164,6 +145,7 @@ Result<std::string> Applier::place(std::size_t index) {
     if (!recovering_) return why;
     const auto copied = isDoneByCopy(action, *parent, name);
     if (!copied) return fail(copied.error());
+    if (*copied && there) placed_[index] = *there;
     if (!*copied || !action.before || !infoAt(*parent, temporaryName(index))) return *copied ? "" : why;
     // Exchanged with a copy before a crash: the same check.
     why = whyPutBack(action, *parent, temporaryName(index));
@@ -189,7 +171,9 @@ Result<std::string> Applier::place(std::size_t index) {
   if (needsCopy(error) || (moves_directory && (error == EACCES || error == EPERM))) {
     auto copied = copyBeside(index, *parent, *facts);
     if (!copied) return fail(copied.error());
+    const auto made = infoAt(*parent, copied->name);
     error = move(index, *copied, *parent, name, conflict);
+    if (error == 0 && conflict.empty() && made) placed_[index] = *made;
   }
   if (error == EEXIST) return "it was made there meanwhile";
   if (error == ENOENT && action.before) return "it was removed there meanwhile";
@@ -210,12 +194,13 @@ int Applier::move(std::size_t index, const Source& source, int parent, const std
     step("commit: exchanged");
     conflict = whyPutBack(action, source.directory, source.name);
     if (conflict.empty()) {
+      noteOwnMove(action, source.directory, source.name);
       done_.push_back({index, How::exchanged, source.beside});
       return 0;
     }
     return renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
   }
-  if (!unsupported(error)) return error;
+  if (!isUnsupportedRename(error)) return error;
   if (auto copied = keepInPlace(index, parent, name); !copied) {
     return copied.error().sys_errno != 0 ? copied.error().sys_errno : EIO;
   }
@@ -339,6 +324,7 @@ Result<std::string> Applier::remove(std::size_t index) {
   step("commit: moved away");
   std::string why = whyPutBack(action, to.directory, to.name);
   if (why.empty()) {
+    noteOwnMove(action, to.directory, to.name);
     done_.push_back({index, How::moved_away, to.beside});
     return "";
   }
@@ -369,7 +355,9 @@ Result<std::string> Applier::makeDirectory(std::size_t index) {
     if (there->mode != action.before->mode && !done_before) return "its permissions were changed meanwhile";
   }
   const Fd made(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!made) return fail(failed("open", action.path, errno));
+  struct stat status{};
+  if (!made || ::fstat(made.get(), &status) != 0) return fail(failed("open", action.path, errno));
+  if (done.how == How::made || (there && action.before)) placed_[index] = fileInfoOf(status);
   if (done.how == How::made) {
     const auto facts = tree_.parentFacts();
     if (!facts) return fail(facts.error());
@@ -378,91 +366,12 @@ Result<std::string> Applier::makeDirectory(std::size_t index) {
   done.mode_before = there ? there->mode : 0;
   // A directory that was made meanwhile keeps its mode.
   const bool wanted = done.how == How::made || action.before;
-  struct stat status{};
-  const mode_t inherited = !there && ::fstat(made.get(), &status) == 0 ? status.st_mode & S_ISGID : 0;
+  const mode_t inherited = there ? 0 : status.st_mode & S_ISGID;
   if (wanted && (!there || there->mode != action.mode) && ::fchmod(made.get(), action.mode | inherited) != 0) {
     return fail(failed("chmod", action.path, errno));
   }
   done_.push_back(done);
   return "";
-}
-
-bool Applier::undoOne(const Done& done) {
-  const Action& action = transaction_.actions[done.index];
-  std::string name;
-  const auto parent = tree_.parentOf(action.path, name);
-  if (!parent) return false;
-  const int directory = done.beside ? *parent : staging_.descriptor();
-  const std::string source = done.beside ? temporaryName(done.index) : stagedName(done.index);
-  const auto there = infoAt(*parent, name);
-  const bool ours = there && (done.beside || action.isStaged(*there));
-  if ((done.how == How::exchanged || done.how == How::added) && !ours) return false;
-  switch (done.how) {
-    case How::made: return ::unlinkat(*parent, name.c_str(), AT_REMOVEDIR) == 0;
-    case How::exchanged: return renameWith(directory, source, *parent, name, RENAME_EXCHANGE) == 0;
-    case How::added: return renameWith(*parent, name, directory, source, 0) == 0;
-    case How::moved_away: return moveNew(directory, source, *parent, name) == 0;
-    case How::mode: {
-      if (!action.before) return true;
-      const Fd made(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      return made && ::fchmod(made.get(), done.mode_before) == 0;
-    }
-    case How::replaced:
-    case How::removed: return false;
-  }
-  return false;
-}
-
-Result<void> Applier::keepInPlace(std::size_t index, int parent, const std::string& name) const {
-  if (kept_ == nullptr || kept_->has(index)) return {};
-  return kept_->copy(index, parent, name, transaction_.actions[index].path);
-}
-
-Result<void> Applier::keepReplaced() {
-  if (kept_ == nullptr) return {};
-  for (std::size_t index = 0; index < transaction_.actions.size(); ++index) {
-    const Action& action = transaction_.actions[index];
-    if (!action.before || kept_->has(index)) continue;
-    std::string name;
-    const auto parent = tree_.parentOf(action.path, name);
-    const Source staged{staging_.descriptor(), stagedName(index)};
-    const Source beside{parent ? *parent : -1, temporaryName(index), true};
-    for (const Source& place : {staged, beside}) {
-      if (place.directory < 0) continue;
-      const auto there = infoAt(place.directory, place.name);
-      const bool old = there && there->device == action.before->device && there->inode == action.before->inode;
-      // Else it may be what the commit was to put in place. A copy beside has no known inode.
-      const bool of_host = place.beside ? action.kind == ActionKind::remove : there && !action.isStaged(*there);
-      if (!there || (!old && !of_host)) continue;
-      if (auto kept = kept_->take(index, place.directory, place.name, action.path); !kept) return kept;
-    }
-    step("commit: one kept");
-  }
-  return {};
-}
-
-std::vector<std::string> Applier::undo() {
-  std::vector<std::string> left;
-  for (auto done = done_.rbegin(); done != done_.rend(); ++done) {
-    tree_.forget();
-    if (!undoOne(*done)) left.push_back(transaction_.actions[done->index].path);
-  }
-  done_.clear();
-  return left;
-}
-
-void Applier::removeTemporaries() {
-  if (recovering_) {
-    beside_.clear();
-    for (std::size_t index = 0; index < transaction_.actions.size(); ++index) beside_.push_back(index);
-  }
-  for (const std::size_t index : beside_) {
-    std::string name;
-    const auto parent = tree_.parentOf(transaction_.actions[index].path, name);
-    if (!parent || !infoAt(*parent, temporaryName(index))) continue;
-    (void)sys::removeTreeAt(*parent, temporaryName(index), temporaryName(index), Stage::state);
-  }
-  beside_.clear();
 }
 
 }  // namespace caisson::session

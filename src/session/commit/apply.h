@@ -6,8 +6,10 @@
 // is repeatable: after a crash the same transaction is applied again.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -34,8 +36,11 @@ class Applier {
   /// files. Returns the paths that stay changed.
   std::vector<std::string> undo();
   /// Keeps everything that was moved out of the workspace, by this process or before a crash. After apply() or undo(),
-  /// before removeTemporaries().
-  Result<void> keepReplaced();
+  /// before removeTemporaries(). `kept` null: nothing is kept.
+  Result<void> keepReplaced(const KeptCommit* kept) const;
+  /// Whether `there` is what apply() put at the path of an action, not replaced or changed since. After a
+  /// crash, a directory counts if all names in it are the transaction's.
+  [[nodiscard]] bool isPlaced(std::size_t index, const sys::FileInfo& there) const;
   /// Removes the temporary files beside their places that this process or one that crashed left.
   void removeTemporaries();
 
@@ -102,6 +107,14 @@ class Applier {
   Result<void> keepInPlace(std::size_t index, int parent, const std::string& name) const;
   /// False: the path stays changed.
   bool undoOne(const Done& done);
+  /// Whether `name` in `directory` is what the transaction put there, not changed since.
+  [[nodiscard]] bool isAsPlaced(const Done& done, int directory, const std::string& name) const;
+  /// A rename sets the change time of a file, and so of its other hard links. noteOwnMove(): after an action moved an
+  /// object that was as planned. isOwnMove(): whether only such a move changed the object.
+  void noteOwnMove(const Action& action, int directory, const std::string& name);
+  void findOwnMoves();
+  [[nodiscard]] bool isOwnMove(const sys::FileInfo& info) const;
+  [[nodiscard]] IsOurs isOurs() const;
 
   RealTree& tree_;
   const Staging& staging_;
@@ -111,6 +124,9 @@ class Applier {
   bool recovering_;
   std::optional<std::pair<uid_t, gid_t>> staged_owner_;  ///< of what this process staged; nothing: not known
   std::vector<Done> done_;
+  mutable std::unordered_set<std::string> own_paths_;  ///< of the actions; filled when it is needed
+  std::map<std::size_t, sys::FileInfo> placed_;        ///< by action: what is in place and was not staged
+  std::map<std::pair<std::uint64_t, std::uint64_t>, std::int64_t> own_moves_;  ///< device and inode: the change time
   std::vector<std::size_t> beside_;  ///< actions for which copyBeside() made a temporary file
 };
 

@@ -94,19 +94,22 @@ Error otherDigest(const std::string& session, const std::string& digest) {
       ErrorCode::digest_mismatch);
 }
 
-/// Makes the place for what the commit replaces, unless the request says that it is not kept.
-Result<std::optional<KeptCommit>> keepFor(const SessionPaths& paths, const std::string& session,
-                                          const CommitReport& report, const CommitRequest& request) {
-  if (request.discard || report.applied.empty()) return std::nullopt;
-  if (report.replaced_bytes != 0 && report.replaced_bytes + keptBytes(paths) > kMaxKeptBytes) {
-    return fail(plainError(Stage::state, "session commit", session,
-                           "it replaces or deletes " + std::to_string(report.replaced_bytes) +
-                               " bytes of the real workspace, and with them more than 10 GiB would be kept",
-                           "commit with --discard: then what it replaces is lost; nothing was written"));
-  }
-  auto made = KeptCommit::create(paths, session);
-  if (!made) return fail(made.error());
-  return std::move(*made);
+/// Makes the place for what the commit replaces, if all that is kept is within the bound or the request says that it is
+/// not kept.
+Result<KeptCommit> keepFor(const SessionPaths& paths, const std::string& session, const CommitReport& report,
+                           const CommitRequest& request) {
+  auto made = KeptCommit::create(paths, session, request.discard ? 0 : report.replaced_bytes);
+  if (!made || request.discard || report.replaced_bytes == 0) return made;
+  const KeptData data = keptData(paths);  // with this commit
+  if (data.total() <= data.limit) return made;
+  made->removeIfEmpty(paths);
+  return fail(plainError(
+      Stage::state, "session commit", session,
+      "it replaces or deletes " + std::to_string(report.replaced_bytes) +
+          " bytes of the real workspace, and with them " + std::to_string(data.total()) + " of at most " +
+          std::to_string(data.limit) + " bytes would be kept",
+      "`caisson session info` lists what is kept; commit with --discard: then what it replaces is lost; nothing was "
+      "written"));
 }
 
 /// Gives the transaction a name, and the identity of the directory that it changes. Records that this directory may get
@@ -126,12 +129,14 @@ Result<void> identify(Transaction& transaction, const sys::RootDir& workspace, c
 Result<void> applyPlan(const SessionPaths& paths, SessionContext& session, RealTree& tree, const Staging& staging,
                        CommitPlanner& planner, Committed& committed, const CommitRequest& request) {
   tree.forget();
+  Transaction& transaction = planner.transaction();
+  if (transaction.actions.empty()) return {};
   const auto kept = keepFor(paths, session.id(), planner.report(), request);
   if (!kept) return fail(kept.error());
-  const KeptCommit* const keeper = *kept ? &**kept : nullptr;
-  Transaction& transaction = planner.transaction();
-  if (keeper != nullptr) transaction.kept = keeper->name();
-  auto applied = carryOut(session.directory(), tree, staging, transaction, committed, keeper, !request.expect.empty());
+  if (!request.discard) transaction.kept = kept->name();
+  auto applied = carryOut(session.directory(), tree, staging, transaction, committed, {&*kept, !request.discard},
+                          !request.expect.empty());
+  kept->removeIfEmpty(paths);
   if (!applied) return fail(applied.error());
   keepApplied(planner.report(), std::move(*applied));
   return {};

@@ -459,7 +459,11 @@ Result<void> CommitPlanner::plan(const std::vector<StackChange>& changes, const 
   for (const auto& [path, choice] : choices_) {
     if (!choice.met) leave(report_.skipped, path.empty() ? "." : path, "there is no conflict");
   }
-  transaction_.known_directories.assign(known_.begin(), known_.end());
+  for (const std::string& directory : known_) {
+    const auto there = real_.lookAtDirectory(directory);
+    // One that the commit itself makes has no names that others could have made before.
+    if (there) transaction_.known_directories.push_back({directory, there->info.device, there->info.inode});
+  }
   const auto by_path = [](const auto& a, const auto& b) { return a.path < b.path; };
   std::sort(report_.applied.begin(), report_.applied.end(), by_path);
   std::stable_sort(report_.held.begin(), report_.held.end(), by_path);

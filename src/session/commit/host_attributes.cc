@@ -14,6 +14,7 @@ namespace caisson::session {
 namespace {
 
 constexpr const char* kAccessList = "system.posix_acl_access";
+constexpr const char* kDefaultList = "system.posix_acl_default";  // of a directory
 // The kernel's own limits, XATTR_LIST_MAX and XATTR_SIZE_MAX.
 constexpr std::size_t kMaxNames = 64 * 1024, kMaxValue = 64 * 1024;
 
@@ -24,7 +25,9 @@ Error attributeError(std::string_view call, const std::string& path, int error) 
 constexpr const char* kLabel = "security.selinux";
 
 /// Other attributes are the system's: file capabilities, for example, are lost with every change of a file.
-bool isKept(std::string_view name) { return name == kAccessList || name == kLabel || name.starts_with("user."); }
+bool isKept(std::string_view name) {
+  return name == kAccessList || name == kDefaultList || name == kLabel || name.starts_with("user.");
+}
 
 }  // namespace
 
@@ -54,8 +57,10 @@ Result<HostAttributes> readAttributes(int directory, const std::string& name, co
 }
 
 Result<void> setAttributes(int file, const HostAttributes& attributes, const std::string& path) {
-  if (::fremovexattr(file, kAccessList) != 0 && errno != ENODATA && errno != ENOTSUP) {
-    return fail(attributeError("removexattr", path, errno));
+  for (const char* list : {kAccessList, kDefaultList}) {
+    if (::fremovexattr(file, list) != 0 && errno != ENODATA && errno != ENOTSUP && errno != EACCES) {
+      return fail(attributeError("removexattr", path, errno));
+    }
   }
   for (const auto& [name, value] : attributes) {
     if (::fsetxattr(file, name.c_str(), value.data(), value.size(), 0) != 0 && name != kLabel) {

@@ -63,16 +63,22 @@ struct Action {
   }
 };
 
+/// A directory in which a commit makes or removes names.
+struct KnownDirectory {
+  std::string path;
+  std::uint64_t device = 0, inode = 0;  ///< when the commit was planned: the host may put another one there meanwhile
+};
+
 struct Transaction {
   std::string id;             ///< part of the names of temporary files
   std::string workspace;      ///< the identity of the directory, as text (sys::FileIdentity)
   std::string digest;         ///< manifestDigest()
   std::int64_t since_ns = 0;  ///< later changes of the real workspace are conflicts
   std::vector<Action> actions;
-  std::vector<std::string>
-      known_directories;  ///< where only this session made or removed names since the session began
-  std::string kept;       ///< where what it replaces is kept (kept_commits.h); empty: nowhere
-  bool undoing = false;   ///< an uncommit; the journal is in the directory of what the commit kept
+  /// Where only this session made or removed names since the session began.
+  std::vector<KnownDirectory> known_directories;
+  std::string kept;      ///< where what it replaces is kept (kept_commits.h); empty: nowhere
+  bool undoing = false;  ///< an uncommit; the journal is in the directory of what the commit kept
 };
 
 inline constexpr const char* kStagingName = "commit.staging";
@@ -97,6 +103,12 @@ void fields(A& archive, T& v) {
          hidden, restored] = v;
   archive(kind, path, mode, size, sha256, target, replaced, before, device, inode, modified, may_lead_out, merged,
           hidden, restored);
+}
+template <class A, class T>
+  requires(std::is_same_v<std::remove_const_t<T>, KnownDirectory>)
+void fields(A& archive, T& v) {
+  auto& [path, device, inode] = v;
+  archive(path, device, inode);
 }
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, Transaction>)

@@ -13,6 +13,7 @@
 #include "session/commit/kept_copy.h"
 #include "session/commit/seal.h"
 #include "session/store/ttl.h"
+#include "supervise/disk/set_aside_size.h"
 #include "sys/remove_tree.h"
 
 namespace caisson::session {
@@ -54,13 +55,18 @@ std::vector<std::uint32_t> numbersIn(const RootDir& replaced, const std::string&
 
 }  // namespace
 
-Result<KeptCommit> KeptCommit::create(const SessionPaths& paths, const std::string& session) {
+Result<KeptCommit> KeptCommit::create(const SessionPaths& paths, const std::string& session, std::uint64_t bytes) {
   const auto replaced = paths.replaced();
   if (!replaced) return fail(replaced.error());
   const auto numbers = numbersIn(*replaced, session);
   const std::string name = session + "/" + std::to_string(numbers.empty() ? 1 : numbers.back() + 1);
   if (auto made = replaced->makeDirs(name + "/" + kObjects, 0700); !made) return fail(made.error());
-  return open(paths, name);
+  auto made = open(paths, name);
+  if (!made) return made;
+  // Counted from now on, so that two commits at a time do not both fit, nor one that is never finished.
+  if (auto sized = made->directory_.replaceFile(kBytes, std::to_string(bytes), 0600); !sized)
+    return fail(sized.error());
+  return made;
 }
 
 Result<KeptCommit> KeptCommit::open(const SessionPaths& paths, const std::string& name) {
@@ -80,6 +86,16 @@ Result<void> markUndone(const RootDir& directory) { return directory.writeFileAt
 bool KeptCommit::has(std::size_t action) const {
   struct stat status;
   return ::fstatat(objects_.get(), std::to_string(action).c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool KeptCommit::isEmpty() const {
+  const auto objects = directory_.list(kObjects, 1);
+  return objects && objects->empty();
+}
+
+void KeptCommit::removeIfEmpty(const SessionPaths& paths) const {
+  const auto replaced = paths.replaced();
+  if (replaced && isEmpty() && !directory_.stat(kRecord)) (void)replaced->removeTree(name_);
 }
 
 Result<void> KeptCommit::take(std::size_t action, int directory, const std::string& name,
@@ -156,21 +172,21 @@ Result<std::vector<ReplacedByCommit>> listKept(const SessionPaths& paths, const 
   return found;
 }
 
-std::uint64_t keptBytes(const SessionPaths& paths) {
-  std::uint64_t bytes = 0;
+KeptData keptData(const SessionPaths& paths) {
+  KeptData data{.quarantined = supervise::quarantinedBytes(), .evidence = supervise::evidenceBytes()};
   const auto replaced = paths.replaced();
   const auto sessions =
       replaced ? replaced->list("") : Result<std::vector<sys::DirectoryEntry>>(fail(replaced.error()));
-  if (!sessions) return 0;
+  if (!sessions) return data;
   for (const sys::DirectoryEntry& session : *sessions) {
     for (const std::uint32_t number : numbersIn(*replaced, session.name)) {
       const auto text = replaced->readFile(session.name + "/" + std::to_string(number) + "/" + kBytes, 32);
       std::uint64_t size = 0;
       if (text) std::from_chars(text->data(), text->data() + text->size(), size);
-      bytes += size;
+      data.commits += size;
     }
   }
-  return bytes;
+  return data;
 }
 
 void removeExpiredKept(const SessionPaths& paths) {

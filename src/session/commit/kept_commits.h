@@ -3,7 +3,7 @@
 //   CAISSON_HOME/replaced/ID/N/   the N-th commit of session ID; stays when the session is destroyed
 //     objects/   what the commit replaced or deleted, named by the number of its action
 //     record     the transaction and which of its actions were done; written when the commit is complete
-//     bytes      the size of the objects
+//     bytes      the size of the objects; until the commit is complete, what it may become
 //     committed  what the commit left in the workspace (committed.h)
 //     commit.*   an uncommit that is under way or was interrupted (journal.h)
 //     undone     the commit was undone
@@ -23,9 +23,6 @@
 
 namespace caisson::session {
 
-/// All data of all sessions that is kept at a time. A commit that would exceed it needs CommitRequest::discard.
-inline constexpr std::uint64_t kMaxKeptBytes = 10ULL << 30;
-
 /// One commit, when it is complete.
 struct CommitRecord {
   std::string workspace;  ///< on the host
@@ -38,8 +35,8 @@ struct CommitRecord {
 /// Where one commit keeps what it replaces.
 class KeptCommit {
  public:
-  /// Makes the directory of the next commit of a session.
-  static Result<KeptCommit> create(const SessionPaths& paths, const std::string& session);
+  /// Makes the directory of the next commit of a session, which counts as `bytes` until it is complete.
+  static Result<KeptCommit> create(const SessionPaths& paths, const std::string& session, std::uint64_t bytes);
   /// `name`: "ID/N", as name() returned it.
   static Result<KeptCommit> open(const SessionPaths& paths, const std::string& name);
 
@@ -47,6 +44,10 @@ class KeptCommit {
   [[nodiscard]] const sys::RootDir& directory() const { return directory_; }
   [[nodiscard]] int objects() const { return objects_.get(); }
 
+  /// Whether nothing is kept.
+  [[nodiscard]] bool isEmpty() const;
+  /// Removes the directory if nothing is kept in it: its commit was not made.
+  void removeIfEmpty(const SessionPaths& paths) const;
   /// Whether the object of an action is kept already.
   [[nodiscard]] bool has(std::size_t action) const;
   /// Moves `name` in `directory` here, or copies it where a rename cannot work; then the original stays.
@@ -74,8 +75,8 @@ class KeptCommit {
 Result<void> markUndone(const sys::RootDir& directory);
 /// The complete commits of a session, oldest first.
 Result<std::vector<ReplacedByCommit>> listKept(const SessionPaths& paths, const std::string& session);
-/// The size of everything that is kept, of all sessions.
-std::uint64_t keptBytes(const SessionPaths& paths);
+/// What is kept below CAISSON_HOME of all sessions and runs. One bound covers all of it.
+KeptData keptData(const SessionPaths& paths);
 /// Removes what is older than the grace period.
 void removeExpiredKept(const SessionPaths& paths);
 

@@ -75,8 +75,13 @@ Result<void> copyLevel(int from, const std::string& name, int to, const std::str
     char target[PATH_MAX];
     const ssize_t length = ::readlinkat(from, name.c_str(), target, sizeof(target));
     if (length < 0 || length == PATH_MAX) return fail(copyError("readlink", path, length < 0 ? errno : ENAMETOOLONG));
-    if (::symlinkat(std::string(target, static_cast<std::size_t>(length)).c_str(), to, as.c_str()) == 0) return {};
-    return fail(copyError("symlink", path, errno));
+    if (::symlinkat(std::string(target, static_cast<std::size_t>(length)).c_str(), to, as.c_str()) != 0) {
+      return fail(copyError("symlink", path, errno));
+    }
+    const timespec times[2] = {status.st_atim, status.st_mtim};
+    (void)!::utimensat(to, as.c_str(), times, AT_SYMLINK_NOFOLLOW);
+    if (::geteuid() == 0) (void)!::fchownat(to, as.c_str(), status.st_uid, status.st_gid, AT_SYMLINK_NOFOLLOW);
+    return {};
   }
   if (S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode)) {
     if (::mknodat(to, as.c_str(), status.st_mode, 0) != 0) return fail(copyError("mknod", path, errno));
@@ -86,6 +91,8 @@ Result<void> copyLevel(int from, const std::string& name, int to, const std::str
   if (level >= kMaxLevels) return fail(copyError("copy", path, ENAMETOOLONG));
   const Fd source(::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!source) return fail(copyError("open", path, errno));
+  const auto attributes = readAttributes(from, name, path);
+  if (!attributes) return fail(attributes.error());
   if (::mkdirat(to, as.c_str(), 0700) != 0) return fail(copyError("mkdir", path, errno));
   const Fd made(::openat(to, as.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!made) return fail(copyError("open", path, errno));
@@ -97,6 +104,8 @@ Result<void> copyLevel(int from, const std::string& name, int to, const std::str
     }
   }
   setOwner(made.get(), status);
+  // After the names in it, which would get its default list.
+  if (auto set = setAttributes(made.get(), *attributes, path); !set) return set;
   if (::fchmod(made.get(), status.st_mode & 07777U) != 0) return fail(copyError("chmod", path, errno));
   return setTimes(made.get(), status, path);
 }

@@ -49,7 +49,7 @@ CommitRecord recordOf(const RootDir& workspace, const Transaction& transaction, 
 /// Syncs the workspace, adds what was applied to `committed`, and removes the journal: in this order a crash at most
 /// repeats a part.
 Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& transaction, Committed& committed,
-                    const KeptCommit* kept, const Applied& applied) {
+                    const KeptCommit* kept, const Applier& applier, const Applied& applied) {
   tree.forget();
   std::optional<Committed> left_there;
   if (kept != nullptr) {
@@ -61,15 +61,17 @@ Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& t
     const Action& action = transaction.actions[index];
     if (!applied.done[index]) continue;
     const auto left = tree.look(action.path);
-    if (!left || !*left || ((*left)->inode == action.inode && !action.isUnchanged(**left))) continue;
+    // Never what the host put there, or changed, since it was applied.
+    if (!left || !*left || !applier.isPlaced(index, **left)) continue;
     if (left_there) left_there->add(action.path, **left);
     // After a merge the session still has its own version: committing that later is a conflict again.
     if (!action.merged) committed.add(action.path, **left, action.sha256);
   }
-  for (const std::string& directory : transaction.known_directories) {
-    const auto left = tree.root().stat(directory);
-    if (left) committed.add(directory + "/", *left);
-    if (left && left_there) left_there->add(directory + "/", *left);
+  for (const KnownDirectory& directory : transaction.known_directories) {
+    const auto left = tree.lookAtDirectory(directory.path);
+    if (!left || left->info.device != directory.device || left->info.inode != directory.inode) continue;
+    committed.add(directory.path + "/", left->info);
+    if (left_there) left_there->add(directory.path + "/", left->info);
   }
   if (left_there && std::ranges::find(applied.done, true) != applied.done.end()) {
     const CommitRecord record = recordOf(tree.root(), transaction, *kept, applied);
@@ -91,7 +93,14 @@ Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& t
 /// After undo(): what was moved and put back has a new change time, but was not changed by others.
 void keepUnchanged(RealTree& tree, const Transaction& transaction, Committed& committed) {
   tree.forget();
-  const std::set<std::string> known(transaction.known_directories.begin(), transaction.known_directories.end());
+  std::set<std::string> known;
+  for (const KnownDirectory& directory : transaction.known_directories) {
+    const auto there = tree.lookAtDirectory(directory.path);
+    if (!there || there->info.device != directory.device || there->info.inode != directory.inode) continue;
+    known.insert(directory.path);
+    committed.add(directory.path + "/", there->info);
+  }
+  tree.forget();
   for (const Action& action : transaction.actions) {
     if (!action.before || !known.contains(directoryOf(action.path))) continue;
     const bool directory = action.before->type == sys::FileType::directory;
@@ -101,10 +110,20 @@ void keepUnchanged(RealTree& tree, const Transaction& transaction, Committed& co
     if (!there || !*there || !action.before->matches(**there, true)) continue;
     committed.add(action.path + (directory ? "/" : ""), **there);
   }
-  for (const std::string& directory : known) {
-    if (const auto there = tree.lookAtDirectory(directory)) committed.add(directory + "/", there->info);
-  }
   (void)committed.save();  // else they are conflicts
+}
+
+/// Says what a commit that failed left.
+void explain(Error& failure, const std::vector<std::string>& left, const KeptCommit* kept) {
+  if (!left.empty()) {
+    failure.hint = "these paths of the real workspace stay changed: ";
+    for (const std::string& path : left) failure.hint += (path == left.front() ? "" : ", ") + path;
+  } else if (failure.hint.empty()) {
+    failure.hint = "nothing was written; remove the cause and commit again";
+  }
+  if (kept != nullptr && !kept->isEmpty()) {
+    failure.hint += "; what could not be put back is in " + kept->directory().knownAs() + "/objects";
+  }
 }
 
 }  // namespace
@@ -123,7 +142,8 @@ Result<Fd> lockWorkspace(const RootDir& real) {
 }
 
 Result<Applied> carryOut(const RootDir& session, RealTree& tree, const Staging& staging, const Transaction& transaction,
-                         Committed& committed, const KeptCommit* kept, bool all_or_nothing) {
+                         Committed& committed, const Keeping& keeping, bool all_or_nothing) {
+  const KeptCommit* const kept = keeping.replaced ? keeping.kept : nullptr;
   Applied applied{std::vector<bool>(transaction.actions.size(), false), {}};
   if (transaction.actions.empty()) return applied;
   if (auto synced = staging.sync(); !synced) return fail(synced.error());
@@ -148,24 +168,20 @@ Result<Applied> carryOut(const RootDir& session, RealTree& tree, const Staging& 
   }
   step("commit: applied");
   if (!failure) {
-    if (auto replaced = applier.keepReplaced(); !replaced) failure = replaced.error();
+    if (auto replaced = applier.keepReplaced(kept); !replaced) failure = replaced.error();
   }
   if (failure) {
     const std::vector<std::string> left = applier.undo();
-    (void)applier.keepReplaced();  // what could not be put back
+    // What could not be put back is kept, also if what is replaced is not.
+    if (auto rescued = applier.keepReplaced(keeping.kept); !rescued) return fail(rescued.error());
     applier.removeTemporaries();
     keepUnchanged(tree, transaction, committed);
-    if (!left.empty()) {
-      failure->hint = "these paths of the real workspace stay changed: ";
-      for (const std::string& path : left) failure->hint += (path == left.front() ? "" : ", ") + path;
-    } else if (failure->hint.empty()) {
-      failure->hint = "nothing was written; remove the cause and commit again";
-    }
+    explain(*failure, left, keeping.kept);
     (void)session.remove(kJournal);
     return fail(*failure);
   }
   applier.removeTemporaries();
-  if (auto finished = finish(session, tree, transaction, committed, kept, applied); !finished) {
+  if (auto finished = finish(session, tree, transaction, committed, kept, applier, applied); !finished) {
     Error error = finished.error();
     error.hint = "the files are written, but that is not recorded yet: the next command on the session does it";
     return fail(std::move(error));
@@ -211,8 +227,11 @@ Result<std::optional<RecoveredCommit>> recoverCommit(const SessionPaths& paths, 
   if (!(*journal)->kept.empty()) {
     const std::string& name = (*journal)->kept;
     auto opened = KeptCommit::open(paths, name);
-    if (!opened && opened.error().sys_errno == ENOENT)
-      opened = KeptCommit::create(paths, name.substr(0, name.find('/')));
+    if (!opened && opened.error().sys_errno == ENOENT) {
+      std::uint64_t bytes = 0;
+      for (const Action& action : (*journal)->actions) bytes += action.replaced_bytes;
+      opened = KeptCommit::create(paths, name.substr(0, name.find('/')), bytes);
+    }
     if (!opened) return fail(opened.error());
     kept = std::move(*opened);
   }
@@ -226,10 +245,10 @@ Result<std::optional<RecoveredCommit>> recoverCommit(const SessionPaths& paths, 
     if (!done->empty()) applied.conflicts.push_back({(*journal)->actions[index].path, *done});
   }
   tree.forget();
-  if (auto replaced = applier.keepReplaced(); !replaced) return fail(replaced.error());
-  applier.removeTemporaries();
   const KeptCommit* const keeper = kept ? &*kept : nullptr;
-  if (auto finished = finish(session, tree, **journal, *committed, keeper, applied); !finished) {
+  if (auto replaced = applier.keepReplaced(keeper); !replaced) return fail(replaced.error());
+  applier.removeTemporaries();
+  if (auto finished = finish(session, tree, **journal, *committed, keeper, applier, applied); !finished) {
     return fail(finished.error());
   }
   if (auto removed = Staging::remove(session, &*real); !removed) return fail(removed.error());

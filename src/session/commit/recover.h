@@ -24,12 +24,18 @@ struct Applied {
   std::vector<NotCommitted> conflicts;
 };
 
-/// Writes the journal, applies the transaction, keeps what it replaced in `kept` if that is not null, records it in
-/// `committed` and removes the journal. When an action fails, or with `all_or_nothing` meets a conflict, what was done
+/// Where a transaction keeps what it moves out of the workspace.
+struct Keeping {
+  const KeptCommit* kept = nullptr;
+  bool replaced = true;  ///< false: only what could not be put back after a failure; Transaction::kept is empty then
+};
+
+/// Writes the journal, applies the transaction, keeps what it replaced, records it in `committed` and removes the
+/// journal. When an action fails, or with `all_or_nothing` meets a conflict, what was done
 /// is reverted as far as possible; the error names what stays changed. When only the recording fails, the files stay
 /// written and recoverCommit() finishes it.
 Result<Applied> carryOut(const sys::RootDir& session, RealTree& tree, const Staging& staging,
-                         const Transaction& transaction, Committed& committed, const KeptCommit* kept,
+                         const Transaction& transaction, Committed& committed, const Keeping& keeping,
                          bool all_or_nothing);
 
 /// A commit that was finished after a crash.

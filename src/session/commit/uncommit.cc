@@ -284,14 +284,17 @@ Result<void> carryOutReversal(const SessionPaths& paths, const std::string& sess
     }
     transaction.actions.push_back(std::move(step.action));
   }
-  auto keeper = KeptCommit::create(paths, session);
+  std::uint64_t bytes = 0;
+  for (const Action& action : transaction.actions) bytes += action.replaced_bytes;
+  auto keeper = KeptCommit::create(paths, session, bytes);
   if (!keeper) return fail(keeper.error());
   transaction.kept = keeper->name();
   transaction.undoing = true;
   // It can be looked at, and is not undone by the next uncommit.
   if (auto marked = markUndone(keeper->directory()); !marked) return marked;
   tree.forget();
-  const auto applied = carryOut(directory, tree, *staging, transaction, left, &*keeper, false);
+  const auto applied = carryOut(directory, tree, *staging, transaction, left, {&*keeper}, false);
+  keeper->removeIfEmpty(paths);
   if (!applied) return fail(applied.error());
   for (const NotCommitted& one : applied->conflicts) {
     reversal.leaveOut(one.path, one.reason);
@@ -355,9 +358,9 @@ Result<CommitReport> uncommit(const SessionPaths& paths, const std::string& sess
   std::ranges::sort(reversal.report.conflicts, {}, &NotCommitted::path);
   if (dry_run) return std::move(reversal.report);
   std::vector<std::string> unchanged;
-  for (const std::string& directory : (*record)->transaction.known_directories) {
-    const auto now = tree.lookAtDirectory(directory);
-    if (now && left->isOurs(directory + "/", now->info)) unchanged.push_back(directory);
+  for (const KnownDirectory& directory : (*record)->transaction.known_directories) {
+    const auto now = tree.lookAtDirectory(directory.path);
+    if (now && left->isOurs(directory.path + "/", now->info)) unchanged.push_back(directory.path);
   }
   if (auto done = carryOutReversal(paths, session, *kept, **record, tree, reversal, *left); !done) {
     return fail(done.error());

@@ -1,0 +1,20 @@
+// Looks at one name of a directory, and moves objects between directories.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sys/root_dir.h"
+
+namespace caisson::session {
+
+/// The object itself, never what a link leads to; nothing if there is none.
+std::optional<sys::FileInfo> infoAt(int directory, const std::string& name);
+/// renameat2(): 0 or the errno.
+int renameWith(int from, const std::string& old_name, int to, const std::string& new_name, unsigned flags);
+/// Renames to a name that must not exist. EEXIST if it does.
+int moveNew(int from, const std::string& old_name, int to, const std::string& new_name);
+/// Whether the file system does not have this kind of rename.
+bool isUnsupportedRename(int error);
+
+}  // namespace caisson::session
