@@ -197,5 +197,19 @@ TEST_F(CommitConflict, FileShownWithoutItsSecretsIsNotWrittenBack) {
   EXPECT_EQ(readFile(workspace / ".git/config"), real);
 }
 
+TEST_F(CommitConflict, NoChoicePutsAFileIntoADirectoryThatTheHostRemoved) {
+  workspace.write("d/f", "old\n");
+  workspace.write("g", "old\n");
+  sleepFor(std::chrono::milliseconds(30));
+  Session session = create();
+  output(session, "echo new > d/f; echo new > g");
+  ASSERT_EQ(::rename((workspace / "d").c_str(), (workspace / "d.old").c_str()), 0);
+  CommitRequest request{.dry_run = true, .ours = {"d"}, .theirs = {"d/f"}};
+  const CommitReport dry = commit(session, request);
+  EXPECT_EQ(paths(dry.conflicts), "d/f\n");
+  request = {.expect = dry.digest, .ours = {"d"}, .theirs = {"d/f"}};
+  EXPECT_EQ(applied(commit(session, request)), "g\n") << "as the dry run showed";
+}
+
 }  // namespace
 }  // namespace caisson::test

@@ -24,6 +24,7 @@ using sys::FileType;
 constexpr const char* kChanged = "it was changed meanwhile";
 constexpr const char* kModeChanged = "its permissions were or may have been changed there meanwhile";
 constexpr const char* kOpen = "a program on the host has it open for writing, and may have changed it meanwhile";
+constexpr const char* kNoDirectory = "its directory was removed there meanwhile";
 constexpr const char* kOther = "it is another directory there now: it was moved or replaced meanwhile";
 
 /// A real file whose change time is later than this counts as changed since the session began. If the wall clock was
@@ -251,7 +252,7 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
     const std::string parent = directoryOf(change.path);
     std::string name;
     if (!directories_.contains(parent) && !real_.parentOf(change.path, name)) {
-      return "its directory was removed there meanwhile";
+      return kNoDirectory;
     }
     const bool suspect = candidate.entry.present && !directory && parentChanged(change.path) &&
                          cameFromBelow(now_, change.path, candidate.entry);
@@ -308,7 +309,7 @@ bool CommitPlanner::settle(Candidate& candidate, const std::string& why) {
   const std::string& path = candidate.change.path;
   const bool directory = candidate.there && candidate.there->type == FileType::directory;
   const Resolution how = resolutionOf(path);
-  if (how == Resolution::theirs && !directory) {
+  if (how == Resolution::theirs && !directory && why != kNoDirectory) {
     // A directory may name a hidden file, such as .env, by accident, and its content would be lost.
     if (!choices_.contains(path) && wasHidden(path)) {
       leave(report_.conflicts, path, why + "; --theirs replaces it only by its own path");
