@@ -116,7 +116,8 @@ test-stress: ## kill audited runs and writers at random moments, some thousand t
 	@sh scripts/build.sh --tests release && cd build && \
 	  export CAISSON_BIN="$$PWD/caisson" CAISSON_STRESS=$${CAISSON_STRESS:-20} CAISSON_TEST_SECONDS=1800 && \
 	  tests/functional/functional_audit --gtest_filter='*Killing*' && tests/unit_tests --gtest_filter='*Killed*' && \
-	  CAISSON_STRESS=$$((CAISSON_STRESS / 2 + 1)) tests/session/session_promises --gtest_filter='*Model*'
+	  CAISSON_STRESS=$$((CAISSON_STRESS / 2 + 1)) tests/session/session_promises --gtest_filter='*Model*' && \
+	  CAISSON_HISTORIES=$${CAISSON_HISTORIES:-2000} tests/session/session_histories
 
 fuzz-smoke: ## run every fuzzer for a short time (SECONDS_EACH=20)
 	@sh scripts/fuzz_smoke.sh
