@@ -51,12 +51,13 @@ TEST(PolicyFlags, DiskSetsTheTotalAndKeepsChangesOnDisk) {
 }
 
 TEST(PolicyFlags, SetTheirPolicyKeys) {
-  const auto policy =
-      policyOf({"--memory", "256M", "--show-secrets", "--deny", "secret", "--deny=/opt/x", "--ro", "/srv"});
+  const auto policy = policyOf({"--memory", "256M", "--show-secrets", "--show-file", "a/.env", "--deny", "secret",
+                                "--deny=/opt/x", "--ro", "/srv"});
   ASSERT_TRUE(policy.has_value()) << describe(policy.error());
   const policy::Policy& model = policy->model();
   EXPECT_EQ(model.resources.memory, 256 * policy::kMiB);
   EXPECT_TRUE(model.filesystem.workspace.show_secrets);
+  EXPECT_EQ(model.filesystem.workspace.show_files, (std::vector<std::string>{"/workspace/a/.env"}));
   EXPECT_EQ(model.filesystem.denied, (std::vector<std::string>{"/workspace/secret", "/opt/x"}));
   EXPECT_EQ(model.filesystem.read_only, std::vector<std::string>{"/srv"});
 }

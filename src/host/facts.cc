@@ -130,6 +130,7 @@ plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostFacts& fa
       .secrets = !workspace.show_secrets, .hold_links = written, .enter_mounts = mounts, .progress = collect.progress};
   options.index = workspace.protected_files;
   options.keep_index = collect.keep_index || collect.will_run;
+  options.shown = plan::shownFiles(workspace, directory.path);
   std::optional<policy::ProtectedFiles> files;  // building its table takes longer than a small scan
   if (protect) {                                // files not found here stay writable
     options.protected_files = &files.emplace(workspace.protected_files, directory.path);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <iterator>
 
 #include "base/path_parts.h"
@@ -12,13 +13,14 @@
 #include "host/link_end.h"
 #include "isolation/child.h"
 #include "plan/secrets.h"
+#include "plan/workspace.h"
 #include "policy/rules/git_config.h"
+#include "policy/rules/secret_content.h"
 #include "sys/fd.h"
 
 namespace caisson::host {
 namespace {
 
-constexpr std::size_t kKeyBytes = 64 * 1024;  ///< of a file that are searched for a private key
 constexpr std::size_t kConfigBytes = 64 * 1024;
 constexpr std::size_t kMaxConfigs = 1000;  ///< of one directory, with what they include
 
@@ -40,22 +42,80 @@ bool mayBeConfig(std::string_view name) {
 
 bool SecretSearch::matters(std::string_view name) {
   // A repository has thousands of objects.
-  return !isObjectName(name) && (plan::looksSecret(name) || plan::mayHoldKey(name) || mayBeConfig(name));
+  return !isObjectName(name) && (policy::mayBeSecret(name) || mayBeConfig(name));
+}
+
+void SecretSearch::add(std::string path, std::string why) {
+  found_.secret_kinds.try_emplace(path, std::move(why));
+  found_.secrets.push_back(std::move(path));
+}
+
+bool SecretSearch::isShown(const std::string& path) const { return std::ranges::find(shown_, path) != shown_.end(); }
+
+policy::SecretJudgement SecretSearch::judge(const std::string& path, const std::string& name, bool directory) const {
+  const std::string above = directoryOf(path);
+  return policy::judgeSecret(above.empty() ? workspace_ : workspace_ + "/" + above, name, directory);
+}
+
+bool SecretSearch::hideDirectory(const std::string& path, const std::string& name) {
+  const policy::SecretJudgement judged = judge(path, name, true);
+  if (judged.verdict != policy::SecretVerdict::hide || isShown(path)) return false;
+  const auto below = [&](const std::string& one) { return plan::below(one, path); };
+  if (std::ranges::any_of(shown_, below)) {
+    hideAll(path, policy::name(judged.kind));
+  } else {
+    add(path, std::string(policy::name(judged.kind)));
+  }
+  return true;
+}
+
+void SecretSearch::hideAll(const std::string& directory, std::string_view kind) {
+  const auto entries = root_.list(directory.empty() ? "." : directory);
+  if (!entries) {
+    if (!directory.empty()) add(directory, std::string(kind));
+    return;
+  }
+  for (const sys::DirectoryEntry& entry : *entries) {
+    std::string path = join(directory, entry.name);
+    if (isShown(path)) continue;
+    const auto below = [&](const std::string& one) { return plan::below(one, path); };
+    if (std::ranges::any_of(shown_, below)) {
+      hideAll(path, kind);
+    } else {
+      add(std::move(path), std::string(kind));
+    }
+  }
 }
 
 void SecretSearch::hideFile(std::string path, const std::string& name) {
-  if (isSecret(path, name)) found_.secrets.push_back(std::move(path));
+  if (isShown(path)) return;
+  const policy::SecretJudgement judged = judge(path, name, false);
+  // A configuration of git is shown without its credentials.
+  if (judged.verdict != policy::SecretVerdict::hide && configs_.contains(path)) return;
+  std::string why = whySecret(path, judged);
+  if (!why.empty()) add(std::move(path), std::move(why));
+}
+
+void SecretSearch::hideKnown(std::string path, const std::string& name) {
+  if (isShown(path)) return;
+  const std::string kind(policy::name(judge(path, name, false).kind));
+  add(std::move(path), kind);
 }
 
 void SecretSearch::hideLink(std::string path, const std::string& name, bool hold_links) {
-  if (!(plan::looksSecret(name) || plan::mayHoldKey(name))) return;
+  if (isShown(path)) return;
+  const policy::SecretJudgement judged = judge(path, name, false);
+  // A link whose name has no ending says nothing about a file, which is judged at its own place.
+  if (judged.verdict == policy::SecretVerdict::no || judged.unnamed) return;
   std::vector<std::string> passed;
   auto end = linkEnd(root_, workspace_, path, &passed);
   if (end && !isRegular(*end)) end.reset();  // what is below a directory is judged by its name
-  const bool secret = isSecret(end ? *end : path, name);
-  if (secret || (!end && plan::looksSecret(name))) found_.secrets.push_back(std::move(path));
-  if (!secret || !end || plan::isTemplate(nameOf(*end))) return;
-  found_.secrets.push_back(*std::move(end));
+  if (end && isShown(*end)) return;
+  const std::string why = whySecret(end ? *end : path, judged);
+  if (why.empty()) return;
+  add(std::move(path), why);
+  if (!end || policy::isTemplate(nameOf(*end))) return;
+  add(*std::move(end), why);
   if (hold_links) std::ranges::move(passed, std::back_inserter(found_.secrets));
 }
 
@@ -64,13 +124,22 @@ bool SecretSearch::isRegular(const std::string& path) const {
   return info && info->type == sys::FileType::regular;
 }
 
-bool SecretSearch::isSecret(const std::string& path, const std::string& name) {
-  if (plan::looksSecret(name)) {
-    return !plan::mayBePublic(name) || !plan::hasOnlyPublicKeys(beginning(path, kKeyBytes).value_or(""));
-  }
-  if (!plan::mayHoldKey(name)) return false;
-  const auto text = beginning(path, kKeyBytes);
-  return !text || plan::hasPrivateKey(*text);
+std::string SecretSearch::whySecret(const std::string& path, const policy::SecretJudgement& judged) {
+  const std::string kind(policy::name(judged.kind));
+  if (judged.verdict == policy::SecretVerdict::hide) return kind;
+  if (judged.verdict == policy::SecretVerdict::no) return "";
+  // A program or an archive need not be read to its end.
+  auto read = beginning(path, policy::kFormatBytes);
+  if (!read) return kind + ": closed to you";
+  if (!read->regular) return (judged.checks & policy::kCheckPrivate) != 0 ? kind + ": not a file" : "";
+  const bool data = read->size > read->text.size() &&
+                    (judged.unnamed || (judged.checks & policy::kCheckPrivate) != 0) &&
+                    policy::isKnownFormat(read->text);
+  if (data || (judged.bounded && read->size > policy::kMaxConfigurationBytes)) return "";
+  if (read->size > read->text.size()) read = beginning(path, policy::kMaxJudgedBytes);
+  if (!read) return kind + ": closed to you";
+  const auto why = policy::secretIn(judged, read->text, read->text.size() >= read->size);
+  return why ? kind + ": " + std::string(*why) : "";
 }
 
 void SecretSearch::redactConfigs(const std::string& directory, const std::vector<std::string>& names, bool git) {
@@ -83,15 +152,15 @@ void SecretSearch::redactConfigs(const std::string& directory, const std::vector
   }
   for (std::size_t i = 0; i < configs.size(); ++i) {
     const std::string config = configs[i];
-    if (!configs_.insert(config).second) continue;
+    if (isShown(config) || !configs_.insert(config).second) continue;
     if (i >= kMaxConfigs) {
-      found_.secrets.push_back(config);
+      add(config, std::string(policy::name(policy::SecretKind::version_control)));
       continue;
     }
     const auto read = beginning(config, kConfigBytes + 1);
-    const std::string text = read.value_or("");
+    const std::string text = read ? read->text : "";
     if (!read || text.size() > kConfigBytes) {  // credentials may be beyond what is searched
-      found_.secrets.push_back(config);
+      add(config, std::string(policy::name(policy::SecretKind::version_control)));
       continue;
     }
     if (auto redacted = plan::redactGitConfig(text)) found_.redacted.push_back({config, std::move(*redacted)});
@@ -113,18 +182,29 @@ bool SecretSearch::mayOpen(const std::string& path) const {
   return ::fstat(fd.get(), &status) != 0 || status.st_uid == ::geteuid();
 }
 
-std::optional<std::string> SecretSearch::beginning(const std::string& path, std::size_t bytes) {
+std::optional<SecretSearch::FileText> SecretSearch::beginning(const std::string& path, std::size_t bytes) {
   ++reads_;
   const long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (opened == -EACCES && mayOpen(path)) return std::nullopt;
-  if (opened < 0) return "";
+  FileText read;
+  if (opened < 0) return read;
   const sys::Fd fd(static_cast<int>(opened));
   struct stat status{};
-  if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return "";
-  std::string text(std::min(bytes, static_cast<std::size_t>(status.st_size)), '\0');
-  const ssize_t got = ::read(fd.get(), text.data(), text.size());
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return text;
+  if (::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return read;
+  read.regular = true;
+  read.size = static_cast<std::uint64_t>(status.st_size);
+  read.text.resize(std::min<std::uint64_t>(bytes, read.size));
+  std::size_t got = 0;
+  while (got < read.text.size()) {
+    const ssize_t more = ::read(fd.get(), read.text.data() + got, read.text.size() - got);
+    if (more < 0 && errno == EINTR) continue;
+    if (more < 0) return std::nullopt;  // what cannot be read is not shown
+    if (more == 0) break;
+    got += static_cast<std::size_t>(more);
+  }
+  read.text.resize(got);
+  if (got < bytes) read.size = got;  // it was cut meanwhile
+  return read;
 }
 
 }  // namespace caisson::host

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "policy/rules/secret_files.h"
 #include "sys/root_dir.h"
 
 namespace caisson::host {
@@ -17,14 +19,22 @@ namespace caisson::host {
 class SecretSearch {
  public:
   /// `workspace` is the absolute path of `root`. All must outlive this; results are added to `found`.
-  SecretSearch(const sys::RootDir& root, const std::string& workspace, plan::WorkspaceScan& found)
-      : root_(root), workspace_(workspace), found_(found) {}
+  /// `shown`: files that the user wants to be shown, relative to the workspace.
+  SecretSearch(const sys::RootDir& root, const std::string& workspace, const std::vector<std::string>& shown,
+               plan::WorkspaceScan& found)
+      : root_(root), workspace_(workspace), shown_(shown), found_(found) {}
 
   /// Whether a file or link of this name has to be judged.
   static bool matters(std::string_view name);
 
+  /// Whether a directory of this name and place is secret; adds it then. `path` ends with `name`.
+  bool hideDirectory(const std::string& path, const std::string& name);
+  /// Adds all that is in a directory, except what is shown.
+  void hideAll(const std::string& directory, std::string_view kind);
   /// Adds a file that holds a secret. `path` ends with `name`.
   void hideFile(std::string path, const std::string& name);
+  /// Adds a file that hideFile() added when it had the same content.
+  void hideKnown(std::string path, const std::string& name);
   /// Adds a link with a secret name, and the file that has this name through it. `hold_links`: also the links on the
   /// way.
   void hideLink(std::string path, const std::string& name, bool hold_links);
@@ -40,14 +50,24 @@ class SecretSearch {
 
  private:
   [[nodiscard]] bool isRegular(const std::string& path) const;
-  /// Whether a file is secret if it is called `name`.
-  bool isSecret(const std::string& path, const std::string& name);
+  [[nodiscard]] bool isShown(const std::string& path) const;
+  [[nodiscard]] policy::SecretJudgement judge(const std::string& path, const std::string& name, bool directory) const;
+  /// Why the file `path` is secret under this judgement; "": it is not.
+  std::string whySecret(const std::string& path, const policy::SecretJudgement& judged);
+  void add(std::string path, std::string why);
+
+  struct FileText {
+    std::string text;
+    std::uint64_t size = 0;  ///< of the file
+    bool regular = false;
+  };
   /// The first bytes of a regular file; nothing of anything else. nullopt: it is closed to us, but not to a payload
   /// that changes its mode.
-  std::optional<std::string> beginning(const std::string& path, std::size_t bytes);
+  std::optional<FileText> beginning(const std::string& path, std::size_t bytes);
 
   const sys::RootDir& root_;
   const std::string& workspace_;
+  const std::vector<std::string>& shown_;
   plan::WorkspaceScan& found_;
   std::size_t reads_ = 0;
   std::set<std::string> configs_;  ///< of git, which redactConfigs() has read

@@ -13,7 +13,7 @@
 
 #include "base/path_parts.h"
 #include "base/text.h"
-#include "plan/secrets.h"
+#include "policy/rules/secret_files.h"
 #include "sys/descriptor_path.h"
 #include "sys/fd.h"
 
@@ -148,7 +148,7 @@ bool leadsToJudged(std::string_view path) {
 
 bool isSecretInToolchain(std::string_view name) {
   // .pem and .key are certificates of authorities here, which programs need.
-  return (plan::looksSecret(name) && !plan::mayBePublic(name)) ||
+  return policy::judgeSecret("/", name, false).verdict == policy::SecretVerdict::hide ||
          std::ranges::find(kConfiguration, lowered(name)) != std::end(kConfiguration);
 }
 

@@ -24,8 +24,8 @@
 #include "host/owner_access.h"
 #include "host/secret_search.h"
 #include "isolation/child.h"
-#include "plan/secrets.h"
 #include "plan/workspace.h"
+#include "policy/rules/secret_files.h"
 #include "sys/fd.h"
 #include "sys/root_dir.h"
 
@@ -33,7 +33,7 @@ namespace caisson::host {
 namespace {
 
 constexpr std::size_t kMaxNamed = 5;  ///< directories named as not scanned
-constexpr std::size_t kReadCost = 8;  ///< entries that reading a file counts as
+constexpr std::size_t kReadCost = 2;  ///< entries that reading a file counts as
 constexpr std::size_t kDirectoryCost = 4;
 constexpr std::size_t kProgressEvery = 1 << 10;
 /// An index is written again if it has news about one directory or file of so many, and if it is not small: then a
@@ -86,7 +86,10 @@ class Scan {
       }
       if (!git_.emplace(root_, workspace_).addAbove()) leaveOut("");
     }
-    marks_.push_back({});
+    // All that is in a secret directory is hidden, whatever its name.
+    const bool hidden = options_.secrets && policy::isInSecretDirectory(workspace_);
+    if (hidden) secrets_.hideAll("", "in a secret directory");
+    marks_.push_back({.hidden = hidden});
     pending_.push_back(0);
     while (!pending_.empty() || !bulk_.empty() || !objects_.empty()) {
       std::deque<std::uint32_t>& queue = !pending_.empty() ? pending_ : !bulk_.empty() ? bulk_ : objects_;
@@ -143,7 +146,7 @@ class Scan {
                 },
             .directory =
                 [is_protected](const std::string& path, std::string_view name) {
-                  return plan::looksSecret(name) || policy::foldName(name) == kGit || contains(kBulk, name) ||
+                  return policy::mayBeSecret(name) || policy::foldName(name) == kGit || contains(kBulk, name) ||
                          is_protected(path, name);
                 },
             .all_links = options_.protected_files != nullptr};
@@ -321,8 +324,7 @@ class Scan {
     const std::string name(tree_.view(tree_.at(number).name));
     Work next = workFor(work, directory, name);
     if (options_.skipped.contains(next.path)) return;
-    if (options_.secrets && !next.hidden && plan::looksSecret(name)) {
-      found_.secrets.push_back(next.path);
+    if (options_.secrets && !next.hidden && secrets_.hideDirectory(next.path, name)) {
       if (options_.protected_files == nullptr) return;  // nothing below is shown
       next.hidden = true;
     }
@@ -398,7 +400,7 @@ class Scan {
     using Verdict = SearchIndex::Verdict;
     if (known.verdict != Verdict::unknown) {
       if (tree_.stateOf(path) == known.state) {
-        if (known.verdict == Verdict::secret) found_.secrets.push_back(std::move(path));
+        if (known.verdict == Verdict::secret) secrets_.hideKnown(std::move(path), name);
         return;
       }
       known.verdict = Verdict::unknown;
@@ -444,16 +446,19 @@ class Scan {
   OtherNames other_names_;
   std::optional<GitPrograms> git_;
   plan::WorkspaceScan found_;
-  SecretSearch secrets_{root_, workspace_, found_};
+  SecretSearch secrets_{root_, workspace_, options_.shown, found_};
 };
 
 }  // namespace
 
 namespace {
 
-/// What decides which names are in the index, besides the program.
-std::string indexRules(const ScanOptions& options) {
+/// What decides which names are in the index and how their content was judged, besides the program: also the place of
+/// the workspace, and the files that are shown.
+std::string indexRules(const std::string& workspace, const ScanOptions& options) {
   std::string rules = options.protected_files != nullptr ? "protected" : "secrets";
+  rules += '\0' + workspace;
+  for (const std::string& path : options.shown) rules += "\nshown " + path;
   for (const std::string& pattern : *options.index) rules += '\0' + pattern;
   return rules;
 }
@@ -471,7 +476,7 @@ plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspac
   std::vector<std::string> denied = deniedMatches(root.descriptor(), options.denied);
   std::optional<IndexFile> file;
   if (options.index && !options.only_links) {
-    file.emplace(root.descriptor(), workspace, indexRules(options));
+    file.emplace(root.descriptor(), workspace, indexRules(workspace, options));
   }
   std::optional<SearchIndex> index;
   if (cache != nullptr && cache->filled) {

@@ -32,6 +32,7 @@ struct ScanOptions {
   bool only_links = false;          ///< with `protected_files`: only WorkspaceScan::links and ::programs
   bool hold_links = false;          ///< also hide links on the way to a secret file: a payload could replace them
   std::vector<std::string> denied;  ///< patterns; what they match counts as secret
+  std::vector<std::string> shown;   ///< secret files that are shown, relative to the workspace
   std::set<std::string> skipped;    ///< directories, relative to the workspace, that are not entered
   bool enter_mounts = false;        ///< the sandbox shows the file systems that are mounted below, too
   std::size_t max_entries = kMaxEntries;

@@ -112,6 +112,8 @@ std::string describe(const Plan& plan) {
   }
   head("file tree");
   for (const Step& step : plan.steps) text += "  " + std::visit(Line{}, step) + "\n";
+  if (!plan.secret_kinds.empty()) head("hidden files");
+  for (const auto& [path, kind] : plan.secret_kinds) text += format("  {} {}\n", padded(path, 40), kind);
   head("landlock");
   for (const LandlockRule& rule : plan.landlock.rules)
     text += format("  {} {}\n", padded(rule.path, 24), accessNames(rule.access));
@@ -185,6 +187,8 @@ std::string describeJson(const Plan& plan) {
   json.key("subordinate_gids").number(identity.more_gids.count).end();
   json.key("tree").beginArray();
   for (const Step& step : plan.steps) json.string(std::visit(Line{}, step));
+  json.end().key("hidden_files").beginObject();
+  for (const auto& [path, kind] : plan.secret_kinds) json.key(path).string(kind);
   json.end().key("landlock").beginArray();
   for (const LandlockRule& rule : plan.landlock.rules) {
     json.beginObject().key("path").string(rule.path).key("access").string(accessNames(rule.access)).end();

@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "plan/plan_testing.h"
-#include "plan/secrets.h"
 #include "plan/system_paths.h"
 #include "support/conforms.h"
 
@@ -259,19 +258,6 @@ TEST(Tree, AtLevelProcessHidesHomesAndSocketsBeforeShowingPaths) {
 }
 
 // --- secrets by name ---
-
-TEST(Secrets, AreRecognisedByName) {
-  for (const char* name :
-       {".env",    ".env.local",       ".env.production", ".env-dev",   ".env_x",           ".npmrc",   ".netrc",
-        ".pypirc", ".git-credentials", "id_rsa",          "id_ed25519", "id_ecdsa",         "id_dsa",   "server.pem",
-        "tls.key", "cert.p12",         "cert.pfx",        ".pgpass",    "credentials.json", ".htpasswd"}) {
-    EXPECT_TRUE(looksSecret(name)) << name;
-  }
-  for (const char* name : {".env.example", ".env.sample", ".env.template", "env", "id_rsa.pub", "id_ed25519.pub",
-                           "keyboard.c", "README.md", "pem", "key", "monkey", ".", "..", ""}) {
-    EXPECT_FALSE(looksSecret(name)) << name;
-  }
-}
 
 TEST(Secrets, OfAHomeDirectoryAreHiddenWhereverItIsShown) {
   CONFORMS("R-FILES-15");

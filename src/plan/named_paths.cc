@@ -6,10 +6,9 @@
 #include "plan/denied_paths.h"
 #include "plan/filesystem.h"
 #include "plan/nested_paths.h"
-#include "plan/secrets.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
-#include "policy/rules/home_secrets.h"
+#include "policy/rules/secret_files.h"
 #include "sys/state_home.h"
 
 namespace caisson::plan {
@@ -26,12 +25,14 @@ std::optional<std::string> nameBelow(const std::string& path, const std::string&
 /// The credential or history of a home that `path` is or lies in, else its last part if that looks secret, else "".
 std::string homeSecretOf(const HostFacts& host, const std::string& path) {
   for (const std::string& home : host.homes) {
-    for (const std::string_view secret : policy::homeSecrets()) {
-      if (below(path, home + "/" + std::string(secret))) return "~/" + std::string(secret);
+    for (const policy::SecretPattern& secret : policy::homeSecrets()) {
+      if (below(path, home + "/" + std::string(secret.pattern))) return "~/" + std::string(secret.pattern);
     }
   }
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  return looksSecret(name) ? std::string(name) : std::string();
+  const std::size_t slash = path.rfind('/');
+  const std::string_view above = std::string_view(path).substr(0, slash),
+                         name = std::string_view(path).substr(slash + 1);
+  return policy::usuallySecret(above, name) || policy::isInSecretDirectory(path) ? std::string(name) : std::string();
 }
 
 Result<void> checkNamedPath(const HostPath& path, bool writable) {
@@ -151,8 +152,8 @@ Result<void> checkOwnConfig(const HostFacts& host, const Plan& plan, const std::
 std::vector<std::string> homeSecretsIn(const HostFacts& host, const std::string& tree) {
   std::vector<std::string> names;
   for (const std::string& home : host.homes) {
-    for (const std::string_view secret : policy::homeSecrets()) {
-      if (auto name = nameBelow(home + "/" + std::string(secret), tree)) names.push_back(*std::move(name));
+    for (const policy::SecretPattern& secret : policy::homeSecrets()) {
+      if (auto name = nameBelow(home + "/" + std::string(secret.pattern), tree)) names.push_back(*std::move(name));
     }
   }
   return names;

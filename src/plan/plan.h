@@ -78,14 +78,15 @@ struct WorkspaceScan {
     std::string target;      ///< of a link, which is protected as such; empty: not a link
     std::string through;     ///< the link or configuration that leads to it; empty: its own name is protected
   };
-  std::vector<std::string> secrets;            ///< files and directories that usually hold secrets
-  std::vector<ReplacedFile> redacted;          ///< git configurations, without their credentials
-  std::vector<Protected> protected_paths;      ///< existing files that the host would execute; only for `rw`
-  std::vector<policy::WorkspaceLink> links;    ///< all; only if the scan looks for protected files
-  std::vector<policy::NamedProgram> programs;  ///< of git's configurations; as `links`
-  std::vector<std::string> shared_files;       ///< of `protected_paths` and (absolute) read-only: have other names
-  std::vector<std::string> unscanned;          ///< the first of those whose links or configurations are too many
-  std::size_t unscanned_count = 0;             ///< all of them
+  std::vector<std::string> secrets;                 ///< files and directories that usually hold secrets
+  std::map<std::string, std::string> secret_kinds;  ///< why they are: "key: a private key"
+  std::vector<ReplacedFile> redacted;               ///< git configurations, without their credentials
+  std::vector<Protected> protected_paths;           ///< existing files that the host would execute; only for `rw`
+  std::vector<policy::WorkspaceLink> links;         ///< all; only if the scan looks for protected files
+  std::vector<policy::NamedProgram> programs;       ///< of git's configurations; as `links`
+  std::vector<std::string> shared_files;            ///< of `protected_paths` and (absolute) read-only: have other names
+  std::vector<std::string> unscanned;               ///< the first of those whose links or configurations are too many
+  std::size_t unscanned_count = 0;                  ///< all of them
   /// Not searched, so not shown: "." is the workspace itself.
   struct Covered {
     std::string path;
@@ -469,10 +470,11 @@ struct Plan {
   double time_quantum_seconds = 0;     ///< results are delayed to multiples of this; 0: not
 
   bool workspace_shown = false;
-  bool workspace_overlay = false;           ///< mode `overlay`
-  bool workspace_masked = false;            ///< a layer hides denied names of the workspace, also later ones
-  std::vector<std::string> masked_secrets;  ///< hidden files of the workspace, relative to it
-  std::optional<GuardedWorkspace> guarded;  ///< mode `rw` only
+  bool workspace_overlay = false;                   ///< mode `overlay`
+  bool workspace_masked = false;                    ///< a layer hides denied names of the workspace, also later ones
+  std::vector<std::string> masked_secrets;          ///< hidden files of the workspace, relative to it
+  std::map<std::string, std::string> secret_kinds;  ///< WorkspaceScan::secret_kinds
+  std::optional<GuardedWorkspace> guarded;          ///< mode `rw` only
   std::optional<WatchedWorkspace> watched;
   std::shared_ptr<const std::vector<sys::Fd>> root_in_use;  ///< RootFacts::in_use
   std::map<std::string, std::string> layers;                ///< what this plan puts in force, by name

@@ -5,32 +5,6 @@
 namespace caisson::plan {
 namespace {
 
-TEST(SecretContent, PrivateKeyIsFoundByItsHeader) {
-  EXPECT_TRUE(hasPrivateKey("-----BEGIN OPENSSH PRIVATE KEY-----\nx"));
-  EXPECT_TRUE(
-      hasPrivateKey("-----BEGIN CERTIFICATE-----\nx\n-----END CERTIFICATE-----\n-----BEGIN RSA PRIVATE KEY-----\n"));
-  EXPECT_TRUE(hasPrivateKey("PuTTY-User-Key-File-3: ssh-ed25519"));
-  EXPECT_FALSE(hasPrivateKey("-----BEGIN CERTIFICATE-----\nabc"));
-  EXPECT_FALSE(hasPrivateKey("how to make a PRIVATE KEY"));
-  EXPECT_FALSE(hasPrivateKey(std::string_view("-----BEGIN \0PRIVATE KEY", 23))) << "a program that looks for keys";
-}
-
-TEST(SecretContent, CertificatesAloneArePublic) {
-  EXPECT_TRUE(hasOnlyPublicKeys("# bundle\n-----BEGIN CERTIFICATE-----\nabc"));
-  EXPECT_TRUE(hasOnlyPublicKeys("-----BEGIN PUBLIC KEY-----\nabc"));
-  EXPECT_FALSE(hasOnlyPublicKeys("-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----"));
-  EXPECT_FALSE(hasOnlyPublicKeys("\x30\x82")) << "binary: not known to be public";
-}
-
-TEST(SecretContent, FilesThatMayContainAKeyAreFoundByName) {
-  for (const char* name : {"deploy_key", "server.crt", "my-rsa-backup", "tls-combined.txt", "PRIVATE"}) {
-    EXPECT_TRUE(mayHoldKey(name)) << name;
-  }
-  for (const char* name : {"keyboard.c", "keys.ts", "id_rsa.pub", "README", "certificates.md"}) {
-    EXPECT_FALSE(mayHoldKey(name)) << name;
-  }
-}
-
 TEST(RedactGitConfig, PasswordsAndTokensAreReplaced) {
   const auto redacted = redactGitConfig(
       "[remote \"origin\"]\n\turl = https://me:ghp_secret@example.org/x.git\n\tpushurl = "

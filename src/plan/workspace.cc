@@ -42,6 +42,11 @@ std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts&
   if (policy.filesystem.workspace.show_secrets) return hidden;
   hidden.insert(hidden.end(), host.scan.secrets.begin(), host.scan.secrets.end());
   for (std::string& name : homeSecretsIn(host, host.workspace.path)) hidden.push_back(std::move(name));
+  const std::vector<std::string> shown = shownFiles(policy.filesystem.workspace, host.workspace.path);
+  const std::vector<std::string> own = ownStateIn(host, host.workspace.path);
+  std::erase_if(hidden, [&](const std::string& name) {
+    return std::ranges::find(shown, name) != shown.end() && std::ranges::find(own, name) == own.end();
+  });
   return hidden;
 }
 
@@ -297,9 +302,11 @@ void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   const WorkspaceScan& scan = host.scan;
   if (!policy.filesystem.workspace.show_secrets) {
     plan.masked_secrets = scan.secrets;
+    plan.secret_kinds = scan.secret_kinds;
     if (!scan.secrets.empty()) {
-      plan.notices.push_back("hidden, since they look like secrets or are closed to you: " +
-                             listed(scan.secrets, scan.secrets.size()) + "; show them with --show-secrets");
+      plan.notices.push_back(
+          "hidden, since they look like secrets or are closed to you: " + listed(scan.secrets, scan.secrets.size()) +
+          "; show one with --show-file PATH, all with --show-secrets");
     }
     std::vector<std::string> redacted;
     for (const ReplacedFile& file : scan.redacted) redacted.push_back(file.path);
@@ -308,10 +315,28 @@ void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
                              "; show them with --show-secrets");
     }
   }
+  const std::vector<std::string> shown = shownFiles(policy.filesystem.workspace, host.workspace.path);
+  const std::vector<std::string> hidden = shown.empty() ? shown : hiddenIn(policy, host);
+  for (const std::string& path : shown) {
+    const bool stays = std::ranges::any_of(hidden, [&](const std::string& name) { return below(path, name); });
+    plan.warnings.push_back(path + (stays ? " stays hidden with its directory, also with --show-file"
+                                          : " is shown to the program, also if it holds a secret (--show-file)"));
+  }
   if (scan.covered.empty()) return;
   std::vector<std::string> covered;
   for (const WorkspaceScan::Covered& one : scan.covered) covered.push_back(one.path + " (" + one.reason + ")");
   plan.covered.push_back("not shown, since it could not be searched for secrets: " + listed(covered, covered.size()));
+}
+
+/// The audit log stores this text, so that what is shown is on record.
+void recordShown(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  const policy::Workspace& workspace = policy.filesystem.workspace;
+  const std::vector<std::string> shown = shownFiles(workspace, host.workspace.path);
+  if (workspace.show_secrets) {
+    plan.layers["workspace"] += ", with secret files";
+  } else if (!shown.empty()) {
+    plan.layers["workspace"] += ", with the secret files " + listed(shown, shown.size());
+  }
 }
 
 /// An error if nothing of the workspace may be shown.
@@ -342,6 +367,19 @@ bool workspaceHides(const policy::Policy& policy, const HostFacts& host, const s
   hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
   return std::ranges::any_of(hidden,
                              [&](const std::string& name) { return below(path, host.workspace.path + "/" + name); });
+}
+
+std::vector<std::string> shownFiles(const policy::Workspace& workspace, const std::string& directory) {
+  std::vector<std::string> shown;
+  for (const std::string& entry : workspace.show_files) {
+    const std::string path = policy::normalPath(entry);
+    for (const std::string& top : {std::string(kWorkspace), directory}) {
+      if (path.size() <= top.size() || !below(path, top)) continue;
+      shown.push_back(path.substr(top.size() + 1));
+      break;
+    }
+  }
+  return shown;
 }
 
 bool holdsHome(const HostFacts& host, const std::string& path) {
@@ -459,9 +497,13 @@ Result<void> addWorkspace(const policy::Policy& policy, const HostFacts& host, c
   if (mode == WorkspaceMode::overlay) {
     addOverlay(policy, host, target, hidden, plan);
   } else if (mode != WorkspaceMode::ro || !addMasked(policy, host, target, hidden, plan)) {
-    return addDirect(policy, host, target, hidden, tree, plan);
+    auto added = addDirect(policy, host, target, hidden, tree, plan);
+    recordShown(policy, host, plan);
+    return added;
   }
-  return addRulesOverLayer(policy, host, target, hidden, tree, plan);
+  auto added = addRulesOverLayer(policy, host, target, hidden, tree, plan);
+  recordShown(policy, host, plan);
+  return added;
 }
 
 }  // namespace caisson::plan

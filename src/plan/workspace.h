@@ -16,6 +16,9 @@ inline constexpr std::string_view kNoRollback = "workspace is writable directly:
 /// Whether `path` is `directory` or lies below it. Both are absolute and normal.
 bool below(std::string_view path, std::string_view directory);
 
+/// The files of workspace.show_files, relative to the workspace at `directory` of the host.
+std::vector<std::string> shownFiles(const policy::Workspace& workspace, const std::string& directory);
+
 /// Whether `path` is `/`, a home directory of the caller or another user, or above one.
 bool holdsHome(const HostFacts& host, const std::string& path);
 

@@ -82,9 +82,10 @@ struct Isolation {
 struct Workspace {
   std::string path;  ///< host directory; empty: the caller's current directory
   WorkspaceMode mode = WorkspaceMode::overlay;
-  bool same_path = false;          ///< shown at its own path instead of /workspace
-  bool show_secrets = false;       ///< do not mask `.env*`, `.npmrc`, private keys and similar files
-  bool allow_exec_config = false;  ///< in `rw`: do not protect files that the host would execute
+  bool same_path = false;               ///< shown at its own path instead of /workspace
+  bool show_secrets = false;            ///< hide no secret file (secret_files.h)
+  std::vector<std::string> show_files;  ///< inside paths of secret files that are shown
+  bool allow_exec_config = false;       ///< in `rw`: do not protect files that the host would execute
   /// Patterns added to the table of files that the host would execute (protected_files.h).
   std::vector<std::string> protected_files;
   /// Patterns added to the table of files that a model may commit without naming them (ordinary_files.h).

@@ -43,9 +43,12 @@ Result<void> useLayers(const Metadata& metadata, plan::Plan& plan) {
     if (overlay == nullptr) continue;
     overlay->frozen = metadata.frozen;
     overlay->upper = metadata.upper;
+    const std::string planned = plan.layers["workspace"];
+    const std::size_t shown = planned.rfind(", with ");  // secret files that are shown stay on record
     plan.layers["workspace"] = metadata.workspace.empty()
                                    ? "overlay of nothing, changes are kept in the session"
                                    : "overlay of " + metadata.workspace + ", changes are kept in the session";
+    if (shown != std::string::npos) plan.layers["workspace"] += planned.substr(shown);
     return {};
   }
   return fail(plainError(Stage::plan, "session", "workspace", "the policy gives the session no overlay",

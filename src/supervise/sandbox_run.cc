@@ -186,6 +186,7 @@ void SandboxRun::watchSecrets() {
   options.workspace = plan_.watched->path;
   options.directory = plan_.watched->opened;
   options.scan.secrets = !request_.policy.model().filesystem.workspace.show_secrets;
+  options.scan.shown = plan::shownFiles(request_.policy.model().filesystem.workspace, plan_.watched->path);
   options.scan.denied = plan::deniedPatterns(request_.policy.model());
   options.scan.index = request_.policy.model().filesystem.workspace.protected_files;
   if (!by_layer) options.masked = plan_.watched->hidden;

@@ -300,6 +300,7 @@ TEST_F(McpBounds, SessionWithMoreThanASandboxOfTheServerIsRefused) {
       {{"--workspace", workspace.path(), "--rw", other.path()}, "filesystem.read_write"},
       {{"--workspace", workspace.path(), "--rw", workspace.path()}, "filesystem.read_write"},
       {{"--workspace", workspace.path(), "--show-secrets"}, "filesystem.workspace.show_secrets"},
+      {{"--workspace", workspace.path(), "--show-file", ".env"}, "filesystem.workspace.show_files"},
       {{"--workspace", workspace.path(), "--host-port", "5432"}, "network.host_ports"},
       {{"--workspace", workspace.path() + ":rw", "--tier", "landlock"}, "its commands write to the real directory"},
   };

@@ -4,9 +4,11 @@
 #include <cstdlib>
 
 #include "base/json_writer.h"
+#include "base/path_parts.h"
 #include "base/text.h"
 #include "cli/agent/secret_text.h"
 #include "cli/options.h"
+#include "policy/rules/secret_content.h"
 #include "sys/root_dir.h"
 
 namespace caisson::cli {
@@ -52,6 +54,10 @@ void collect(const sys::RootDir& home, const SettingsFile& file, const std::stri
     return found.left_out.push_back(path + ": not a file, or larger than 1 MiB");
   auto text = home.readFile(path, kMaxFileSize);
   if (!text) return found.left_out.push_back(path + ": it cannot be read");
+  const policy::SecretJudgement judged =
+      policy::judgeSecret(home.knownAs() + "/" + directoryOf(path), nameOf(path), false);
+  if (file.format == SettingsFormat::text && policy::secretIn(judged, *text))
+    return found.left_out.push_back(path + ": it may hold a key or a token");
   addFile(file, path, *std::move(text), found);
 }
 

@@ -9,9 +9,8 @@
 #include "cli/learn/host_programs.h"
 #include "cli/safe_text.h"
 #include "plan/filesystem.h"
-#include "plan/secrets.h"
 #include "policy/decode/syntax.h"
-#include "policy/rules/home_secrets.h"
+#include "policy/rules/secret_files.h"
 
 namespace caisson::cli {
 namespace {
@@ -41,9 +40,11 @@ bool isSystem(std::string_view path) {
 }
 
 bool isSecret(const std::string& path) {
-  if (plan::looksSecret(lastPart(path))) return true;
-  return std::ranges::any_of(policy::homeSecrets(), [&](std::string_view name) {
-    const std::string part = "/" + std::string(name);
+  const std::string_view above = std::string_view(path).substr(0, path.rfind('/'));
+  if (policy::usuallySecret(above, lastPart(path)) || policy::isInSecretDirectory(path)) return true;
+  return std::ranges::any_of(policy::homeSecrets(), [&](const policy::SecretPattern& one) {
+    if (!one.pattern.starts_with('.')) return false;
+    const std::string part = "/" + std::string(one.pattern);
     const std::size_t at = path.find(part);
     return at != std::string::npos && (at + part.size() == path.size() || path[at + part.size()] == '/');
   });

@@ -17,9 +17,13 @@ namespace {
 /// Keys in which no approval lets a session give more than a sandbox of this server. A variable that is passed on comes
 /// from this server's environment, which has the keys of the agent host.
 constexpr std::string_view kNeverWider[] = {
-    "filesystem.read_write", "filesystem.workspace.show_secrets",
-    "network.credentials",   "network.host_ports",
-    "network.private_hosts", "environment.mode",
+    "filesystem.read_write",
+    "filesystem.workspace.show_secrets",
+    "filesystem.workspace.show_files",
+    "network.credentials",
+    "network.host_ports",
+    "network.private_hosts",
+    "environment.mode",
     "environment.pass",
 };
 

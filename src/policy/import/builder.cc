@@ -8,7 +8,7 @@
 #include "policy/decode/validate.h"
 #include "policy/decode/widening.h"
 #include "policy/profiles/profiles.h"
-#include "policy/rules/home_secrets.h"
+#include "policy/rules/secret_files.h"
 
 namespace caisson::policy {
 
@@ -107,10 +107,10 @@ ShownPath judgeShownPath(const std::string& path, bool writable) {
   if (name == "/") return {"it is the whole host"};
   if (!home.empty() && isWithin(home, name)) return {"it holds a home directory"};
   if (findFlaw(Syntax::shown_path, name)) return {"it cannot be shown in a sandbox"};
-  for (const std::string_view secret : homeSecrets()) {
-    const std::string part = "/" + std::string(secret) + "/";
-    const bool of_any_home = (name + "/").find(part) != std::string::npos;
-    if (of_any_home || (!home.empty() && isWithin(home + "/" + std::string(secret), name)))
+  for (const SecretPattern& secret : homeSecrets()) {
+    const std::string part = "/" + std::string(secret.pattern) + "/";
+    const bool of_any_home = part.starts_with("/.") && (name + "/").find(part) != std::string::npos;
+    if (of_any_home || (!home.empty() && isWithin(home + "/" + std::string(secret.pattern), name)))
       return {"it usually holds keys or passwords"};
   }
   if (!writable || home.empty() || !isWithin(name, home)) return {};

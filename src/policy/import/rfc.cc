@@ -3,7 +3,7 @@
 
 #include "policy/decode/syntax.h"
 #include "policy/import/builder.h"
-#include "policy/rules/home_secrets.h"
+#include "policy/rules/secret_files.h"
 #include "policy/units.h"
 
 namespace caisson::policy {
@@ -28,8 +28,9 @@ std::string_view whyNotShown(const std::string& named) {
   if (on_host.starts_with('/') && !findFlaw(Syntax::shown_path, on_host)) {
     if (const ShownPath judged = judgeShownPath(on_host, false); !judged.why_not.empty()) return judged.why_not;
   }
-  for (const std::string_view secret : homeSecrets()) {
-    if (!home.empty() && isWithin(path, home + "/" + std::string(secret))) return "it usually holds keys or passwords";
+  for (const SecretPattern& secret : homeSecrets()) {
+    if (!home.empty() && isWithin(path, home + "/" + std::string(secret.pattern)))
+      return "it usually holds keys or passwords";
   }
   return "";
 }

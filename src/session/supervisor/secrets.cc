@@ -21,6 +21,7 @@ constexpr auto kMasksTimeout = std::chrono::seconds(1);
 host::ScanOptions Supervisor::scanOptions() const {
   host::ScanOptions options;
   options.secrets = !metadata_.policy.filesystem.workspace.show_secrets;
+  options.shown = plan::shownFiles(metadata_.policy.filesystem.workspace, metadata_.workspace);
   options.denied = plan::deniedPatterns(metadata_.policy);
   options.index = metadata_.policy.filesystem.workspace.protected_files;
   options.keep_index = true;

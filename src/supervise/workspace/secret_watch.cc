@@ -13,7 +13,7 @@
 #include "base/path_parts.h"
 #include "host/denied_matches.h"
 #include "isolation/child.h"
-#include "plan/secrets.h"
+#include "policy/rules/secret_files.h"
 #include "sys/root_dir.h"
 
 namespace caisson::supervise {
@@ -33,8 +33,7 @@ constexpr std::uint32_t kEvents = IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_
 
 /// Whether a name in a directory can be a secret or lead to one.
 bool matters(std::string_view name, bool directory) {
-  return directory || plan::looksSecret(name) || plan::mayHoldKey(name) || name == "config" ||
-         name == "config.worktree";
+  return directory || policy::mayBeSecret(name) || name == "config" || name == "config.worktree";
 }
 
 std::string listed(const std::vector<std::string>& names) {
