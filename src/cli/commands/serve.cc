@@ -74,7 +74,7 @@ constinit const Verb kTokenList{
 
 constinit const Verb kTokenRevoke{
     .path = "token revoke",
-    .summary = "Revoke tokens by name or id, at once",
+    .summary = "Revoke tokens by name or id, at once, and remove their caches",
     .topic = Topic::agents,
     .syntax = {.operands = "TOKEN..."},
     .perform = revokeToken,
