@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <iterator>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -80,14 +81,15 @@ class NewFiles {
     auto root = sys::RootDir::share(guarded_.opened->get(), {.known_as = path_});
     std::set<std::string> skipped = skipped_;
     if (!quarantine_.inWorkspace().empty()) skipped.insert(quarantine_.inWorkspace());
-    const auto scan = root ? host::scanWorkspace(*std::move(root), path_,
-                                                 {.secrets = false,
-                                                  .protected_files = &files_,
-                                                  .open_closed = true,
-                                                  .skipped = skipped,
-                                                  .enter_mounts = true,
-                                                  .index = guarded_.patterns})
-                           : plan::WorkspaceScan{.unscanned = {"."}, .unscanned_count = 1, .exhausted = true};
+    const auto scan =
+        root ? host::scanWorkspace(*std::move(root), path_,
+                                   {.secrets = false,
+                                    .protected_files = &files_,
+                                    .open_closed = true,
+                                    .skipped = skipped,
+                                    .enter_mounts = true,
+                                    .index = path_ == guarded_.path ? std::optional(guarded_.patterns) : std::nullopt})
+             : plan::WorkspaceScan{.unscanned = {"."}, .unscanned_count = 1, .exhausted = true};
     unscanned_ = scan.unscanned_count > 0 ? scan.unscanned.front()
                  : scan.covered.empty()   ? ""
                                           : scan.covered.front().path;
