@@ -190,7 +190,9 @@ TEST_F(LandlockTier, RefusesAHomeDirectoryUnlessItsSecretsMayBeSeen) {
   const auto run = [&](std::vector<std::string> options) {
     options.insert(options.begin(), {"run", "--tier", "landlock"});
     options.insert(options.end(), {"--", "cat", files / ".ssh/id"});
-    return caissonWithout("namespaces", options, {.env = {{"CAISSON_HOME", home.path()}, {"XDG_DATA_HOME", home / "data"}, {"HOME", files.path()}}});
+    return caissonWithout(
+        "namespaces", options,
+        {.env = {{"CAISSON_HOME", home.path()}, {"XDG_DATA_HOME", home / "data"}, {"HOME", files.path()}}});
   };
   const std::vector<std::vector<std::string>> shown{{"--workspace", files.path() + ":ro"},
                                                     {"--workspace", files.path() + ":rw"},
