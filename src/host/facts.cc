@@ -433,7 +433,9 @@ void observePaths(const policy::Policy& policy, const CollectOptions& options, H
   facts.homes = observeHomes(facts.uid);
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observeShown(path));
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observeShown(path));
-  if (facts.workspace.directory && facts.workspace.sys_errno == 0 && !plan::currentDirectoryIsTooBroad(policy, facts)) {
+  // The whole host is refused as a workspace, so it need not be searched.
+  if (facts.workspace.directory && facts.workspace.sys_errno == 0 && facts.workspace.path != "/" &&
+      !plan::currentDirectoryIsTooBroad(policy, facts)) {
     if (options.will_run) registerWriter(workspace, facts);
     if (workspace.mode == policy::WorkspaceMode::ro) facts.mounts_below = hasMountsBelow(facts.workspace.path);
     facts.scan = scan(workspace, facts, options);
