@@ -147,8 +147,12 @@ bool leadsToJudged(std::string_view path) {
 }
 
 bool isSecretInToolchain(std::string_view name) {
-  // .pem and .key are certificates of authorities here, which programs need.
-  return policy::judgeSecret("/", name, false).verdict == policy::SecretVerdict::hide ||
+  // .pem and .key are certificates of authorities here, and secrets.py a module: programs need them.
+  const policy::SecretJudgement judged = policy::judgeSecret("/", name, false);
+  const bool settings =
+      judged.kind == policy::SecretKind::environment || judged.kind == policy::SecretKind::package_manager;
+  return judged.verdict == policy::SecretVerdict::hide ||
+         (judged.verdict == policy::SecretVerdict::by_content && settings && !judged.pattern.empty()) ||
          std::ranges::find(kConfiguration, lowered(name)) != std::end(kConfiguration);
 }
 
