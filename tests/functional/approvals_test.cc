@@ -99,16 +99,16 @@ TEST_F(Owner, ChoosesTheDefaultProfile) {
 
 TEST_F(Owner, DeniesPathsWhateverAPolicySays) {
   CONFORMS("R-FILES-14");
-  workspace.write("keys/secret", "canary");
+  workspace.write("keys/notes.dat", "canary");
   const TempDir shown;
-  shown.write("secret", "canary");
+  shown.write("notes.dat", "canary");
   shown.openToAll();
-  EXPECT_EQ(caisson({"run", "--", "cat", "keys/secret"}).out, "canary");
+  EXPECT_EQ(caisson({"run", "--", "cat", "keys/notes.dat"}).out, "canary");
   configure("[filesystem]\nalways_denied = ['" + (workspace / "keys") + "', '" + shown.path() + "']\n");
-  const RunOutput denied = caisson({"run", "--", "cat", "keys/secret"});
+  const RunOutput denied = caisson({"run", "--", "cat", "keys/notes.dat"});
   EXPECT_FALSE(contains(denied.out, "canary")) << denied.describe();
   EXPECT_NE(denied.exit_status, 0) << denied.describe();
-  const RunOutput named = caisson({"run", "--ro", shown.path(), "--", "cat", shown / "secret"});
+  const RunOutput named = caisson({"run", "--ro", shown.path(), "--", "cat", shown / "notes.dat"});
   EXPECT_EQ(named.exit_status, 125) << named.describe();
   EXPECT_TRUE(contains(named.err, "always_denied")) << named.describe();
 }
