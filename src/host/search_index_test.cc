@@ -116,8 +116,8 @@ TEST_F(SearchIndexTest, RenamedParentsAndReplacedDirectoriesAreSearched) {
   std::filesystem::rename(dir / "d4/sub2", dir / "d4/sub");
   EXPECT_EQ(secrets(), (Names{"d4/sub/.env"})) << "a directory that has the name of another one";
   std::filesystem::remove_all(dir / "d5/sub");
-  dir.write("d5/sub/.npmrc", "x");
-  EXPECT_EQ(secrets(), (Names{"d4/sub/.env", "d5/sub/.npmrc"}));
+  dir.write("d5/sub/.netrc", "x");
+  EXPECT_EQ(secrets(), (Names{"d4/sub/.env", "d5/sub/.netrc"}));
 }
 
 TEST_F(SearchIndexTest, ClosedDirectoriesAreNoticed) {

@@ -23,7 +23,7 @@ namespace caisson::host {
 /// Entries of a workspace that are searched; a directory counts as five.
 inline constexpr std::size_t kMaxEntries = 5'000'000;
 /// Levels below the workspace that are searched, and the length of a directory's path.
-inline constexpr std::size_t kMaxDepth = 128, kMaxPath = 3500;
+inline constexpr std::size_t kMaxDepth = 2000, kMaxPath = 3500;
 
 struct ScanOptions {
   bool secrets = true;

@@ -278,7 +278,7 @@ TEST_F(WorkspaceScanTest, UnreadableDirectoriesOfOthersAreCoveredWithTheReason) 
 TEST_F(WorkspaceScanTest, DirectoriesBelowTooManyLevelsAreCovered) {
   std::string path = "top";
   dir.write("top/.env", "x");
-  for (int i = 0; i < 200; ++i) path += "/d";
+  for (int i = 0; i < 36; ++i) path += "/" + std::string(100, 'd');
   dir.write(path + "/.env", "x");
   const auto found = scan();
   EXPECT_EQ(found.secrets, (std::vector<std::string>{"top/.env"}));
@@ -329,7 +329,7 @@ TEST_F(WorkspaceScanTest, DirectoryThatHoldsMoreThanTheLimitIsCovered) {
 }
 
 TEST_F(WorkspaceScanTest, GitDirectoriesAreScannedFirst) {
-  for (int i = 0; i < 100; ++i) dir.write("a" + std::to_string(i), "x");
+  for (int i = 0; i < 100; ++i) dir.write("a" + std::to_string(i) + ".dat", "x");
   repository(".git", "[core]\n");
   repository(".git/modules/lib", "[core]\n");
   const policy::ProtectedFiles files;

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <functional>
@@ -125,8 +126,9 @@ TEST_F(SessionCrash, ForgedJournalIsKeptAsideAndReported) {
   EXPECT_EQ(use(), "") << "the session can be used";
   const auto infos = store->list();
   ASSERT_TRUE(infos && infos->size() == 1);
-  ASSERT_EQ(infos->front().warnings.size(), 1U);
-  EXPECT_NE(infos->front().warnings.front().find("commit.journal.invalid"), std::string::npos);
+  const auto& warnings = infos->front().warnings;
+  EXPECT_TRUE(
+      std::ranges::any_of(warnings, [](const std::string& one) { return one.contains("commit.journal.invalid"); }));
   auto found = store->find(session.id());
   ASSERT_TRUE(found);
   EXPECT_TRUE(found->commit({}));

@@ -3,12 +3,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 
 #include "host/workspace_scan.h"
 #include "plan/workspace.h"
 #include "policy/rules/name_pattern.h"
+#include "sys/root_dir.h"
 #include "sys/state_home.h"
 
 namespace caisson::cli {
@@ -97,8 +99,14 @@ std::optional<std::string> HostPrograms::whyNotTree(const std::string& directory
   const std::string last = directory.substr(directory.rfind('/') + 1);
   if (last == "bin" || last == "sbin") return "it holds programs";
   if (protected_.mayHold(directory.substr(1))) return "programs read their configuration below it";
-  const plan::WorkspaceScan scan =
-      host::scanWorkspace(directory, {.secrets = false, .protected_files = &protected_, .max_entries = kMaxListed});
+  plan::WorkspaceScan scan;
+  auto root = sys::RootDir::open(directory);
+  if (root) {
+    const host::ScanOptions options{.secrets = false, .protected_files = &protected_, .max_entries = kMaxListed};
+    scan = host::scanWorkspace(*std::move(root), directory, options);
+  } else if (root.error().sys_errno != ENOENT) {  // else it will be made
+    return "it cannot be searched";
+  }
   if (!scan.protected_paths.empty())
     return "it holds " + scan.protected_paths.front().path + ", which the host executes";
   const auto program = findProgram(directory);
