@@ -119,7 +119,7 @@ class AgentTest(unittest.TestCase):
         if child == 0:
             os.chdir(self.project)
             os.execve(command[0], command, self.environment)
-        shown, answers, deadline = b"", list(answers), time.monotonic() + TIMEOUT
+        shown, answers, deadline, pages = b"", list(answers), time.monotonic() + TIMEOUT, 0
         while time.monotonic() < deadline:
             if not select.select([terminal], [], [], 1)[0]:
                 continue
@@ -130,6 +130,9 @@ class AgentTest(unittest.TestCase):
             if not piece:
                 break
             shown += piece
+            if shown.count(b"[Enter/n] ") > pages:
+                pages += 1
+                os.write(terminal, b"\n")
             if answers and answers[0][0].encode() in shown:
                 answer = answers.pop(0)[1]
                 os.write(terminal, (answer() if callable(answer) else answer).encode())
