@@ -149,7 +149,8 @@ TEST_F(Limits, UsageCountsWhatIsReadAndWritten) {
   EXPECT_GE(result["usage"]["written_bytes"].get<std::uint64_t>(), 8U << 20) << result["usage"];
   EXPECT_LT(result["usage"]["written_bytes"].get<std::uint64_t>(), 24U << 20) << result["usage"];
   ASSERT_TRUE(eventually([&] { return dropFromMemory(workspace / "file.dat"); }));
-  const json reading = with("", {"sh", "-c", "cat file.dat > /dev/null & wait"}, {"--workspace", workspace.path() + ":ro"});
+  const json reading =
+      with("", {"sh", "-c", "cat file.dat > /dev/null & wait"}, {"--workspace", workspace.path() + ":ro"});
   EXPECT_GE(reading["usage"]["read_bytes"].get<std::uint64_t>(), 8U << 20) << reading["usage"];
 }
 
