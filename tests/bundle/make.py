@@ -31,7 +31,7 @@ def is_program(path):
 
 def programs(build):
     for directory, names, files in os.walk(build):
-        names[:] = [name for name in names if name not in ("CMakeFiles", "test-results")]
+        names[:] = [name for name in names if name not in ("CMakeFiles", "test-results", "mcp-suite")]
         for name in files:
             path = pathlib.Path(directory) / name
             if is_program(path):
