@@ -38,14 +38,14 @@ sys::CgroupUsage CommandCgroup::usage() {
 
 CommandCgroups::CommandCgroups(const sys::Cgroup& session, std::optional<uid_t> uid) : session_(session), uid_(uid) {
   // pid 1 moves a command out of the session's cgroup, so it needs write access there; the files are not visible to it.
-  if (session.descriptor() >= 0 && uid && !session.allowEntry(*uid)) count_ = kMaxCommandCgroups;
+  if (session.descriptor() >= 0 && uid && !session.allowEntry(*uid)) unsupported_ = true;
 }
 
 std::optional<CommandCgroup> CommandCgroups::make() {
-  if (!session_.valid() || count_ >= kMaxCommandCgroups) return std::nullopt;
+  if (!session_.valid() || unsupported_ || count_ >= kMaxCommandCgroups) return std::nullopt;
   auto made = session_.createChild("command-" + std::to_string(++last_));
   if (!made || (made->descriptor() >= 0 && uid_ && !made->allowEntry(*uid_))) {
-    count_ = kMaxCommandCgroups;  // not supported on this host
+    unsupported_ = true;
     return std::nullopt;
   }
   CommandCgroup cgroup(std::move(*made));
@@ -64,6 +64,10 @@ std::optional<CommandCgroup> CommandCgroups::take() {
 
 void CommandCgroups::giveBack(CommandCgroup cgroup, bool alone) {
   if (!alone) return static_cast<void>(occupied_.push_back(std::move(cgroup)));
+  if (cgroup.killed_ && cgroup.entry() == CgroupEntry::directory) {
+    --count_;  // removed with the object
+    return;
+  }
   cgroup.cgroup_.reset();
   cgroup.before_ = cgroup.latest_;
   ready_.push_back(std::move(cgroup));

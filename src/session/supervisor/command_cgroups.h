@@ -1,7 +1,8 @@
 // One cgroup per command of a session, inside the session's: counts usage and OOM kills, and kills all processes at
 // once.
 //
-// Creating and removing a cgroup costs more than a command: they are reused once they are empty.
+// Creating and removing a cgroup costs more than a command: they are reused once they are empty, but not after
+// cgroup.kill. Linux 6.18 kills every process that is created in such a cgroup (CLONE_INTO_CGROUP).
 #pragma once
 
 #include <sys/types.h>
@@ -28,13 +29,17 @@ class CommandCgroup {
   sys::CgroupUsage usage();
   bool ranOutOfMemory() { return usage().oom_kills.value_or(0) > 0; }
   /// SIGKILL to every process of the command, also to those that left its session and process group.
-  void kill() const { cgroup_.killNow(); }
+  void kill() {
+    killed_ = true;
+    cgroup_.killNow();
+  }
 
  private:
   friend class CommandCgroups;
   sys::Cgroup cgroup_;
   sys::CgroupUsage before_;  ///< usage of earlier commands
   sys::CgroupUsage latest_;  ///< usage of all of them, at the last call of usage()
+  bool killed_ = false;
 };
 
 class CommandCgroups {
@@ -64,7 +69,8 @@ class CommandCgroups {
   std::vector<CommandCgroup> ready_;
   std::list<CommandCgroup> occupied_;  ///< by left-behind processes
   std::uint32_t last_ = 0;             ///< number in the name of the last one
-  std::size_t count_ = 0;              ///< created; set to the maximum where cgroups cannot be created
+  std::size_t count_ = 0;              ///< those that exist
+  bool unsupported_ = false;           ///< cgroups cannot be created here
 };
 
 }  // namespace caisson::session
