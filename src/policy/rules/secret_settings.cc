@@ -219,7 +219,7 @@ bool hasSecretSetting(std::string_view text, bool random) {
     if (text.find(sealed) != std::string_view::npos) return false;
   }
   bool line_start = true;
-  constexpr std::size_t kMaxName = 128;
+  constexpr std::size_t kMaxKey = 128;
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] == '\n') {
       line_start = true;
@@ -238,7 +238,7 @@ bool hasSecretSetting(std::string_view text, bool random) {
     std::size_t end = at;
     while (end < text.size() && isNameLetter(text[end])) ++end;
     const std::string_view name = text.substr(at, end - at);
-    if (name.size() <= kMaxName && (isSecretName(name) || isVariableKey(name) || lowered(name).ends_with("user"))) {
+    if (name.size() <= kMaxKey && (isSecretName(name) || isVariableKey(name) || lowered(name).ends_with("user"))) {
       const std::string_view value = SettingValue(text, end, line_start).read();
       if ((!random || looksRandom(value)) && isSecretValue(name, value)) return true;
     }
