@@ -21,8 +21,14 @@ namespace {
 struct Snapshot {
   std::optional<Head> head;
   std::string head_problem;
+  bool head_empty = false;  ///< made, but never written
   std::vector<LogFile> files;
 };
+
+/// Whether no line was ever recorded: the first writer was killed before it wrote the head, which precedes any line.
+bool isNewLog(const Snapshot& all) {
+  return all.head_empty && std::ranges::all_of(all.files, [](const LogFile& log) { return log.size == 0; });
+}
 
 /// Nothing if it is unreadable; an error if another version of caisson wrote it.
 Result<std::optional<Head>> readHead(int file, const std::string& path) {
@@ -46,6 +52,8 @@ Result<Snapshot> collect(int directory, const std::string& path, std::chrono::mi
     auto read = readHead(head->get(), path);
     if (!read) return fail(read.error());
     all.head = *read;
+    struct stat status{};
+    all.head_empty = ::fstat(head->get(), &status) == 0 && status.st_size == 0;
     if (!all.head) all.head_problem = "the head is unreadable: where the log ends can't be told";
   } else {
     all.head_problem = head.error().sys_errno == ENOENT ? "the head is missing: where the log ends can't be told"
@@ -215,7 +223,7 @@ Result<CheckReport> checkLog(const std::string& path, const CheckOptions& option
   if (!directory) return fail(directory.error());
   auto all = collect(directory->get(), path, options.lock_timeout);
   if (!all) return fail(all.error());
-  if (all->files.empty() && !all->head) {
+  if ((all->files.empty() && !all->head) || isNewLog(*all)) {
     if (anchor_seq != 0)
       report.findings.push_back({path, 0, "there is no log, but the anchor says that there was one"});
     report.notes.emplace_back("nothing is on record yet");

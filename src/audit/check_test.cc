@@ -228,6 +228,15 @@ TEST_F(AuditCheck, FirstWriterThatDiedLeavesOnlyNotes) {
   EXPECT_GT(check().lines, 1U);
 }
 
+TEST_F(AuditCheck, FirstWriterThatDiedBeforeItWroteTheHeadLeavesANewLog) {
+  std::ofstream(path_ + "/head", std::ios::trunc) << "";
+  EXPECT_FALSE(check().findings.empty()) << "there are lines";
+  for (int number = 1; std::filesystem::exists(file(number)); ++number) std::filesystem::resize_file(file(number), 0);
+  const CheckReport report = check();
+  EXPECT_TRUE(report.findings.empty()) << report.findings.front().what;
+  EXPECT_EQ(report.lines, 0U);
+}
+
 /// A writer creates the next file before it writes the head that names it.
 TEST_F(AuditCheck, NextFileOfADeadWriterIsANote) {
   std::ofstream(file(2)) << "";
