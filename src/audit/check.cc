@@ -27,7 +27,7 @@ struct Snapshot {
 
 /// Whether no line was ever recorded: the first writer was killed before it wrote the head, which precedes any line.
 bool isNewLog(const Snapshot& all) {
-  return all.head_empty && std::ranges::all_of(all.files, [](const LogFile& log) { return log.size == 0; });
+  return all.head_empty && std::ranges::all_of(all.files, [](const LogFile& log) { return log.file && log.size == 0; });
 }
 
 /// Nothing if it is unreadable; an error if another version of caisson wrote it.
