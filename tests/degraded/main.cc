@@ -1,17 +1,13 @@
 // The test program is also `without`, so that an ordinary user who runs the suite can always execute it.
-#include <gtest/gtest.h>
-
 #include <string_view>
 
 #include "degraded/degraded.h"
 #include "degraded/without.h"
-#include "support/watchdog.h"
+#include "support/test_program.h"
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == caisson::test::kWithoutFlag) {
     return caisson::test::runWithout(argc - 1, argv + 1);
   }
-  testing::InitGoogleTest(&argc, argv);
-  caisson::test::abortHungTests();
-  return RUN_ALL_TESTS();
+  return caisson::test::runTestProgram(argc, argv);
 }

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "support/watchdog.h"
+#include "support/test_program.h"
 
 namespace caisson::test {
 namespace {
@@ -129,7 +129,5 @@ int main(int count, char** words) {
       ::execvp("sh", argv.data());
     }
   }
-  testing::InitGoogleTest(&count, words);
-  caisson::test::abortHungTests();
-  return RUN_ALL_TESTS();
+  return caisson::test::runTestProgram(count, words);
 }

@@ -1,9 +1,3 @@
-#include <gtest/gtest.h>
+#include "support/test_program.h"
 
-#include "support/watchdog.h"
-
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  caisson::test::abortHungTests();
-  return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { return caisson::test::runTestProgram(argc, argv); }
