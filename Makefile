@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-vm-apparmor test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents dist test-packages test-bundle
+.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-vm-apparmor test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents dist test-packages test-bundle test-other test-secrets-busy test-filesystems test-shapes
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -13,6 +13,9 @@ test: ## build and run the standard suites; the last line counts passed, failed 
 
 test-bundle: ## build the programs and suites for ARCH (amd64 or arm64) as one file: python3 build/caisson-tests-ARCH.pyz runs them on a machine without compiler and source
 	@sh scripts/test_bundle.sh $(ARCH)
+
+test-other: ## build the suites for the other architecture and run them in an emulated machine; hours (FILTER="session_commit" selects)
+	@CAISSON_TEST_FILTER="$(FILTER)" bash scripts/test_other.sh
 
 test-vm: ## test the limits on other kernels, in emulated machines; prints a table (ROWS="6.1,amd64,root,own" selects)
 	@sh scripts/build.sh --tests release
@@ -109,6 +112,12 @@ test-servers: ## run PostgreSQL, SQLite, Redis and Chromium inside a sandbox (in
 test-image-use: ## run apt, pip and npm as root inside an image session (downloads Debian packages once)
 	@sh scripts/test_image_use.sh $(CHECKS)
 
+test-filesystems: ## as root: hidden secrets on ext2, ext4 and tmpfs that ignore case, vfat, btrfs, xfs; here and in an emulated machine
+	@bash scripts/test_filesystems.sh
+
+test-secrets-busy: ## read secrets in large trees beside 16 busy loops: 350 runs of all interfaces; about 20 minutes
+	@sh scripts/build.sh release && CAISSON_BIN=$$PWD/build/caisson python3 -B tests/security/busy/secrets_busy.py
+
 test-projects: ## build real projects (Vite, Next.js, Python, Rust, Go, CMake, Maven) under the profile dev (installs their tools)
 	@sh scripts/test_projects.sh $(NAMES)
 
@@ -118,6 +127,10 @@ test-stress: ## kill audited runs and writers at random moments, some thousand t
 	  tests/functional/functional_audit --gtest_filter='*Killing*' && tests/unit_tests --gtest_filter='*Killed*' && \
 	  CAISSON_STRESS=$$((CAISSON_STRESS / 2 + 1)) tests/session/session_promises --gtest_filter='*Model*' && \
 	  CAISSON_HISTORIES=$${CAISSON_HISTORIES:-2000} tests/session/session_histories
+
+test-shapes: ## compare what random trees show in runs, sessions, MCP and HTTP with a reference written from docs/; some 15 minutes (TREES=500 SEED=1)
+	@sh scripts/build.sh release caisson caisson-mcp caisson-server
+	@python3 -B tests/security/shapes/differential.py --programs build --trees $${TREES:-500} --seed $${SEED:-1}
 
 fuzz-smoke: ## run every fuzzer for a short time (SECONDS_EACH=20)
 	@sh scripts/fuzz_smoke.sh

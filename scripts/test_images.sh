@@ -7,8 +7,8 @@ set -eu
 sh "$root/scripts/install_dependencies.sh" --optional images
 sh "$root/scripts/build.sh" release caisson-image
 export CAISSON_BIN="$root/build/caisson" CAISSON_SOURCE_DIR="$root" CAISSON_CRASH_STEP="${CAISSON_CRASH_STEP:-1}"
-as_user='local hostile build'
-if [ $# != 0 ]; then as_user=hostile; else set -- local hostile build registry trust interop crash; fi
+as_user='local names hostile build'
+if [ $# != 0 ]; then as_user=hostile; else set -- local names hostile build registry trust interop crash; fi
 if [ "$(id -u)" != 0 ]; then exec python3 "$root/tests/image/run.py" "$@"; fi
 
 others=

@@ -90,7 +90,8 @@ struct ManifestEntry : Change {
   std::string held_reason;          ///< why it is held back unless named: "editors run tasks from it"
   bool merged = false;              ///< the content is a merge of the session's and the real file's
   bool replaces_directory = false;  ///< a file or link in the place of a real directory, which goes with all it holds
-  std::string replaced;             ///< identifies the state of what is replaced or deleted on the host; or empty
+  /// Identifies the state of what is replaced or deleted on the host, or the directory of what is added; or empty.
+  std::string replaced;
 };
 
 struct NotCommitted {
@@ -102,7 +103,7 @@ struct CommitReport {
   std::vector<ManifestEntry> applied;   ///< the manifest: what was written, or would be in a dry run; sorted by path
   std::vector<NotCommitted> conflicts;  ///< the real file changed since the session began; it was not touched
   std::vector<NotCommitted> held;       ///< the host would execute it later, and the request does not list it
-  std::vector<NotCommitted> skipped;    ///< cannot be committed: pipes, sockets, what cannot be read
+  std::vector<NotCommitted> skipped;    ///< cannot be committed: pipes, unreadable files, caisson's own state
   std::vector<std::string> kept;        ///< conflicts resolved by `ours`: the real file stays
   std::string digest;                   ///< of the manifest, what it replaces, and the workspace's path, for `expect`
   std::uint64_t bytes = 0;              ///< of all files together
@@ -133,6 +134,8 @@ struct ReplacedByCommit {
   std::uint64_t bytes = 0;   ///< what they hold
   double removed_in = 0;     ///< seconds until they are removed
   bool undone = false;       ///< it was undone
+  bool interrupted = false;  ///< it could not be finished: an uncommit does that first, once the workspace is there
+  std::string location;      ///< then: the directory that holds what it moved out of the workspace
 };
 
 }  // namespace caisson

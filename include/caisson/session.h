@@ -414,12 +414,17 @@ class SessionStore {
   /// What is kept of all sessions and runs together.
   [[nodiscard]] KeptData keptData() const;
   /// Undoes the newest commit of a session that is not undone: puts back what it replaced and deleted, and removes what
-  /// it added. What changed in the workspace since is a conflict and left alone. Also for a session that was destroyed,
-  /// by its id. What is undone is kept in turn. `dry_run`: only reports.
+  /// it added. What changed in the workspace since is a conflict and left alone; the next call continues with it. Also
+  /// for a session that was destroyed, by its id. What is undone is kept in turn. `dry_run`: only reports.
   Result<CommitReport> uncommit(std::string_view id_or_name, bool dry_run = false);
   /// Removes what crashed processes left behind, and expired sessions not kept for uncommitted changes; with `all`,
   /// destroys every session, running or not. Returns the removed ids.
   Result<std::vector<std::string>> clean(bool all);
+
+  /// Calls `handler` at once when an operation of this store or its sessions finishes a commit or an uncommit that was
+  /// interrupted, which changes the real workspace: with what was done, and the files that were left alone. Without a
+  /// handler, the next result of Session::exec() has it as a notice.
+  void onNotice(std::function<void(const std::string&)> handler);
 
   explicit SessionStore(std::shared_ptr<session::Store> store);
 

@@ -7,9 +7,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <functional>
 #include <memory>
 
+#include "approval/image_signatures.h"
+#include "approval/owner_section.h"
 #include "policy/decode/syntax.h"
 #include "policy/decode/validate.h"
 #include "policy/profiles/profiles.h"
@@ -25,184 +26,6 @@ namespace {
 using policy::Node;
 
 constexpr std::string_view kSystemFile = "/etc/caisson/config.toml";
-
-Error configError(std::string object, std::string_view reason, std::string_view hint = {}) {
-  return plainError(Stage::policy, "configuration", object, reason, hint);
-}
-
-/// Decodes the keys of one section, and rejects unknown keys.
-class Section {
- public:
-  Section(const policy::Document& document, const Node& table, std::string name)
-      : document_(document), table_(table), name_(std::move(name)) {}
-
-  void size(std::string_view key, std::optional<std::uint64_t>& place) {
-    quantity(key, place, [](const std::string& text) { return policy::parseSize(text); }, "a size such as \"4G\"");
-  }
-  void count(std::string_view key, std::optional<std::uint64_t>& place) {
-    quantity(key, place, nullptr, "a whole number above 0");
-  }
-  void seconds(std::string_view key, std::optional<double>& place) { number(key, place, true); }
-  void number(std::string_view key, std::optional<double>& place) { number(key, place, false); }
-
-  void text(std::string_view key, std::optional<std::string>& place) {
-    const Node* node = take(key);
-    if (node == nullptr) return;
-    if (node->type != Node::Type::text) return refuse(key, *node, "expected a string");
-    place = node->text;
-  }
-  void paths(std::string_view key, std::vector<std::string>& place) {
-    const Node* node = take(key);
-    if (node == nullptr) return;
-    if (node->type != Node::Type::list) return refuse(key, *node, "expected a list of absolute paths");
-    for (const Node& item : node->items) {
-      const auto expanded = policy::expandHome(item.text);
-      if (!expanded) {
-        return refuse(key, item, "expected " + expanded.error().expected + " (" + expanded.error().hint + ")");
-      }
-      if (item.type != Node::Type::text || policy::findFlaw(policy::Syntax::shown_path, *expanded)) {
-        return refuse(key, item, "expected an absolute path outside /proc, /sys and /dev");
-      }
-      place.push_back(policy::normalPath(*expanded));
-      // The home directory of the user database too: HOME is whatever the caller says.
-      const std::string listed = item.text.starts_with('~') ? sys::homeFromPasswd(::geteuid()) : "";
-      if (listed.size() > 1 && listed.starts_with('/')) {
-        const std::string path = policy::normalPath(listed + item.text.substr(1));
-        if (path != place.back()) place.push_back(path);
-      }
-    }
-  }
-
-  void hosts(std::string_view key, std::vector<std::string>& place) {
-    const Node* node = take(key);
-    if (node == nullptr) return;
-    if (node->type != Node::Type::list) return refuse(key, *node, "expected a list of host names and addresses");
-    for (const Node& item : node->items) {
-      if (item.type != Node::Type::text || policy::findFlaw(policy::Syntax::single_host, item.text)) {
-        return refuse(key, item, "expected a host name or an address");
-      }
-      place.push_back(item.text);
-    }
-  }
-
-  void texts(std::string_view key, std::vector<std::string>& place) {
-    const Node* node = take(key);
-    if (node == nullptr) return;
-    if (node->type != Node::Type::list) return refuse(key, *node, "expected a list of strings");
-    for (const Node& item : node->items) {
-      if (item.type != Node::Type::text) return refuse(key, item, "expected a string");
-      place.push_back(item.text);
-    }
-  }
-
-  void names(std::string_view key, std::string_view expected, bool (*known)(const std::string&),
-             std::optional<std::vector<std::string>>& place) {
-    std::vector<std::string> listed;
-    const Node* node = table_.find(key);
-    texts(key, listed);
-    if (node == nullptr || error_) return;
-    if (!std::ranges::all_of(listed, known)) return refuse(key, *node, expected);
-    place = std::move(listed);
-  }
-
-  void command(std::string_view key, std::vector<std::string>& place) {
-    const Node* node = take(key);
-    if (node == nullptr) return;
-    constexpr std::string_view kExpected = "expected a list: the absolute path of a program and its arguments";
-    if (node->type != Node::Type::list || node->items.empty()) return refuse(key, *node, kExpected);
-    for (const Node& item : node->items) {
-      if (item.type != Node::Type::text || item.text.find('\0') != std::string::npos) {
-        return refuse(key, item, kExpected);
-      }
-      place.push_back(item.text);
-    }
-    auto program = policy::expandHome(place.front());
-    if (!program || !program->starts_with('/')) return refuse(key, *node, kExpected);
-    place.front() = std::move(*program);
-  }
-  void url(std::string_view key, std::string& place) {
-    const Node* node = take(key);
-    if (node == nullptr) return;
-    const bool http = node->type == Node::Type::text &&
-                      (node->text.starts_with("http://") || node->text.starts_with("https://")) &&
-                      std::ranges::all_of(node->text, [](char letter) { return letter > 0x20 && letter < 0x7F; });
-    if (!http) return refuse(key, *node, "expected an address that begins with http:// or https://");
-    place = node->text;
-  }
-
-  /// A list of texts "LEFT=RIGHT".
-  void pairs(std::string_view key, std::string_view expected,
-             const std::function<bool(const std::string&, const std::string&)>& add) {
-    const Node* node = take(key);
-    if (node == nullptr) return;
-    if (node->type != Node::Type::list) return refuse(key, *node, expected);
-    for (const Node& item : node->items) {
-      const std::size_t equals = item.text.find('=');
-      const bool pair = item.type == Node::Type::text && equals != std::string::npos && equals > 0;
-      if (!pair || !add(item.text.substr(0, equals), item.text.substr(equals + 1))) return refuse(key, item, expected);
-    }
-  }
-
-  /// Returns the first error, including unknown keys.
-  Result<void> finish() {
-    for (const auto& [key, node] : table_.members) {
-      if (std::ranges::find(known_, key) == known_.end()) refuse(key, node, "unknown key");
-    }
-    if (error_) return fail(*error_);
-    return {};
-  }
-
- private:
-  const Node* take(std::string_view key) {
-    known_.emplace_back(key);
-    return table_.find(key);
-  }
-  void refuse(std::string_view key, const Node& node, std::string_view reason) {
-    if (error_) return;
-    std::string shown = name_ + "." + std::string(key.substr(0, 80));
-    for (char& letter : shown) letter = letter > 0x20 && letter < 0x7F ? letter : '?';
-    error_ = configError(
-        policy::place(document_.name, node.line, shown), reason,
-        "known are ceilings (cpus, memory, swap, processes, open_files, wall_seconds, output), "
-        "defaults.profile, filesystem.always_denied, network.private_hosts, images (quota, mirrors, plain_http, "
-        "signatures), runtimes (allowed, paths) and alerts (command, webhook)");
-  }
-  template <class Parse>
-  void quantity(std::string_view key, std::optional<std::uint64_t>& place, Parse parse, std::string_view expected) {
-    const Node* node = take(key);
-    if (node == nullptr) return;
-    if (node->type == Node::Type::integer && node->integer > 0) {
-      place = static_cast<std::uint64_t>(node->integer);
-      return;
-    }
-    if constexpr (!std::is_null_pointer_v<Parse>) {
-      if (node->type == Node::Type::text) {
-        if (const auto value = parse(node->text); value && *value > 0) {
-          place = *value;
-          return;
-        }
-      }
-    }
-    refuse(key, *node, "expected " + std::string(expected));
-  }
-  void number(std::string_view key, std::optional<double>& place, bool duration) {
-    const Node* node = take(key);
-    if (node == nullptr) return;
-    double value = 0;
-    if (node->type == Node::Type::integer) value = static_cast<double>(node->integer);
-    if (node->type == Node::Type::floating) value = node->floating;
-    if (duration && node->type == Node::Type::text) value = policy::parseSeconds(node->text).value_or(0);
-    if (!(value > 0) || value > 1e9)
-      return refuse(key, *node, duration ? "expected a time such as \"20m\"" : "expected a number above 0");
-    place = value;
-  }
-
-  const policy::Document& document_;
-  const Node& table_;
-  std::string name_;
-  std::vector<std::string> known_;
-  std::optional<Error> error_;
-};
 
 void decodeImages(Section& section, const std::string& file, ImageSettings& images) {
   section.size("quota", images.quota);
@@ -248,6 +71,8 @@ Result<void> decodeSection(const policy::Document& document, const std::string& 
     section.hosts("private_hosts", owner.private_hosts);
   } else if (name == "images") {
     decodeImages(section, document.name, owner.images);
+    if (auto known = section.finish(); !known) return known;
+    return canonicalizeRules(policy::place(document.name, table.line, "images.signatures"), owner.images);
   } else if (name == "runtimes") {
     decodeRuntimes(section, owner.runtimes);
   } else if (name == "alerts") {
@@ -287,6 +112,9 @@ Result<std::optional<std::string>> readOwned(const std::string& path, bool syste
     return fail(configError(path, "users other than its owner may write it",
                             system ? "chown root and chmod 644 it" : "make it your own and chmod 600 it"));
   }
+  if (status.st_nlink > 1 && status.st_uid == ::geteuid())
+    return fail(configError(path, "it has other names (hard links), by which a program could change it",
+                            "make it a copy: cp " + path + " " + path + ".new && mv " + path + ".new " + path));
   std::string text;
   char buffer[4096];
   ssize_t got = 0;

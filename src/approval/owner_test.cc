@@ -121,6 +121,16 @@ TEST(OwnerConfiguration, ImageSettingsOfBothFilesApply) {
   EXPECT_EQ(both->images.mirrors[0].second, "https://mirror.example");
 }
 
+TEST(OwnerConfiguration, SignatureRulesNameImagesAsTheyAreStored) {
+  const auto owner = decoded("[images]\nsignatures = ['victim=/etc/key.pem', 'GHCR.IO/team/*=/etc/key.pem']\n");
+  ASSERT_TRUE(owner);
+  EXPECT_EQ(owner->images.signatures[0].pattern, "docker.io/library/victim");
+  EXPECT_EQ(owner->images.signatures[1].pattern, "ghcr.io/team/*");
+  const auto refused = decoded("[images]\nsignatures = ['victim:1=/etc/key.pem']\n");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("victim:1"), std::string::npos) << refused.error().message();
+}
+
 TEST(OwnerConfiguration, MalformedImageSettingsAreRefused) {
   for (const char* text : {"quota = 'much'", "mirrors = 'docker.io'", "mirrors = ['docker.io=ftp://x']",
                            "signatures = ['docker.io']", "signatures = ['docker.io/*=key.pem']", "unknown = 1"}) {
@@ -138,6 +148,10 @@ TEST(OwnerConfiguration, FileThatOthersCanWriteIsRejected) {
   chmod(file.c_str(), 0602);
   EXPECT_FALSE(loadOwner("", file));
   chmod(file.c_str(), 0600);
+  ASSERT_EQ(link(file.c_str(), (directory / "other").c_str()), 0);
+  EXPECT_FALSE(loadOwner("", file)) << "it has another name";
+  ASSERT_EQ(unlink((directory / "other").c_str()), 0);
+  EXPECT_TRUE(loadOwner("", file));
   ASSERT_EQ(symlink(file.c_str(), (directory / "link.toml").c_str()), 0);
   EXPECT_FALSE(loadOwner("", directory / "link.toml"));
   EXPECT_TRUE(geteuid() == 0 || !loadOwner(file, ""));  // the system's file must belong to root

@@ -7,7 +7,8 @@
 
 namespace caisson {
 
-/// Whether this character, when displayed, could control a terminal or hide or reorder text.
+/// Whether this character, when displayed, could control a terminal, hide or reorder text, or pass for a
+/// blank.
 bool isDeceptive(char32_t code);
 
 /// Whether the text is valid UTF-8 without deceptive characters; line ends and tabs count as deceptive.

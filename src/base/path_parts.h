@@ -25,4 +25,13 @@ inline std::string join(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
 }
 
+/// Whether a relative path is one of the directories, or lies in one.
+template <class Set>
+bool isInOneOf(const std::string& path, const Set& directories) {
+  for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1)) {
+    if (directories.contains(path.substr(0, end))) return true;
+  }
+  return directories.contains(path);
+}
+
 }  // namespace caisson

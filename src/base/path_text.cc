@@ -1,5 +1,7 @@
 #include "base/path_text.h"
 
+#include <algorithm>
+
 #include "base/base64.h"
 #include "base/deceptive_text.h"
 #include "base/utf8.h"
@@ -19,13 +21,29 @@ void appendOctal(std::string& out, std::string_view bytes) {
 
 }  // namespace
 
+bool hasOddBlanks(std::string_view text) {
+  return text.starts_with(' ') || text.ends_with(' ') || text.find("  ") != std::string_view::npos;
+}
+
+bool hasListMarks(std::string_view text) {
+  constexpr std::string_view kMarks[] = {" (", " | ", " -> ", " => ", ", ", "/ "};
+  return text.ends_with(')') ||
+         std::ranges::any_of(kMarks, [&](std::string_view mark) { return text.find(mark) != std::string_view::npos; });
+}
+
 std::string displayedPath(std::string_view path) {
-  if (isReadable(path) && !path.starts_with(kOpen)) return std::string(path);
+  if (isReadable(path) && !hasOddBlanks(path) && !hasListMarks(path) && !path.starts_with(kOpen))
+    return std::string(path);
   std::string out(kOpen);
+  bool at_edge = true;  // at the beginning, or after a blank
   while (!path.empty()) {
     const Character next = firstCharacter(path);
     const std::string_view bytes = path.substr(0, next.length);
-    if (bytes == "\n") {
+    const bool odd_blank = bytes == " " && (at_edge || path.size() == 1);
+    at_edge = bytes == " ";
+    if (odd_blank) {
+      appendOctal(out, bytes);
+    } else if (bytes == "\n") {
       out += "\\n";
     } else if (bytes == "\t") {
       out += "\\t";

@@ -7,9 +7,19 @@
 
 namespace caisson {
 
-/// The path unchanged if it is readable (deceptive_text.h), else in the notation `$'a\377\nb'` of bash, zsh and POSIX
-/// shells since 2024. Different paths never give the same text, and the notation can be pasted into a command line.
+/// The path unchanged if it is readable (deceptive_text.h), no blanks in it could look like the end of a line, and
+/// nothing in it could look like a mark of a list (hasListMarks()), else in the notation `$'a\377\nb'` of bash, zsh and
+/// POSIX shells since 2024. Different paths never give the same text, and the notation can be pasted into a command
+/// line.
 std::string displayedPath(std::string_view path);
+
+/// Whether a text begins or ends with a blank or has several in a row: they would fill a terminal's line, so that the
+/// rest looks like another line.
+bool hasOddBlanks(std::string_view text);
+
+/// Whether a text has what lists put beside a name, such as ` (mode 0644 -> 0755)`, ` | 3 +++` or the comma between two
+/// names: it could look like more than one name.
+bool hasListMarks(std::string_view text);
 
 /// A path that a client sent as text in the encoding "base64", else as it is. Nothing if the base64 is invalid or has
 /// a NUL.

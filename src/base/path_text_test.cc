@@ -5,6 +5,21 @@
 namespace caisson {
 namespace {
 
+TEST(DisplayedPath, ShowsBlanksThatLookLikeAnotherLine) {
+  EXPECT_EQ(displayedPath("a b c"), "a b c");
+  EXPECT_EQ(displayedPath(" a"), "$'\\040a'");
+  EXPECT_EQ(displayedPath("a "), "$'a\\040'");
+  EXPECT_EQ(displayedPath("a   A README.md"), "$'a \\040\\040A README.md'");
+  EXPECT_EQ(displayedPath("x\u00a0y\u2800\u3000"), "$'x\\302\\240y\\342\\240\\200\\343\\200\\200'");
+}
+
+TEST(DisplayedPath, QuotesWhatLooksLikeAMarkOfAList) {
+  EXPECT_EQ(displayedPath("run.sh (mode 0755 -> 0644)"), "$'run.sh (mode 0755 -> 0644)'");
+  for (const std::string path : {"y | 3 +++", "a -> b", "a => b", "z (held back", "app/(group)", "a, b", "a/ b"})
+    EXPECT_EQ(displayedPath(path), "$'" + path + "'");
+  for (const char* path : {"a(1).txt", "a|b", "a->b", "a,b", "a - b"}) EXPECT_EQ(displayedPath(path), path);
+}
+
 TEST(PathText, ReadablePathIsUnchanged) {
   for (const char* path : {"", "a/b", "with space", "it's", "back\\slash", "a\\377", "Zo\xc3\xab", "$HOME"})
     EXPECT_EQ(displayedPath(path), path);

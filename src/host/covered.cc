@@ -1,14 +1,30 @@
 #include "host/covered.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 
+#include "isolation/child.h"
+#include "sys/fd.h"
+#include "sys/file_identity.h"
+
 namespace caisson::host {
+namespace {
+
+std::optional<sys::FileIdentity> identityBelow(int root, const std::string& path) {
+  const sys::Fd opened(static_cast<int>(isolation::openBeneath(root, path.c_str(), O_PATH | O_CLOEXEC)));
+  if (!opened) return std::nullopt;
+  auto identity = sys::identityOf(opened.get());
+  return identity ? std::optional(*std::move(identity)) : std::nullopt;
+}
+
+}  // namespace
 
 bool isKernelFilesystem(int directory) {
   struct statfs info{};
@@ -43,6 +59,18 @@ void joinCovered(std::vector<plan::WorkspaceScan::Covered>& covered) {
     for (const auto& [path, reason] : above) covered.push_back({path, reason});
     if (depth-- == 0) break;
   }
+}
+
+void identifyCovered(int root, std::vector<plan::WorkspaceScan::Covered>& covered) {
+  for (auto& one : covered) {
+    if (const auto identity = identityBelow(root, one.path)) one.identity = identity->text();
+  }
+}
+
+bool isStillCovered(int root, const std::string& path, const std::string& identity) {
+  const auto then = sys::FileIdentity::read(identity);
+  const auto now = identityBelow(root, path);
+  return then && now && sys::isSameFile(*then, *now);
 }
 
 }  // namespace caisson::host

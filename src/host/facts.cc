@@ -25,10 +25,10 @@
 #include "host/runtimes.h"
 #include "host/shared_files.h"
 #include "host/state_disk.h"
+#include "host/state_mounts.h"
 #include "host/subordinate_ids.h"
 #include "host/toolchains.h"
-#include "host/tree_writers.h"
-#include "host/workspace_scan.h"
+#include "host/tree_search.h"
 #include "host/written_trees.h"
 #include "isolation/child.h"
 #include "plan/denied_paths.h"
@@ -45,6 +45,7 @@
 #include "sys/kernel_file.h"
 #include "sys/machine.h"
 #include "sys/raw_syscall.h"
+#include "sys/real_name.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 #include "sys/user_scope.h"
@@ -111,54 +112,6 @@ bool othersMayEnter(const std::string& path) {
   }
 }
 
-bool protectsFiles(const policy::Workspace& workspace) {
-  return workspace.mode == policy::WorkspaceMode::rw && !workspace.allow_exec_config;
-}
-
-/// Finds secrets and, for a workspace that is written directly, files that the host would execute.
-plan::WorkspaceScan scan(const policy::Workspace& workspace, const HostFacts& facts, const CollectOptions& collect) {
-  const HostPath& directory = facts.workspace;
-  const bool written =
-      workspace.mode == policy::WorkspaceMode::rw || std::ranges::any_of(facts.read_write, [&](const HostPath& named) {
-        return plan::below(named.path, directory.path);  // a part that is written directly
-      });
-  const bool protect = written && !workspace.allow_exec_config;
-  if (workspace.show_secrets && !protect) return {};
-  // An overlay shows what lies below a mount, which cannot be searched.
-  const bool mounts = workspace.mode == policy::WorkspaceMode::rw || facts.mounts_below;
-  ScanOptions options{
-      .secrets = !workspace.show_secrets, .hold_links = written, .enter_mounts = mounts, .progress = collect.progress};
-  options.index = workspace.protected_files;
-  options.keep_index = collect.keep_index || collect.will_run;
-  options.shown = plan::shownFiles(workspace, directory.path);
-  std::optional<policy::ProtectedFiles> files;  // building its table takes longer than a small scan
-  if (protect) {                                // files not found here stay writable
-    options.protected_files = &files.emplace(workspace.protected_files, directory.path);
-  }
-  auto root = sys::RootDir::share(directory.opened->get(), {.known_as = directory.path});
-  if (!root) return {.covered = {{".", root.error().message()}}, .exhausted = true};
-  plan::WorkspaceScan found = scanWorkspace(*std::move(root), directory.path, options);
-  if (protect) {
-    root = sys::RootDir::share(directory.opened->get(), {.known_as = directory.path});
-    if (root) findSharedFiles(*root, found);
-  }
-  return found;
-}
-
-/// Registers the writer of a workspace before it is searched.
-void registerWriter(const policy::Workspace& workspace, HostFacts& facts) {
-  if (!protectsFiles(workspace)) return;
-  auto writer = TreeWriter::begin(facts.workspace.opened->get(), facts.workspace.path);
-  if (writer) {
-    facts.writer = *std::move(writer);
-    return;
-  }
-  const Error& error = writer.error();
-  facts.workspace.sys_errno = error.sys_errno != 0 ? error.sys_errno : EIO;
-  facts.workspace.why_not = "the sandboxes that write there cannot be recorded: " + error.message();
-  facts.workspace.remedy = "use --workspace DIR:overlay, or set CAISSON_HOME to a directory you can write";
-}
-
 std::string linkTarget(const std::string& path) {
   char target[4096];
   const ssize_t length = ::readlink(path.c_str(), target, sizeof(target));
@@ -197,37 +150,47 @@ std::vector<std::string> observeHomes(uid_t uid) {
   return homes;
 }
 
-/// The real name of a path that may not exist yet: resolves the existing part and appends the rest.
-std::string realName(const std::string& path) {
-  std::string rest;
-  for (std::string there = path; there.size() > 1 && there[0] == '/';) {
-    const HostPath known = observe(there);
-    if (!known.path.empty()) return known.path == "/" ? rest : known.path + rest;
-    const std::size_t slash = there.rfind('/');
-    if (slash + 1 < there.size()) rest = there.substr(slash) + rest;
-    there.erase(slash);
-  }
-  return rest;
+/// Adds the canonical name of one of caisson's own places.
+std::string ownPlace(const std::string& path, HostFacts& facts) {
+  sys::RealName name = sys::realName(path);
+  facts.own_links.insert(facts.own_links.end(), name.links.begin(), name.links.end());
+  return std::move(name.path);
 }
 
-/// Finds the owner's configuration and the records of written trees, where the sandbox could reach them.
-void observeOwnConfig(const policy::Policy& policy, HostFacts& facts) {
+/// Notes the place if a sandbox could make it.
+void noteMissing(const std::string& path, bool may_be_file, HostFacts& facts) {
+  struct stat status;
+  if (::lstat(path.c_str(), &status) == 0 && (may_be_file || S_ISDIR(status.st_mode))) return;
+  facts.own_missing.push_back(path);
+}
+
+/// Finds the owner's configuration, and notes it where the sandbox could reach it.
+std::string observeOwnConfig(const policy::Policy& policy, HostFacts& facts) {
   const policy::Filesystem& files = policy.filesystem;
-  const auto reachable = [&](const std::string& directory) {
-    return !directory.empty() &&
-           (!files.read_only.empty() || !files.read_write.empty() ||
-            files.workspace.mode == policy::WorkspaceMode::rw || plan::below(directory, facts.workspace.path));
-  };
-  if (!sys::isDefaultStateHome()) {  // else a part of own_state
-    const std::string home = sys::defaultStateHome();
-    if (reachable(home)) facts.own_trees = realName(home + "/trees");
-  }
-  if (plan::below(facts.own_trees, facts.own_state)) facts.own_trees.clear();
   const std::string directory = approval::userConfigDirectory();
-  if (!reachable(directory)) return;
-  const HostPath config = observe(directory);
-  facts.own_config_exists = config.directory;
-  facts.own_config = config.path.empty() ? realName(directory) : config.path;
+  if (directory.empty()) return {};
+  const std::string path = ownPlace(directory, facts);
+  const std::string& workspace = facts.workspace.path;
+  if (!files.read_only.empty() || !files.read_write.empty() || files.workspace.mode == policy::WorkspaceMode::rw ||
+      plan::below(directory, workspace) || plan::below(path, workspace) || plan::below(workspace, path)) {
+    facts.own_config = path;
+    noteMissing(path, false, facts);
+  }
+  return path;
+}
+
+/// Finds caisson's own directories, and their other names.
+void observeOwnPlaces(const policy::Policy& policy, HostFacts& facts) {
+  facts.own_state = ownPlace(sys::stateHome(), facts);
+  if (!sys::isDefaultStateHome()) facts.own_default_state = ownPlace(sys::defaultStateHome(), facts);
+  if (!facts.own_state.empty() && plan::below(facts.own_default_state, facts.own_state)) {
+    facts.own_default_state.clear();
+  }
+  if (!facts.own_default_state.empty()) noteMissing(facts.own_default_state, false, facts);
+  const std::string config = observeOwnConfig(policy, facts);
+  const std::string layers = facts.own_state.empty() ? "" : sys::memoryStores(facts.uid, facts.own_state);
+  facts.own_mounts = otherNamesOf({facts.own_state, facts.own_default_state, config, layers});
+  for (const std::string& name : facts.own_mounts) noteMissing(name, true, facts);
 }
 
 std::map<std::string, std::string> realNamesOfDenied(const policy::Policy& policy) {
@@ -235,7 +198,7 @@ std::map<std::string, std::string> realNamesOfDenied(const policy::Policy& polic
   for (const std::string& entry : policy.filesystem.denied) {
     if (plan::isPattern(entry)) continue;
     const std::string path = policy::normalPath(entry);
-    std::string real = realName(path);
+    std::string real = sys::realName(path).path;
     if (!real.empty() && real != path) names.emplace(path, std::move(real));
   }
   return names;
@@ -433,17 +396,9 @@ void observePaths(const policy::Policy& policy, const CollectOptions& options, H
   facts.homes = observeHomes(facts.uid);
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observeShown(path));
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observeShown(path));
-  // The whole host is refused as a workspace, so it need not be searched.
-  if (facts.workspace.directory && facts.workspace.sys_errno == 0 && facts.workspace.path != "/" &&
-      !plan::currentDirectoryIsTooBroad(policy, facts)) {
-    if (options.will_run) registerWriter(workspace, facts);
-    if (workspace.mode == policy::WorkspaceMode::ro) facts.mounts_below = hasMountsBelow(facts.workspace.path);
-    facts.scan = scan(workspace, facts, options);
-    if (facts.writer) facts.writer->dropNew(facts.scan.protected_paths);
-  }
+  searchShownTrees(policy, options, facts);
   findSharedReadOnly(policy, facts);
-  facts.own_state = realName(sys::stateHome());
-  observeOwnConfig(policy, facts);
+  observeOwnPlaces(policy, facts);
   facts.denied_real = realNamesOfDenied(policy);
   if (mayUseStateDisk(policy)) facts.state_disk = probeStateDisk(sys::stateHome());
   if (facts.workspace.directory) {

@@ -45,6 +45,17 @@ class ObservedHost : public testing::Test {
   std::string real = std::filesystem::canonical(dir.path()).string();
 };
 
+TEST_F(ObservedHost, DirectoriesOfTheSystemAreSearchedOnlyForRoot) {
+  dir.write(".env", "TOKEN=x\n");
+  Policy policy;
+  policy.filesystem.workspace.mode = policy::WorkspaceMode::none;
+  policy.filesystem.read_only = {"/usr/bin", dir.path()};
+  const HostFacts facts = collectFacts(policy);
+  ASSERT_TRUE(facts.named_trees.contains(real));
+  EXPECT_EQ(facts.named_trees.at(real).scan.secrets, std::vector<std::string>{".env"});
+  EXPECT_EQ(facts.named_trees.contains("/usr/bin"), ::geteuid() == 0);
+}
+
 TEST_F(ObservedHost, ADirectoryIsADirectory) {
   const HostPath found = withWorkspace(dir.path()).workspace;
   EXPECT_EQ(found.sys_errno, 0);

@@ -48,6 +48,9 @@ Found find(const std::string& path) {
   return {status.st_mode & S_IFMT, status.st_uid == ::geteuid() || status.st_uid == 0};
 }
 
+/// Whether `path` is `directory` or a directory above it.
+bool holds(const std::string& path, const std::string& directory) { return pathBelow(path, directory).has_value(); }
+
 }  // namespace
 
 std::optional<std::string> absolutePath(const std::string& base, std::string_view value) {
@@ -97,6 +100,13 @@ std::optional<std::string> pathInGitDirectory(const std::string& workspace) {
   return std::nullopt;
 }
 
+bool isLinkedWorkTree(const std::string& git_file) {
+  bool too_large = false;
+  const std::string text = readHostFile(git_file, too_large).value_or("");
+  const std::string_view line = trimmed(std::string_view(text).substr(0, text.find('\n')), " \t\r");
+  return line.starts_with("gitdir:") && nameOf(parentOf(std::string(line))) == "worktrees";
+}
+
 GitPrograms::GitPrograms(const sys::RootDir& root, const std::string& workspace) : root_(root), workspace_(workspace) {
   user_configs_.emplace_back("/etc/gitconfig");
   const auto homes = sys::homeDirectories();
@@ -125,14 +135,33 @@ std::string GitPrograms::line(const std::string& path) const {
   return std::string(trimmed(text.substr(0, text.find('\n')), " \t\r"));
 }
 
-void GitPrograms::name(const std::string& base, std::string_view value, const std::string& configuration) {
-  const auto path = absolutePath(base, value);
-  auto inside = path ? pathBelow(workspace_, *path) : std::nullopt;
+void GitPrograms::addFound(std::string path, const std::string& configuration) {
   // With so many, ProtectedLinks protects everything.
   constexpr std::size_t kMaxPrograms = 10'000;
-  if (!inside || inside->empty() || found_.size() >= kMaxPrograms || !named_.insert(*inside).second) return;
+  if (found_.size() >= kMaxPrograms || !named_.insert(path).second) return;
   const auto shown = pathBelow(workspace_, configuration);
-  found_.push_back({*std::move(inside), shown ? *shown : configuration});
+  found_.push_back({std::move(path), shown ? *shown : configuration});
+}
+
+void GitPrograms::name(const Repository& repository, const std::string& path, const std::string& configuration) {
+  // A command may name the whole work tree, which does not mean that it is executed.
+  if (repository.work_tree.empty() ? holds(path, workspace_) : holds(path, repository.work_tree)) return;
+  if (auto inside = pathBelow(workspace_, path)) {
+    addFound(*std::move(inside), configuration);
+  } else if (holds(path, workspace_)) {
+    addFound("", configuration);
+  }
+}
+
+void GitPrograms::nameHooks(const Repository& repository, const std::string& path, const std::string& configuration) {
+  if (repository.work_tree.empty() || !holds(path, repository.work_tree)) {
+    if (holds(path, workspace_)) return addFound("", configuration);
+    return name(repository, path, configuration);
+  }
+  for (const std::string_view hook : policy::gitHookNames()) {  // hooksPath = "."
+    auto inside = pathBelow(workspace_, (path == "/" ? "" : path) + "/" + std::string(hook));
+    if (inside) addFound(*std::move(inside), configuration);
+  }
 }
 
 const GitPrograms::Configuration& GitPrograms::configuration(const std::string& path) {
@@ -154,23 +183,39 @@ bool GitPrograms::add(Repository repository) {
   std::vector<std::string> configs = user_configs_;
   configs.push_back(shared + "/config");
   configs.push_back(repository.directory + "/config.worktree");
-  std::vector<std::pair<std::string, std::string>> executed;  // value and configuration
+  return addConfigs(std::move(repository), std::move(configs));
+}
+
+bool GitPrograms::addConfigs(Repository repository, std::vector<std::string> configs) {
+  struct Value {
+    std::string value, config;
+    bool hooks = false;
+  };
+  std::vector<Value> executed;
   bool complete = true;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     if (i >= kMaxGitConfigs) return false;
     const std::string config = configs[i];
     const auto& [paths, whole] = configuration(config);
     complete = complete && whole;
-    if (!paths.work_tree.empty()) {
+    if (!paths.work_tree.empty() && !repository.directory.empty()) {
       repository.work_tree = absolutePath(repository.directory, paths.work_tree).value_or(repository.work_tree);
     }
-    for (const std::string& value : paths.executed) executed.emplace_back(value, config);
+    for (const std::string& value : paths.executed) executed.push_back({value, config});
+    for (const std::string& value : paths.hooks) executed.push_back({value, config, true});
     for (const std::string& value : paths.included) {
-      name(parentOf(config), value, config);
-      if (auto path = absolutePath(parentOf(config), value)) configs.push_back(*std::move(path));
+      auto path = absolutePath(parentOf(config), value);
+      if (!path) continue;
+      name(repository, *path, config);
+      configs.push_back(*std::move(path));
     }
   }
-  for (const auto& [value, config] : executed) name(repository.work_tree, value, config);
+  for (const auto& [value, config, hooks] : executed) {
+    // Without a repository, a relative path is one of another work tree.
+    if (repository.work_tree.empty() && !value.starts_with('/') && !value.starts_with('~')) continue;
+    const auto path = absolutePath(repository.work_tree, value);
+    if (path) hooks ? nameHooks(repository, *path, config) : name(repository, *path, config);
+  }
   return complete;
 }
 
@@ -200,18 +245,16 @@ bool GitPrograms::addFile(const std::string& path) {
 }
 
 bool GitPrograms::addAbove() {
-  if (root_.stat(".git")) return true;  // git looks no further
+  bool complete = addConfigs({}, user_configs_);
   for (std::string at = workspace_; at != "/";) {
     at = parentOf(at);
     const std::string git = (at == "/" ? "" : at) + "/.git";
     const Found there = find(git);
-    if (there.type == 0) continue;
-    if (!there.ours) return true;  // as git, which ignores what another user may have made in /tmp
-    if (S_ISDIR(there.type)) return add({git, at});
-    auto repository = repositoryOf(git);
-    return !repository || add(*std::move(repository));
+    if (there.type == 0 || !there.ours) continue;  // git ignores what another user may have made in /tmp
+    auto repository = S_ISDIR(there.type) ? std::optional<Repository>({git, at}) : repositoryOf(git);
+    if (repository && !add(*std::move(repository))) complete = false;
   }
-  return true;
+  return complete;
 }
 
 }  // namespace caisson::host

@@ -29,9 +29,12 @@ std::optional<std::string> pathBelow(const std::string& directory, const std::st
 /// name; nullopt: there is none. A bare repository's `hooks` may be a workspace.
 std::optional<std::string> pathInGitDirectory(const std::string& workspace);
 
-/// Collects what configurations name inside the workspace. Reads configurations outside as well: the user's, those of a
-/// repository around the workspace or of which the workspace is a worktree. Git directories and `.git` files may come
-/// from a payload, so all reads are bounded.
+/// Whether the file `.git` at this absolute path makes its directory a linked work tree (git worktree add).
+bool isLinkedWorkTree(const std::string& git_file);
+
+/// Collects what configurations name inside the workspace, or around it: then the path is "", the whole workspace.
+/// Reads configurations outside as well: the user's, those of all repositories around the workspace, or of which it is
+/// a worktree. Git directories and `.git` files may come from a payload, so all reads are bounded.
 class GitPrograms {
  public:
   /// `workspace` is the absolute path of `root`. Both must outlive this.
@@ -44,7 +47,8 @@ class GitPrograms {
   bool addDirectory(const std::string& path);
   /// The file `.git` in the directory at `path`: a worktree, a submodule, or a git directory kept elsewhere.
   bool addFile(const std::string& path);
-  /// The repository that holds the workspace, if there is one.
+  /// The user's configurations, and the repositories of the user that hold the workspace. Not the nearest alone: one
+  /// around it (of which this may be a submodule) can name files in the workspace, too.
   bool addAbove();
 
   [[nodiscard]] const std::vector<policy::NamedProgram>& found() const { return found_; }
@@ -56,16 +60,22 @@ class GitPrograms {
     bool complete = true;  ///< false: it is too large
   };
   struct Repository {
-    std::string directory;  ///< the git directory; absolute, as all
+    std::string directory;  ///< the git directory; absolute, as all; empty: of none in particular
     std::string work_tree;
   };
   bool add(Repository repository);
+  /// The configurations and what they include.
+  bool addConfigs(Repository repository, std::vector<std::string> configs);
   std::optional<Repository> repositoryOf(const std::string& git_file) const;
   /// The text of a file, or nothing. Sets `too_large`.
   std::optional<std::string> read(const std::string& path, bool& too_large) const;
   /// The first line of a small file.
   std::string line(const std::string& path) const;
-  void name(const std::string& base, std::string_view value, const std::string& configuration);
+  /// A program, script or configuration.
+  void name(const Repository& repository, const std::string& path, const std::string& configuration);
+  /// A directory of hooks. If it holds the work tree, only the names of hooks in it.
+  void nameHooks(const Repository& repository, const std::string& path, const std::string& configuration);
+  void addFound(std::string path, const std::string& configuration);
 
   const sys::RootDir& root_;
   const std::string& workspace_;

@@ -5,12 +5,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <climits>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
 #include "base/path_parts.h"
 #include "isolation/child.h"
+#include "plan/workspace.h"
 #include "policy/rules/protected_links.h"
 #include "sys/fd.h"
 
@@ -19,8 +24,9 @@ namespace {
 
 using Place = policy::ProtectedLinks::Place;
 
-constexpr std::size_t kMaxEntries = 100'000;  // below links, in all
-constexpr int kMaxDepth = 4;                  // one more than the longest pattern has parts
+constexpr std::size_t kMaxLinkedEntries = 100'000;  // below links, in all
+constexpr int kMaxRounds = 40;                      // links in a row, as the kernel
+constexpr int kMaxDepth = 4;                        // one more than the longest pattern has parts
 
 class LinkProtection {
  public:
@@ -39,7 +45,9 @@ class LinkProtection {
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0) return;
     const bool directory = S_ISDIR(status.st_mode);
-    if (!place.path.empty() && (place.executed() || files_.match(place.name))) {
+    if (place.path.empty() && place.executed()) {
+      add(std::string(plan::kWholeWorkspace), true, place.source);
+    } else if (!place.path.empty() && (place.executed() || files_.match(place.name))) {
       add(place.path, directory, place.source);
     } else if (directory && !place.executed()) {
       searchBelow(place.path, place.name, place.source, 0);
@@ -54,6 +62,21 @@ class LinkProtection {
     }
   }
 
+  /// Adds the first link on the way to `place` that no search has seen, since its directory cannot be listed.
+  bool addHiddenLink(const Place& place) {
+    if (open(place.path) != Opened::link) return false;
+    for (std::size_t end = place.path.find('/');; end = place.path.find('/', end + 1)) {
+      const std::string path = place.path.substr(0, end);
+      std::string target;
+      if (open(path, &target) != Opened::other) {
+        if (target.empty() || !targets_.emplace(path, target).second) return false;
+        scan_.links.push_back({.path = path, .target = target});
+        return true;
+      }
+      if (end == std::string::npos) return false;
+    }
+  }
+
   /// Counts a directory that was searched in part only, and names the first one.
   void leaveOut(const std::string& path) {
     if (scan_.unscanned.empty()) scan_.unscanned.push_back(path.empty() ? "." : path);
@@ -61,6 +84,20 @@ class LinkProtection {
   }
 
  private:
+  enum class Opened : std::uint8_t { link, other };
+
+  /// Whether a path is a link, whose text goes to `target`, or leads through one.
+  [[nodiscard]] Opened open(const std::string& path, std::string* target = nullptr) const {
+    const long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (opened < 0) return opened == -ELOOP ? Opened::link : Opened::other;
+    const sys::Fd fd(static_cast<int>(opened));
+    char text[PATH_MAX];
+    const ssize_t length = ::readlinkat(fd.get(), "", text, sizeof(text));
+    if (length <= 0) return Opened::other;
+    if (target != nullptr) target->assign(text, static_cast<std::size_t>(length));
+    return Opened::link;
+  }
+
   void add(const std::string& path, bool directory, const std::string& source) {
     if (known_.insert(path).second) scan_.protected_paths.push_back({path, directory, "", source});
   }
@@ -78,7 +115,7 @@ class LinkProtection {
     while (const dirent* entry = ::readdir(stream)) {
       const std::string_view own = entry->d_name;
       if (own == "." || own == "..") continue;
-      if (++entries_ > kMaxEntries) {
+      if (++entries_ > kMaxLinkedEntries) {
         leaveOut(path);
         break;
       }
@@ -109,11 +146,18 @@ class LinkProtection {
 
 void protectThroughLinks(const sys::RootDir& root, const std::string& workspace, const policy::ProtectedFiles& files,
                          plan::WorkspaceScan& scan) {
-  const policy::ProtectedLinks links(files, workspace, scan.links, scan.programs);
+  std::optional<policy::ProtectedLinks> links;
+  links.emplace(files, workspace, scan.links, scan.programs);
   LinkProtection protection(root, files, scan);
-  for (const Place& place : links.places()) protection.protect(place);
-  for (const auto& [path, way] : links.ways()) protection.protectLink(path);
-  if (links.isIncomplete()) protection.leaveOut("");
+  bool again = true;
+  for (int i = 0; again && i < kMaxRounds; ++i) {
+    again = false;
+    for (const Place& place : links->places()) again = protection.addHiddenLink(place) || again;
+    if (again) links.emplace(files, workspace, scan.links, scan.programs);
+  }
+  for (const Place& place : links->places()) protection.protect(place);
+  for (const auto& [path, way] : links->ways()) protection.protectLink(path);
+  if (links->isIncomplete() || again) protection.leaveOut("");
 }
 
 }  // namespace caisson::host

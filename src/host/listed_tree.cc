@@ -20,6 +20,8 @@ namespace {
 
 constexpr unsigned kWanted = STATX_TYPE | STATX_INO | STATX_SIZE | STATX_MTIME | STATX_CTIME | STATX_MNT_ID;
 
+constexpr std::uint32_t kGitFile = SearchIndex::kGitFile, kConfig = SearchIndex::kConfig;
+
 std::int64_t nanoseconds(const statx_timestamp& time) {
   return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
@@ -167,7 +169,7 @@ int ListedTree::list(std::uint32_t number, sys::Fd fd, const std::string& path, 
   std::vector<Entry> entries;
   std::uint32_t count = 0;
   int error = 0;
-  bool complete = true, git_file = false;
+  bool complete = true, git_file = false, config = false;
   for (;;) {
     errno = 0;
     const dirent* entry = ::readdir(stream);
@@ -196,6 +198,7 @@ int ListedTree::list(std::uint32_t number, sys::Fd fd, const std::string& path, 
     }
     if (policy::mayShapeRepository(name)) folded.push_back(policy::foldName(name));
     git_file = git_file || (type == DT_REG && name == ".git");
+    config = config || (type != DT_DIR && policy::isConfigName(name));
     Entry found = examine(::dirfd(stream), path, name, inode, type);
     if (found.kept || found.tracked || type == DT_DIR) entries.push_back(std::move(found));
   }
@@ -209,7 +212,7 @@ int ListedTree::list(std::uint32_t number, sys::Fd fd, const std::string& path, 
   if (settled && complete) ++learned_;
   const auto has = [&](std::string_view name) { return std::ranges::find(folded, name) != folded.end(); };
   if (policy::hasRepositoryShape(has)) directory.flags |= SearchIndex::kShaped;
-  if (git_file) directory.flags |= SearchIndex::kGitFile;
+  directory.flags |= (git_file ? kGitFile : 0U) | (config ? kConfig : 0U);
   return 0;
 }
 

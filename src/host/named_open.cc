@@ -5,6 +5,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 
@@ -80,7 +81,7 @@ class Walk {
   }
 
   /// Whether the link `name` in `directory`, which leads to `target`, is older than every sandbox that could have made
-  /// it, or stays in the directories that those could write to.
+  /// it or moved it to its place, or stays in the directories that those could write to.
   bool mayFollow(int directory, const std::string& name, std::int64_t changed, int target) {
     Fd above(::fcntl(directory, F_DUPFD_CLOEXEC, 3));
     struct stat before{}, status{};
@@ -94,6 +95,8 @@ class Walk {
       above = Fd(::openat(above.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
       if (!above || ::fstat(above.get(), &status) != 0) return refuse(errno).valid();
       if (before.st_dev == status.st_dev && before.st_ino == status.st_ino) return true;  // "/"
+      // A move changes the directory and the one it arrives in. A new file in the directory changes only that.
+      changed = std::max(changed, std::min(changedAt(before), changedAt(status)));
     }
     return refuse(ELOOP).valid();
   }

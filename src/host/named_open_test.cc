@@ -90,6 +90,22 @@ TEST_F(NamedOpenTest, OlderLinksAndThoseThatStayInTheTreeWork) {
   expectOpened(base_ / "beside/secret", outside_ + "/secret");
 }
 
+TEST_F(NamedOpenTest, OldLinkInAMovedDirectoryIsNotFollowedOutOfTheTree) {
+  fs::create_directories(tree_ + "/x/y/z/deep");
+  fs::create_directory_symlink("../../outside", tree_ + "/x/y/z/shared");
+  fs::create_directory_symlink(outside_, tree_ + "/x/y/z/deep/absolute");
+  fs::create_directories(tree_ + "/stays/deep");
+  fs::create_directory_symlink(outside_, tree_ + "/stays/deep/data");
+  waitForNextTick();
+  record();
+  waitForNextTick();
+  fs::rename(tree_ + "/x/y/z", tree_ + "/assets");
+  expectRefused(tree_ + "/assets/shared", outside_);
+  expectRefused(tree_ + "/assets/deep/absolute/secret", outside_);
+  std::ofstream(tree_ + "/stays/deep/new") << "x";
+  expectOpened(tree_ + "/stays/deep/data", outside_);
+}
+
 TEST_F(NamedOpenTest, RecordOutlivesARename) {
   record();
   waitForNextTick();

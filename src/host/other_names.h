@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/listed_tree.h"
+#include "plan/plan.h"
 #include "sys/root_dir.h"
 
 namespace caisson::host {
@@ -15,8 +16,9 @@ class OtherNames {
  public:
   /// A name of a file that the tree tracks.
   void add(std::uint64_t inode, std::string path) { names_.emplace_back(inode, std::move(path)); }
-  /// Adds the other names of hidden files.
-  void hide(const sys::RootDir& root, const ListedTree& tree, std::vector<std::string>& hidden);
+  /// Adds the other names of hidden files, also of those in hidden directories, to `found.secrets`, and of redacted
+  /// ones to `found.redacted`.
+  void hide(const sys::RootDir& root, const ListedTree& tree, plan::WorkspaceScan& found);
   /// After hide(): hidden files with names that are not known, and those that were tracked, if any of them was not.
   [[nodiscard]] const std::vector<std::uint64_t>& untracked() const { return untracked_; }
 

@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "approval/image_signatures.h"
 #include "host/executables.h"
 #include "host/facts.h"
 #include "host/named_open.h"
 #include "host/root_view.h"
+#include "image/layout.h"
 #include "image/lookup.h"
 #include "plan/denied_paths.h"
 #include "plan/executables.h"
@@ -53,10 +55,23 @@ Result<std::string> canonical(const std::string& path) {
   return sys::canonicalPath(directory.get());
 }
 
+/// The owner may require signatures since the image was stored.
+Result<void> checkSignature(const image::StoredImage& image) {
+  // Intermediate images of builds: their names are reserved, and the images of FROM are checked.
+  if (image.name.empty() || image.name.starts_with(image::kBuildCache)) return {};
+  const auto owner = approval::loadOwner();
+  if (!owner) return fail(owner.error());
+  if (owner->images.signatures.empty()) return {};
+  const auto reference = image::Reference::parse(image.name);
+  if (!reference) return fail(reference.error());
+  return approval::requireSignedBy(reference->name(), reference->familiar(), image.signed_by, owner->images);
+}
+
 void findImage(const std::string& reference, plan::RootFacts& root) {
   auto image = image::lookup(reference);
-  if (!image) {
-    const Error& error = image.error();
+  const auto allowed = image ? checkSignature(*image) : fail(image.error());
+  if (!allowed) {
+    const Error& error = allowed.error();
     return refuse(root, error.reason.empty() ? error.message() : error.reason, error.hint);
   }
   for (auto layer = image->layers.rbegin(); layer != image->layers.rend(); ++layer) {

@@ -20,7 +20,7 @@
 namespace caisson::host {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3178646e69736163;  // "casindx1"
+constexpr std::uint64_t kMagic = 0x3278646e69736163;  // "casindx2"
 constexpr std::size_t kMaxFile = 256U << 20;
 constexpr std::size_t kMaxName = 255;
 constexpr std::size_t kMaxIndexes = 200;

@@ -37,9 +37,10 @@ class SearchIndex {
     std::uint32_t length = 0;
   };
   enum DirectoryFlags : std::uint16_t {
-    kShaped = 1,    ///< its entries have the shape of a git directory
-    kGitFile = 2,   ///< it has a file `.git`
-    kMayMatter = 4  ///< its own name may be one that a rule is about
+    kShaped = 1,     ///< its entries have the shape of a git directory
+    kGitFile = 2,    ///< it has a file `.git`
+    kMayMatter = 4,  ///< its own name may be one that a rule is about
+    kConfig = 8      ///< it has a file `config`, as git directories do
   };
   /// Its subdirectories and the names that matter are next to each other.
   struct Directory {

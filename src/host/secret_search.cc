@@ -15,6 +15,7 @@
 #include "plan/secrets.h"
 #include "plan/workspace.h"
 #include "policy/rules/git_config.h"
+#include "policy/rules/git_config_shown.h"
 #include "policy/rules/secret_content.h"
 #include "sys/fd.h"
 
@@ -35,10 +36,48 @@ constexpr std::string_view kTreeConfigs[] = {".gitmodules", ".gitconfig", ".lfsc
 
 /// Whether a file of this name may be a git configuration, or a copy of one in a git directory.
 bool mayBeConfig(std::string_view name) {
-  return name.starts_with("config") || std::ranges::find(kTreeConfigs, name) != std::end(kTreeConfigs);
+  if (name.starts_with("config") || policy::isConfigName(name)) return true;
+  return name.starts_with('.') && std::ranges::find(kTreeConfigs, policy::foldName(name)) != std::end(kTreeConfigs);
+}
+
+policy::SecretJudgement judgeAt(const std::string& workspace, const std::string& path, const std::string& name,
+                                bool directory) {
+  const std::string above = directoryOf(path);
+  return policy::judgeSecret(above.empty() ? workspace : workspace + "/" + above, name, directory);
+}
+
+/// Whether a file that is judged by its content is data, and shown. `beginning`: up to kFormatBytes of it.
+bool isData(const policy::SecretJudgement& judged, std::string_view beginning, std::uint64_t size) {
+  const bool known = size > beginning.size() && (judged.unnamed || (judged.checks & policy::kCheckPrivate) != 0) &&
+                     policy::isKnownFormat(beginning);
+  return known || (!judged.first_only && judged.bounded && size > policy::kMaxConfigurationBytes);
 }
 
 }  // namespace
+
+bool isNamedSecret(const std::string& workspace, const std::string& path, bool directory,
+                   const std::vector<std::string>& shown) {
+  const std::string name = nameOf(path);
+  if (!SecretSearch::matters(name)) return false;
+  const auto keeps = [&](const std::string& one) { return one == path || (directory && plan::below(one, path)); };
+  if (std::ranges::any_of(shown, keeps)) return false;
+  return judgeAt(workspace, path, name, directory).verdict == policy::SecretVerdict::hide;
+}
+
+bool isSecretContent(const std::string& workspace, const std::string& path, std::string_view text, std::uint64_t size,
+                     const std::vector<std::string>& shown) {
+  const std::string name = nameOf(path);
+  if (!SecretSearch::matters(name) || std::ranges::find(shown, path) != shown.end()) return false;
+  if (mayBeConfig(name)) {
+    const auto config = plan::shownConfig(text.substr(0, kConfigBytes));
+    if (config ? config->changed : nameOf(directoryOf(path)) == ".git") return true;
+  }
+  const policy::SecretJudgement judged = judgeAt(workspace, path, name, false);
+  if (judged.verdict != policy::SecretVerdict::by_content) return judged.verdict == policy::SecretVerdict::hide;
+  if (isData(judged, text.substr(0, policy::kFormatBytes), size)) return false;
+  const std::string_view read = text.substr(0, judged.first_only ? policy::kFormatBytes : policy::kMaxJudgedBytes);
+  return policy::secretIn(judged, read, read.size() >= size).has_value();
+}
 
 bool SecretSearch::matters(std::string_view name) {
   // A repository has thousands of objects.
@@ -53,8 +92,7 @@ void SecretSearch::add(std::string path, std::string why) {
 bool SecretSearch::isShown(const std::string& path) const { return std::ranges::find(shown_, path) != shown_.end(); }
 
 policy::SecretJudgement SecretSearch::judge(const std::string& path, const std::string& name, bool directory) const {
-  const std::string above = directoryOf(path);
-  return policy::judgeSecret(above.empty() ? workspace_ : workspace_ + "/" + above, name, directory);
+  return judgeAt(workspace_, path, name, directory);
 }
 
 bool SecretSearch::hideDirectory(const std::string& path, const std::string& name) {
@@ -90,9 +128,16 @@ void SecretSearch::hideAll(const std::string& directory, std::string_view kind) 
 void SecretSearch::hideFile(std::string path, const std::string& name) {
   if (isShown(path)) return;
   const policy::SecretJudgement judged = judge(path, name, false);
-  // A configuration of git is shown without its credentials.
-  if (judged.verdict != policy::SecretVerdict::hide && configs_.contains(path)) return;
-  std::string why = whySecret(path, judged);
+  std::string why;
+  if (const auto config = configs_.find(path);
+      config != configs_.end() && judged.verdict != policy::SecretVerdict::hide) {
+    // A configuration of git is shown without its credentials, but not what is secret anywhere else.
+    const auto found =
+        judged.verdict == policy::SecretVerdict::no ? std::nullopt : policy::secretIn(judged, config->second);
+    if (found) why = std::string(policy::name(judged.kind)) + ": " + std::string(*found);
+  } else {
+    why = whySecret(path, judged);
+  }
   if (!why.empty()) add(std::move(path), std::move(why));
 }
 
@@ -132,39 +177,36 @@ std::string SecretSearch::whySecret(const std::string& path, const policy::Secre
   auto read = beginning(path, policy::kFormatBytes);
   if (!read) return kind + ": closed to you";
   if (!read->regular) return (judged.checks & policy::kCheckPrivate) != 0 ? kind + ": not a file" : "";
-  const bool data = read->size > read->text.size() &&
-                    (judged.unnamed || (judged.checks & policy::kCheckPrivate) != 0) &&
-                    policy::isKnownFormat(read->text);
-  if (data || (judged.bounded && read->size > policy::kMaxConfigurationBytes)) return "";
-  if (read->size > read->text.size()) read = beginning(path, policy::kMaxJudgedBytes);
+  if (isData(judged, read->text, read->size)) return "";
+  if (!judged.first_only && read->size > read->text.size()) read = beginning(path, policy::kMaxJudgedBytes);
   if (!read) return kind + ": closed to you";
   const auto why = policy::secretIn(judged, read->text, read->text.size() >= read->size);
   return why ? kind + ": " + std::string(*why) : "";
 }
 
-void SecretSearch::redactConfigs(const std::string& directory, const std::vector<std::string>& names, bool git) {
-  std::vector<std::string> configs;
+void SecretSearch::redactConfigs(const std::string& directory, const std::vector<std::string>& files,
+                                 const std::vector<std::string>& links, bool git) {
   const bool users = nameOf(directory.empty() ? workspace_ : directory) == "git";  // ~/.config/git/config
-  for (const std::string& name : names) {
-    if (mayBeConfig(name) && (git || (users && name == "config") || name.starts_with('.'))) {
-      configs.push_back(join(directory, name));
-    }
+  const auto is_config = [&](const std::string& name) {
+    return mayBeConfig(name) && (git || (users && policy::isConfigName(name)) || name.starts_with('.'));
+  };
+  std::vector<std::string> configs;
+  for (const std::string& name : files) {
+    if (is_config(name)) configs.push_back(join(directory, name));
+  }
+  for (const std::string& name : links) {
+    if (!is_config(name)) continue;
+    if (auto end = linkEnd(root_, workspace_, join(directory, name))) configs.push_back(*std::move(end));
   }
   for (std::size_t i = 0; i < configs.size(); ++i) {
     const std::string config = configs[i];
-    if (isShown(config) || !configs_.insert(config).second) continue;
+    if (isShown(config) || !read_configs_.insert(config).second) continue;
     if (i >= kMaxConfigs) {
       add(config, std::string(policy::name(policy::SecretKind::version_control)));
       continue;
     }
-    const auto read = beginning(config, kConfigBytes + 1);
-    const std::string text = read ? read->text : "";
-    if (!read || text.size() > kConfigBytes) {  // credentials may be beyond what is searched
-      add(config, std::string(policy::name(policy::SecretKind::version_control)));
-      continue;
-    }
-    if (auto redacted = plan::redactGitConfig(text)) found_.redacted.push_back({config, std::move(*redacted)});
-    for (const std::string& value : policy::pathsInGitConfig(text).included) {
+    const bool of_directory = git && directoryOf(config) == directory && policy::isConfigName(nameOf(config));
+    for (const std::string& value : redactConfig(config, of_directory)) {
       const auto named = absolutePath(workspace_ + "/" + directoryOf(config), value);
       auto inside = named ? pathBelow(workspace_, *named) : std::nullopt;
       if (!inside || inside->empty()) continue;
@@ -172,6 +214,25 @@ void SecretSearch::redactConfigs(const std::string& directory, const std::vector
       configs.push_back(*std::move(inside));
     }
   }
+}
+
+std::vector<std::string> SecretSearch::redactConfig(const std::string& config, bool of_directory) {
+  const auto read = beginning(config, kConfigBytes + 1);
+  auto shown = read ? plan::shownConfig(read->text) : std::nullopt;
+  // Credentials may be beyond what is searched, and in what git would refuse.
+  if (!read || read->text.size() > kConfigBytes || (!shown && of_directory)) {
+    add(config, std::string(policy::name(policy::SecretKind::version_control)));
+    return {};
+  }
+  if (!shown) return {};
+  if (shown->changed) found_.redacted.push_back({config, shown->text});
+  configs_.emplace(config, std::move(shown->text));
+  return policy::pathsInGitConfig(read->text).included;
+}
+
+bool SecretSearch::isRepositoryConfig(const std::string& path) {
+  const auto read = beginning(path, kConfigBytes);
+  return !read || policy::isRepositoryConfig(read->text);
 }
 
 bool SecretSearch::mayOpen(const std::string& path) const {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -15,6 +16,15 @@
 #include "sys/root_dir.h"
 
 namespace caisson::host {
+
+/// Whether the name or the place of an entry of `workspace` alone says that it is secret; directories above it are not
+/// looked at. `shown`: as for SecretSearch; a directory above one of them counts as shown.
+bool isNamedSecret(const std::string& workspace, const std::string& path, bool directory,
+                   const std::vector<std::string>& shown);
+/// Whether a regular file of `size` bytes at `path` that begins with `text` is secret, or is a git configuration with
+/// credentials. For content that was read elsewhere; a search also knows what links and configurations lead to.
+bool isSecretContent(const std::string& workspace, const std::string& path, std::string_view text, std::uint64_t size,
+                     const std::vector<std::string>& shown);
 
 class SecretSearch {
  public:
@@ -38,9 +48,14 @@ class SecretSearch {
   /// Adds a link with a secret name, and the file that has this name through it. `hold_links`: also the links on the
   /// way.
   void hideLink(std::string path, const std::string& name, bool hold_links);
-  /// Adds the git configurations among `names` of a directory, and what they include, without their credentials.
-  /// `git`: the directory is a git directory. Those beyond a limit are hidden.
-  void redactConfigs(const std::string& directory, const std::vector<std::string>& names, bool git);
+  /// Adds the git configurations among the files and links of a directory, and what they include, without their
+  /// credentials. `git`: the directory is a git directory. Those beyond a limit are hidden. What git would refuse is
+  /// judged as any other file; only the configuration of a git directory is hidden then.
+  void redactConfigs(const std::string& directory, const std::vector<std::string>& files,
+                     const std::vector<std::string>& links, bool git);
+
+  /// Whether `path` is what git writes as the configuration of a git directory, or is closed to us.
+  [[nodiscard]] bool isRepositoryConfig(const std::string& path);
 
   /// Whether a payload, which is the same user, may give itself access to what is closed to us. True if that is
   /// unknown.
@@ -49,6 +64,8 @@ class SecretSearch {
   [[nodiscard]] std::size_t reads() const { return reads_; }
 
  private:
+  /// Adds one file that may be a configuration; returns the files that it includes.
+  std::vector<std::string> redactConfig(const std::string& config, bool in_git_directory);
   [[nodiscard]] bool isRegular(const std::string& path) const;
   [[nodiscard]] bool isShown(const std::string& path) const;
   [[nodiscard]] policy::SecretJudgement judge(const std::string& path, const std::string& name, bool directory) const;
@@ -70,7 +87,8 @@ class SecretSearch {
   const std::vector<std::string>& shown_;
   plan::WorkspaceScan& found_;
   std::size_t reads_ = 0;
-  std::set<std::string> configs_;  ///< of git, which redactConfigs() has read
+  std::map<std::string, std::string> configs_;  ///< of git, which redactConfigs() has read: what is shown of them
+  std::set<std::string> read_configs_;          ///< also those that git would refuse
 };
 
 }  // namespace caisson::host

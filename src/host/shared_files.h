@@ -6,9 +6,12 @@
 
 namespace caisson::host {
 
-/// Fills `scan.shared_files` from `scan.protected_paths`, also with files below them. A directory that was not searched
-/// completely is added with a "/" at its end.
+/// Fills `scan.shared_files` from `scan.protected_paths`, also with files below them, and their stamps. A directory
+/// that was not searched completely is added with a "/" at its end.
 void findSharedFiles(const sys::RootDir& root, plan::WorkspaceScan& scan);
+
+/// Of what is at a path now; unknown if nothing is.
+plan::ObjectStamp stampOf(const sys::RootDir& root, const std::string& path);
 
 /// Adds the regular files at and below this canonical path that have other names, as absolute paths.
 void findSharedFilesIn(const plan::HostPath& path, std::vector<std::string>& found);

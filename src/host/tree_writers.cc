@@ -264,7 +264,7 @@ void keepKnown(const WriterRecord& other, const WriterRecord& own, std::vector<P
   std::set<std::pair<std::string_view, std::string_view>> known;
   for (const ProtectedFile& one : other.before) known.emplace(one.path, one.target);
   std::erase_if(files, [&](const ProtectedFile& one) {
-    if (one.path.ends_with('/')) return false;  // a directory that nothing was written in: plan::GuardedWorkspace
+    if (one.path.ends_with('/')) return false;  // a directory that nothing was written in: plan::GuardedTree
     const auto path = pathIn(other, own, one.path);
     return path && !known.contains({*path, one.target});
   });
@@ -296,11 +296,11 @@ Result<std::shared_ptr<TreeWriter>> TreeWriter::begin(int tree, const std::strin
   if (!record) return fail(record.error());
   const auto random = sys::randomHex(kWriterNameBytes);
   if (!random) return fail(sysError(Stage::state, "getrandom", path, errno));
+  std::shared_ptr<TreeWriter> writer(new TreeWriter());  // outlives the lock: its end takes that as well
   auto registry = WriterRegistry::open();
   if (!registry) return fail(registry.error());
   auto others = registry->others("");
   if (!others) return fail(others.error());
-  std::shared_ptr<TreeWriter> writer(new TreeWriter());
   for (const WriterRegistry::Entry& one : *others) {
     if (one.record.ended) writer->ended_earlier_.insert(one.name);
   }

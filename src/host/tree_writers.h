@@ -40,7 +40,7 @@ class TreeWriter {
   /// Drops what another writer made: it need not be protected, and the check after that run may remove it at any time.
   /// Drops nothing if the records cannot be read.
   void dropNew(std::vector<ProtectedFile>& found) const;
-  /// Stores what exists, before the program starts. `patterns`: see plan::GuardedWorkspace.
+  /// Stores what exists, before the program starts. `patterns`: see plan::GuardedTree.
   Result<void> store(const std::vector<ProtectedFile>& before, const std::vector<std::string>& patterns);
   /// The sandbox's first process: while it lives, the program may still write.
   Result<void> setInit(pid_t init);

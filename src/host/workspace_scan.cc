@@ -22,6 +22,7 @@
 #include "host/listed_tree.h"
 #include "host/other_names.h"
 #include "host/owner_access.h"
+#include "host/scan_marks.h"
 #include "host/secret_search.h"
 #include "isolation/child.h"
 #include "plan/workspace.h"
@@ -43,17 +44,6 @@ constexpr std::size_t kSaveAbove = 256, kSmallIndex = 64;
 constexpr std::string_view kBulk[] = {"node_modules", ".venv",         "venv",   "target",     "vendor",
                                       "__pycache__",  "site-packages", ".cache", ".gradle",    ".m2",
                                       "dist",         "build",         ".tox",   ".terraform", "bower_components"};
-constexpr std::string_view kGit = ".git";
-/// The parts of a git directory that hold other git directories.
-constexpr std::string_view kRepositoryParts[] = {"modules", "worktrees"};
-/// Its directories whose files git executes or reads as configuration.
-constexpr std::string_view kRepositoryPrograms[] = {"hooks", "info"};
-
-/// A directory in a git directory's `objects` that git makes for objects: searched last, since it has many files.
-bool holdsObjects(std::string_view name) {
-  return name == "pack" || (name.size() == 2 && name.find_first_not_of("0123456789abcdef") == std::string_view::npos);
-}
-
 template <class Range>
 bool contains(const Range& names, std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -102,7 +92,7 @@ class Scan {
     if (options_.protected_files != nullptr && !options_.only_links) {
       protectThroughLinks(root_, workspace_, *options_.protected_files, found_);
     }
-    if (options_.secrets) other_names_.hide(root_, tree_, found_.secrets);
+    if (options_.secrets) other_names_.hide(root_, tree_, found_);
     std::ranges::sort(found_.secrets);
     const auto repeated = std::ranges::unique(found_.secrets);
     found_.secrets.erase(repeated.begin(), repeated.end());
@@ -110,28 +100,15 @@ class Scan {
   }
 
  private:
-  /// The rules for a directory by its place. They only add rules, or drop those against execution of what the host
-  /// never executes there: a payload can make any directory look like another one.
-  struct Marks {
-    std::uint16_t depth = 0;
-    bool in_repository = false;    ///< a part of a git directory that holds others
-    bool in_git = false;           ///< in a git directory: git writes through links
-    bool git_members = false;      ///< in what git keeps in a directory `.git`; git's rules say what is executed there
-    bool objects = false;          ///< the directory `objects` of a git directory
-    bool executed = false;         ///< git executes what is in it, or reads it as configuration
-    bool below_protected = false;  ///< in a protected directory, whose content is protected with it
-    bool hidden = false;           ///< in a directory that is hidden
-  };
-  struct Work : Marks {
+  struct Work : ScanMarks {
     std::string path;
   };
   /// What a directory holds, as far as a rule may be about it.
   struct Directory {
     std::vector<std::string> files, links;
     std::vector<std::uint32_t> file_numbers, link_numbers;  ///< of their names in the tree
-    bool shaped = false;                                    ///< it has the shape of a git directory
-    bool repository = false;                                ///< the same, or it has the name of one
-    bool git_file = false;                                  ///< it has a file `.git`, which names a git directory
+    RepositoryShape shape;
+    bool git_file = false;  ///< it has a file `.git`, which names a git directory
   };
 
   /// Which names are kept depends on paths alone, not on what is in the directories above: ListedTree::Rules.
@@ -251,13 +228,17 @@ class Scan {
   void look(std::uint32_t number, const std::string& path) {
     const SearchIndex::Directory& known = tree_.at(number);
     const std::uint32_t first = known.first_directory, end = first + known.directories;
-    Directory directory{.shaped = (known.flags & SearchIndex::kShaped) != 0,
-                        .git_file = (known.flags & SearchIndex::kGitFile) != 0};
-    directory.repository = directory.shaped || isCalledGit(number);
-    const Marks& marks = marks_[number];
+    Directory directory{.git_file = (known.flags & SearchIndex::kGitFile) != 0};
+    directory.shape.shaped = (known.flags & SearchIndex::kShaped) != 0;
+    directory.shape.repository = directory.shape.shaped || isCalledGit(number);
+    // A payload could have moved `HEAD` away, and put it back later.
+    if (!directory.shape.repository && (known.flags & SearchIndex::kConfig) != 0) {
+      directory.shape.repository = secrets_.isRepositoryConfig(join(path, "config"));
+    }
+    const ScanMarks& marks = marks_[number];
     const bool deepest = marks.depth >= kMaxDepth;
-    const bool all = directory.repository || marks.objects || !options_.skipped.empty();
-    const bool matters = directory.repository || directory.git_file || known.names > 0;
+    const bool all = directory.shape.repository || marks.objects || !options_.skipped.empty();
+    const bool matters = directory.shape.repository || directory.git_file || known.names > 0;
     std::optional<Work> work;
     const auto described = [&]() -> const Work& {
       if (!work) work.emplace(Work{marks_[number], path});
@@ -309,8 +290,11 @@ class Scan {
       if (directory.git_file && !git_->addFile(work.path)) leaveOut(work.path);
     }
     const bool judged = options_.secrets && !work.hidden;
-    if (judged) secrets_.redactConfigs(work.path, directory.files, directory.repository || work.in_repository);
-    if (directory.repository) lookAtRepository(work);
+    if (judged) {
+      secrets_.redactConfigs(work.path, directory.files, directory.links,
+                             directory.shape.repository || work.in_repository);
+    }
+    if (directory.shape.repository) lookAtRepository(work);
     for (std::size_t i = 0; i < directory.files.size(); ++i) {
       lookAtFile(work, directory, directory.files[i], directory.file_numbers[i]);
     }
@@ -339,11 +323,6 @@ class Scan {
     }
   }
 
-  /// Whether git finds this git directory by its name. Not so for `.GIT`, nor for an empty `.git`.
-  [[nodiscard]] bool isUsedByGit(const Work& work, const Directory& directory) const {
-    return directory.shaped && directoryName(work.path) == kGit;
-  }
-
   /// The name of a directory, also of the workspace itself.
   [[nodiscard]] std::string directoryName(const std::string& path) const {
     return nameOf(path.empty() ? workspace_ : path);
@@ -351,26 +330,16 @@ class Scan {
 
   /// The rules for a directory, by its place.
   [[nodiscard]] Work workFor(const Work& parent, const Directory& directory, const std::string& name) const {
-    Work next{parent, join(parent.path, name)};
-    ++next.depth;
-    next.objects = false;
-    if (!directory.repository) return next;
-    const bool member = policy::isRepositoryMember(name);
-    next.in_repository = next.in_repository || contains(kRepositoryParts, name);
-    next.in_git = next.in_git || member || policy::foldName(directoryName(parent.path)) == kGit;
-    next.git_members = next.git_members || (member && isUsedByGit(parent, directory));
-    next.objects = name == "objects";
-    next.executed = next.executed || contains(kRepositoryPrograms, name);
-    return next;
+    return {marksBelow(parent, directory.shape, directoryName(parent.path), name), join(parent.path, name)};
   }
 
   void addLink(const Work& work, const Directory& directory, const std::string& name, std::string_view target) {
     const std::string path = join(work.path, name);
     if (target.empty()) return;
-    const bool executed = work.executed || (directory.repository && !policy::isRepositoryData(name));
+    const bool executed = work.executed || (directory.shape.repository && !policy::isRepositoryData(name));
     found_.links.push_back({path, std::string(target), executed});
     const auto& files = *options_.protected_files;
-    const bool in_git = work.in_git || directory.repository;
+    const bool in_git = work.in_git || directory.shape.repository;
     if (!options_.only_links && (in_git || files.match(path) || files.mayHold(path))) {
       found_.protected_paths.push_back({.path = path, .target = found_.links.back().target});
     }
@@ -390,7 +359,7 @@ class Scan {
   void lookAtFile(const Work& work, const Directory& directory, const std::string& name, std::uint32_t number) {
     Work file = work;
     file.path = join(work.path, name);
-    file.git_members = file.git_members || isUsedByGit(work, directory);
+    file.git_members = file.git_members || isUsedByGit(directory.shape, directoryName(work.path));
     protect(file, false);
     if (options_.secrets && !work.hidden) hideFile(std::move(file.path), name, tree_.nameAt(number));
   }
@@ -419,27 +388,14 @@ class Scan {
     if (options_.protected_files == nullptr) return;
     entries_ += 5 * kReadCost;
     if (!git_->addDirectory(work.path)) leaveOut(work.path);
-    if (!options_.only_links && !work.below_protected) protectRepository(work.path);
-  }
-
-  void protectRepository(const std::string& path) {
-    for (const std::string_view program : policy::repositoryPrograms()) {
-      const bool directory = program.ends_with('/');
-      const std::string inside = join(path, directory ? program.substr(0, program.size() - 1) : program);
-      const long opened = isolation::openBeneath(root_.descriptor(), inside.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
-      if (opened < 0) continue;
-      const sys::Fd fd(static_cast<int>(opened));
-      struct stat status{};
-      if (::fstat(fd.get(), &status) != 0 || S_ISLNK(status.st_mode)) continue;  // addLink() has the links
-      found_.protected_paths.push_back({.path = inside, .directory = directory});
-    }
+    if (!options_.only_links && !work.below_protected) protectRepository(root_, work.path, found_);
   }
 
   const sys::RootDir& root_;
   const std::string& workspace_;
   const ScanOptions& options_;
   ListedTree tree_;
-  std::vector<Marks> marks_;  ///< of the directories of the tree
+  std::vector<ScanMarks> marks_;  ///< of the directories of the tree
   dev_t device_ = 0;
   std::size_t entries_ = 0, next_progress_ = kProgressEvery, judged_ = 0;
   std::deque<std::uint32_t> pending_, bulk_, objects_;
@@ -503,6 +459,7 @@ plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspac
     cache->index = std::move(known);
     cache->filled = true;
     cache->listed = listed;
+    cache->listings += listed;
   }
   for (std::string& path : denied) found.secrets.push_back(std::move(path));
   return found;

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +32,7 @@ struct ScanOptions {
   bool open_closed = false;         ///< give ourselves access to directories of ours that are closed to us
   bool only_links = false;          ///< with `protected_files`: only WorkspaceScan::links and ::programs
   bool hold_links = false;          ///< also hide links on the way to a secret file: a payload could replace them
+  std::string around;               ///< a directory that the tree is judged from (enclosing_search.h); may be empty
   std::vector<std::string> denied;  ///< patterns; what they match counts as secret
   std::vector<std::string> shown;   ///< secret files that are shown, relative to the workspace
   std::set<std::string> skipped;    ///< directories, relative to the workspace, that are not entered
@@ -48,12 +50,14 @@ struct ScanOptions {
 struct ScanCache {
   SearchIndex index;
   bool filled = false;
-  std::size_t listed = 0;  ///< directories that the last scan listed
+  std::size_t listed = 0;             ///< directories that the last scan listed
+  std::uint64_t listings = 0;         ///< directories that were listed by all scans so far
+  std::shared_ptr<ScanCache> around;  ///< of the directory around it (enclosing_search.h)
 };
 
-/// Scans `workspace`. What has a protected name through a link of the workspace is protected, too. Follows no link.
-/// Directories that hold other people's code (node_modules and the like) come last; what is not searched is covered.
-/// All is covered if the workspace cannot be opened.
+/// Scans `workspace` alone; searchEnclosed() judges it with what is around it. What has a protected name through a link
+/// of the workspace is protected, too. Follows no link. Directories that hold other people's code (node_modules and the
+/// like) come last; what is not searched is covered. All is covered if the workspace cannot be opened.
 plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOptions& options, ScanCache* cache = nullptr);
 /// The same for an open directory; `workspace` is its path, for links with absolute targets.
 plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspace, const ScanOptions& options,

@@ -60,6 +60,9 @@ Result<std::vector<StoredName>> readIndex(const sys::RootDir& store) {
     const auto value = [&](std::string_view key) { return entry.annotations[std::string(key)]; };
     stored.name = value(kNameAnnotation);
     stored.index = ContentDigest::parse(value(kIndexAnnotation));
+    const std::string keys = value(kSignedAnnotation);
+    for (const std::string_view key : split(keys, ' '))
+      if (!key.empty()) stored.signed_by.emplace_back(key);
     names.push_back(std::move(stored));
   }
   return names;
@@ -81,6 +84,9 @@ Result<void> writeIndex(const sys::RootDir& store, const std::vector<StoredName>
     json.key("size").number(entry.size).key("annotations").beginObject();
     if (!entry.name.empty()) json.key(kNameAnnotation).string(entry.name);
     if (entry.index) json.key(kIndexAnnotation).string(entry.index->text());
+    std::string keys;
+    for (const std::string& key : entry.signed_by) keys += (keys.empty() ? "" : " ") + key;
+    if (!keys.empty()) json.key(kSignedAnnotation).string(keys);
     json.end().end();
   }
   json.end().end();

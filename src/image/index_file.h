@@ -18,6 +18,8 @@ struct StoredName {
   ContentDigest manifest;
   std::uint64_t size = 0;
   std::optional<ContentDigest> index;  ///< the index that the manifest was selected from
+  /// Keys whose signatures under this name were checked when it was pulled (approval/image_signatures.h).
+  std::vector<std::string> signed_by;
 };
 
 /// Empty if there is no index.json yet.

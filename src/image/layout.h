@@ -42,6 +42,12 @@ inline constexpr std::string_view kNameAnnotation = "org.opencontainers.image.re
 /// The index (multi-platform) that the manifest was selected from, so that its digest finds the image too.
 inline constexpr std::string_view kIndexAnnotation = "org.caisson.image.index";
 
+/// The keys whose signatures were checked when the image was pulled, separated by spaces.
+inline constexpr std::string_view kSignedAnnotation = "org.caisson.image.signed-by";
+
+/// Names of intermediate images of builds; hidden from lists, removed by prune.
+inline constexpr std::string_view kBuildCache = "localhost/caisson-build-cache:";
+
 inline std::string blobPath(const ContentDigest& digest) { return std::string(kBlobs) + digest.hex(); }
 inline std::string layerPath(const ContentDigest& digest) {
   return std::string(kLayers) + digest.hex() + "-" + std::string(kLayerMode);

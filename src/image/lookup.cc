@@ -92,6 +92,7 @@ Result<StoredImage> lookup(std::string_view reference, const std::string& store_
     return fail(incomplete(reference, "manifest and configuration list different layers"));
   }
   StoredImage image{.name = entry->name,
+                    .signed_by = entry->signed_by,
                     .manifest = entry->manifest,
                     .config_digest = manifest->config.digest,
                     .config = std::move(*config)};

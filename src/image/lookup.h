@@ -21,7 +21,8 @@
 namespace caisson::image {
 
 struct StoredImage {
-  std::string name;  ///< HOST/REPOSITORY:TAG in the index; empty for an image without a name
+  std::string name;                    ///< HOST/REPOSITORY:TAG in the index; empty for an image without a name
+  std::vector<std::string> signed_by;  ///< see StoredName
   ContentDigest manifest, config_digest;
   ImageConfig config;
   /// Absolute directories of the unpacked layers, bottom first: read-only lower layers of an overlay with `userxattr`.

@@ -1,5 +1,7 @@
 #include "image/reference.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 
 #include "base/text.h"
@@ -55,13 +57,11 @@ bool isPort(std::string_view text) { return !text.empty() && text.size() <= 5 &&
 bool isHost(std::string_view text) {
   if (text.starts_with('[')) {
     const std::size_t end = text.find(']');
-    if (end == std::string_view::npos || end < 3) return false;
-    const std::string_view address = text.substr(1, end - 1);
-    const auto known = [](char c) {
-      return isDigit(c) || (lower(c) >= 'a' && lower(c) <= 'f') || c == ':' || c == '.';
-    };
+    if (end == std::string_view::npos) return false;
+    in6_addr address{};
+    if (::inet_pton(AF_INET6, std::string(text.substr(1, end - 1)).c_str(), &address) != 1) return false;
     const std::string_view rest = text.substr(end + 1);
-    return std::ranges::all_of(address, known) && (rest.empty() || (rest[0] == ':' && isPort(rest.substr(1))));
+    return rest.empty() || (rest[0] == ':' && isPort(rest.substr(1)));
   }
   const std::size_t colon = text.find(':');
   if (colon != std::string_view::npos && !isPort(text.substr(colon + 1))) return false;

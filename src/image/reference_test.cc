@@ -58,6 +58,9 @@ TEST(ImageReference, InvalidNamesAreRefused) {
                              "a:" + std::string(129, 't'),
                              std::string(300, 'a'),
                              "[::1/a",
+                             "[::1..2]/a",
+                             "[...5]/a",
+                             "[1:2]/a",
                              "host..name.com/a"};
   for (const std::string& text : bad) EXPECT_EQ(full(text), "refused") << text;
 }

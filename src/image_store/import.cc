@@ -127,10 +127,8 @@ Result<ImportResult> importImage(const Store& store, const ImportOptions& option
     for (const std::string& one : imported.names) {
       const auto reference = Reference::parse(one);
       if (!reference) return fail(reference.error());
-      if (auto allowed = refuseUnsigned(*reference, options.settings); !allowed) return fail(allowed.error());
-      if (auto allowed = refuseIdName(*reference); !allowed) return fail(allowed.error());
-      if (auto allowed = name.empty() ? refuseReserved(*reference) : Result<void>{}; !allowed)
-        return fail(allowed.error());
+      const auto permitted = options.for_build ? Result<void>{} : checkNewName(*reference, options.settings);
+      if (!permitted) return fail(permitted.error());
       if (name.empty() && !options.replace) {
         if (auto allowed = refuseReplaced(*index, one, image->stored.manifest); !allowed) return fail(allowed.error());
       }

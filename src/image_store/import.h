@@ -13,11 +13,12 @@ namespace caisson::image {
 
 struct ImportOptions {
   std::string path;
-  std::string name;  ///< empty: the names in the archive, if any; those of the build cache are refused
+  std::string name;  ///< empty: the names in the archive, if any
   Platform platform = hostPlatform();
   std::uint64_t quota = 0;
   approval::ImageSettings settings;
-  bool replace = false;  ///< names of the archive may replace those of other images in the store
+  bool replace = false;    ///< names of the archive may replace those of other images in the store
+  bool for_build = false;  ///< `name` is one of the build cache, which users cannot give
 };
 
 struct ImportedImage {

@@ -155,6 +155,10 @@ Result<OfferedImage> offerDockerImage(Transaction& transaction, const ArchiveFil
   for (const JsonValue& tag : tags ? tags->items() : std::vector<JsonValue>{}) {
     const auto reference = Reference::parse(tag.text().value_or(""));
     if (!reference) return fail(reference.error());
+    // The archive cannot vouch for a digest, and the name without it would be another image's.
+    if (reference->digest)
+      return fail(plainError(Stage::state, "import", printable(tag.text().value_or("")),
+                             "a name in the archive has a digest", "give a name after the path"));
     if (offer.names.size() == kMaxOfferedNames)
       return fail(plainError(Stage::state, "import", "manifest.json", "too many names of an image"));
     offer.names.push_back(reference->tagged());
@@ -199,8 +203,11 @@ Result<std::vector<OfferedImage>> offeredByLayout(std::string_view index_json, s
     if (name.empty()) name = annotation(std::string(kNameAnnotation));
     // Most tools write only the tag.
     if (!name.empty() && name.find_first_of("/:") == std::string::npos) name = lowered(origin) + ":" + name;
-    if (const auto reference = Reference::parse(name); reference && !reference->digest)
-      offer.names.push_back(reference->tagged());
+    const auto reference = Reference::parse(name);
+    if (reference && reference->digest && *reference->digest != entry.digest)
+      return fail(plainError(Stage::state, "import", printable(name), "the image of this name has another digest",
+                             "give a name after the path"));
+    if (reference && !reference->digest) offer.names.push_back(reference->tagged());
     const auto same = std::ranges::find(offers, offer.digest, &OfferedImage::digest);
     if (same == offers.end()) {
       offers.push_back(std::move(offer));

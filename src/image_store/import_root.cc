@@ -10,8 +10,11 @@
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "base/json_writer.h"
+#include "host/own_places.h"
 #include "image_store/build/draft.h"
 #include "image_store/import_sources.h"
 #include "image_store/layer_writer.h"
@@ -82,6 +85,43 @@ Error tarError(archive* from, std::string_view object) {
   return plainError(Stage::state, "import", object, text == nullptr ? "cannot be archived" : text);
 }
 
+/// Caisson's state, whose keys no sandbox may see. Not that of images, which is made to be shown.
+class OwnState {
+ public:
+  OwnState() {
+    for (const std::string& path : host::findOwnPlaces().states) {
+      note(path, state_);
+      note(path + "/images", images_);
+    }
+  }
+  [[nodiscard]] bool is(const struct stat& directory) const { return state_.contains(keyOf(directory)); }
+  /// Whether the directory is, or lies in, the state.
+  [[nodiscard]] bool holds(int directory) const {
+    sys::Fd here(::openat(directory, ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    struct stat status{};
+    for (Key last{}; here && ::fstat(here.get(), &status) == 0 && keyOf(status) != last;) {  // "/" is above itself
+      if (is(status)) return !images_.contains(last);
+      last = keyOf(status);
+      here = sys::Fd(::openat(here.get(), "..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    }
+    return false;
+  }
+
+ private:
+  using Key = std::pair<dev_t, ino_t>;
+  static Key keyOf(const struct stat& status) { return {status.st_dev, status.st_ino}; }
+  static void note(const std::string& path, std::set<Key>& keys) {
+    struct stat status{};
+    if (::stat(path.c_str(), &status) == 0) keys.insert(keyOf(status));
+  }
+  std::set<Key> state_, images_;
+};
+
+Error ownStateError(const std::string& path) {
+  return plainError(Stage::usage, "import", path, "it holds caisson's own state, which no sandbox may see",
+                    "import a directory without it");
+}
+
 /// Writes the files below a directory into a tar archive, sorted, so that equal trees give equal archives. By
 /// descriptors, never by path: a payload that can write there may exchange a directory for a link meanwhile.
 class TreeArchiver {
@@ -97,6 +137,7 @@ class TreeArchiver {
     struct stat status{};
     if (!here || ::fstat(here.get(), &status) != 0) return fail(sysError(Stage::state, "open", above, errno));
     if (depth == 0) device_ = status.st_dev;
+    if (depth == 0 ? own_state_.holds(here.get()) : own_state_.is(status)) return fail(ownStateError(above));
     if (status.st_dev != device_) return {};  // another mount
     if (depth > limits.depth) return fail(plainError(Stage::state, "import", above, "nested too deeply"));
     const auto names = list(here.get(), above);
@@ -177,6 +218,7 @@ class TreeArchiver {
     return {};
   }
 
+  const OwnState own_state_;
   archive* tar_;
   const std::unique_ptr<archive_entry_linkresolver, FreeLinks> links_;
   dev_t device_ = 0;

@@ -48,10 +48,8 @@ Result<PullResult> pullImage(const Store& store, const PullOptions& options, Pro
   if (!answer) return fail(answer.error());
   RegistrySession& session = *answer->session;
   RegistryClient client(session);
-  if (auto signed_by = requireSignatures(options.reference, answer->manifest.digest, options.settings, client);
-      !signed_by) {
-    return fail(signed_by.error());
-  }
+  auto signed_by = requireSignatures(options.reference, answer->manifest.digest, options.settings, client);
+  if (!signed_by) return fail(signed_by.error());
   auto transaction = Transaction::begin(store, options.quota);
   if (!transaction) return fail(transaction.error());
   if (auto added = addManifest(*transaction, answer->manifest); !added) return fail(added.error());
@@ -68,6 +66,7 @@ Result<PullResult> pullImage(const Store& store, const PullOptions& options, Pro
   auto image = addImage(*transaction, answer->manifest.digest, options.platform, fetch, result.report, progress);
   if (!image) return fail(image.error());
   image->stored.name = storedNameOf(options.reference);
+  image->stored.signed_by = *std::move(signed_by);
   result.manifest = image->stored.manifest;
   const auto names = store.names();
   if (!names) return fail(names.error());

@@ -1,12 +1,12 @@
 #include "image_store/signature.h"
 
 #include <algorithm>
-#include <map>
 
+#include "approval/image_signatures.h"
 #include "base/base64.h"
 #include "base/json_value.h"
 #include "image_store/public_key.h"
-#include "sys/own_file.h"
+#include "image_store/store.h"
 
 namespace caisson::image {
 namespace {
@@ -19,16 +19,6 @@ constexpr std::string_view kSignatureAnnotation = "dev.cosignproject.cosign/sign
 struct SignedPayload {
   std::string payload, signature;
 };
-
-Result<std::string> readKey(const approval::SignatureRule& rule) {
-  // The key decides what runs here: no other user may have written it.
-  const auto file = sys::openOwnFile(rule.key, sys::Privacy::unchanging);
-  if (!file) return fail(file.error());
-  std::string text(64U << 10, '\0');
-  const ssize_t got = ::read(file->get(), text.data(), text.size());
-  text.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
-  return text;
-}
 
 /// The entries of a signature manifest; their type differs from an image's, so parseManifest() does not apply.
 Result<std::vector<SignedPayload>> fetchSignatures(const ContentDigest& manifest, RegistryClient& client) {
@@ -62,17 +52,7 @@ Result<std::vector<SignedPayload>> fetchSignatures(const ContentDigest& manifest
 }
 
 Error unsignedError(const Reference& reference, std::string_view reason) {
-  return plainError(Stage::policy, "image", reference.familiar(), reason,
-                    "images.signatures of the configuration requires a signature for this name");
-}
-
-/// The rules for this image, grouped by file and pattern: each group must be satisfied by one of its keys.
-std::map<std::pair<std::string, std::string>, std::vector<const approval::SignatureRule*>> rulesFor(
-    const Reference& reference, const approval::ImageSettings& settings) {
-  std::map<std::pair<std::string, std::string>, std::vector<const approval::SignatureRule*>> groups;
-  for (const approval::SignatureRule& rule : settings.signatures)
-    if (matchesPattern(rule.pattern, reference)) groups[{rule.file, rule.pattern}].push_back(&rule);
-  return groups;
+  return approval::unsignedImage(reference.familiar(), reason);
 }
 
 }  // namespace
@@ -95,29 +75,26 @@ bool namesRepository(std::string_view stated, const Reference& reference, const 
          (!reference.tag.empty() && name == own + ":" + reference.tag);
 }
 
-bool matchesPattern(std::string_view pattern, const Reference& reference) {
-  const std::string name = reference.name();
-  if (!pattern.ends_with('*')) return name == pattern;
-  return name.starts_with(pattern.substr(0, pattern.size() - 1));
-}
-
-Result<void> requireSignatures(const Reference& reference, const ContentDigest& manifest,
-                               const approval::ImageSettings& settings, RegistryClient& client) {
-  const auto groups = rulesFor(reference, settings);
-  if (groups.empty()) return {};
+Result<std::vector<std::string>> requireSignatures(const Reference& reference, const ContentDigest& manifest,
+                                                   const approval::ImageSettings& settings, RegistryClient& client) {
+  std::vector<std::string> accepted_keys;
+  const auto groups = approval::signatureRulesFor(reference.name(), settings);
+  if (groups.empty()) return accepted_keys;
   const auto signatures = fetchSignatures(manifest, client);
   if (!signatures) return fail(unsignedError(reference, "the image is not signed"));
   for (const auto& [group, rules] : groups) {
     bool accepted = false;
     std::string other_name;
     for (const approval::SignatureRule* rule : rules) {
-      const auto key = readKey(*rule);
+      const auto key = approval::readSignatureKey(*rule);
       if (!key) return fail(key.error());
+      const std::string id = approval::signatureKeyId(*key);
       for (const SignedPayload& one : *signatures) {
         const auto name = signedName(one.payload, manifest);
         if (!name || !verifySignature(*key, one.payload, one.signature)) continue;
         if (namesRepository(*name, reference, manifest)) {
           accepted = true;
+          if (std::ranges::find(accepted_keys, id) == accepted_keys.end()) accepted_keys.push_back(id);
         } else {
           other_name = name->empty() ? "no name" : *name;
         }
@@ -127,12 +104,18 @@ Result<void> requireSignatures(const Reference& reference, const ContentDigest& 
     if (other_name.empty()) return fail(unsignedError(reference, "the image has no signature by an accepted key"));
     return fail(unsignedError(reference, "the image is signed as " + other_name + ", not under this name"));
   }
-  return {};
+  return accepted_keys;
 }
 
 Result<void> refuseUnsigned(const Reference& reference, const approval::ImageSettings& settings) {
-  if (rulesFor(reference, settings).empty()) return {};
+  if (approval::signatureRulesFor(reference.name(), settings).empty()) return {};
   return fail(unsignedError(reference, "an image that is imported or tagged here has no signature under this name"));
+}
+
+Result<void> checkNewName(const Reference& reference, const approval::ImageSettings& settings) {
+  if (auto allowed = refuseUnsigned(reference, settings); !allowed) return allowed;
+  if (auto allowed = refuseReserved(reference); !allowed) return allowed;
+  return refuseIdName(reference);
 }
 
 }  // namespace caisson::image

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "approval/owner.h"
 #include "base/error.h"
@@ -20,15 +21,16 @@ std::optional<std::string> signedName(std::string_view payload, const ContentDig
 /// team/dev must not pass as team/prod.
 bool namesRepository(std::string_view stated, const Reference& reference, const ContentDigest& manifest);
 
-/// The names of the patterns: HOST/REPOSITORY exactly, or a prefix with a final `*`.
-bool matchesPattern(std::string_view pattern, const Reference& reference);
-
 /// An error if the owner requires a signature for this image and there is none by an accepted key. Without rules for
-/// the image nothing is fetched.
-Result<void> requireSignatures(const Reference& reference, const ContentDigest& manifest,
-                               const approval::ImageSettings& settings, RegistryClient& client);
+/// the image nothing is fetched. Returns the ids of the keys that signed it.
+Result<std::vector<std::string>> requireSignatures(const Reference& reference, const ContentDigest& manifest,
+                                                   const approval::ImageSettings& settings, RegistryClient& client);
 
 /// For images that do not come from a registry, and so have no signature.
 Result<void> refuseUnsigned(const Reference& reference, const approval::ImageSettings& settings);
+
+/// An error for a name that no import, build or tag may give: one that needs a signature, of the build cache, or like
+/// an id.
+Result<void> checkNewName(const Reference& reference, const approval::ImageSettings& settings);
 
 }  // namespace caisson::image

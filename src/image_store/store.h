@@ -37,11 +37,8 @@ inline constexpr std::string_view kUseLock = "lock";          ///< shared: adds 
 inline constexpr std::string_view kIndexLock = "index.lock";  ///< exclusive: changes index.json or tmp/
 inline constexpr auto kLockTimeout = std::chrono::seconds(10);
 
-/// Names of intermediate images of builds; hidden from lists, removed by prune.
-inline constexpr std::string_view kBuildCache = "localhost/caisson-build-cache:";
-
-/// An error for such a name: what it refers to is used as the result of a command, so no archive, registry or user may
-/// give it.
+/// An error for a name of kBuildCache: what it refers to is used as the result of a command, so no archive, registry or
+/// user may give it.
 Result<void> refuseReserved(const Reference& reference);
 
 /// An error for a new name that a user could take for the id of another image.

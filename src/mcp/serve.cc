@@ -90,6 +90,14 @@ Result<void> checkBounds(const ServeOptions& options, const policy::Policy& poli
   if (bounds.read_only && !policy.filesystem.read_write.empty())
     return fail(startError("--read-only", policy.filesystem.read_write.front(),
                            "the policy shows this host path writable", "show it with --ro, or leave out --read-only"));
+  std::vector<std::string> tops = bounds.directories;
+  if (!bounds.project.empty()) tops.push_back(bounds.project);
+  for (const std::string& top : tops)
+    if (const auto found = findDeniedThroughLink(policy.filesystem.denied, top))
+      return fail(startError(
+          "--deny", found->entry,
+          "a symbolic link is in this path of " + top + ": what it leads to would stay visible under its real name",
+          "deny the real path, " + found->real));
   for (const Tool* tool : allTools())
     if (std::ranges::find(options.tools, tool->name) != options.tools.end() && !bounds.offers(*tool))
       return fail(startError("--tools", tool->name, "another flag takes this tool away",

@@ -136,10 +136,14 @@ std::vector<std::string> deniedPatterns(const policy::Policy& policy) {
 }
 
 std::vector<std::string> deniedInWorkspace(const policy::Policy& policy, const HostFacts& host) {
+  return deniedInWorkspace(policy, host.workspace.path);
+}
+
+std::vector<std::string> deniedInWorkspace(const policy::Policy& policy, std::string_view workspace) {
   std::vector<std::string> entries;
   for (const std::string& entry : policy.filesystem.denied) {
     const std::string path = policy::normalPath(entry);
-    for (const std::string_view top : {kWorkspace, std::string_view(host.workspace.path)}) {
+    for (const std::string_view top : {kWorkspace, workspace}) {
       if (top.empty() || top == "/" || !below(path, top) || path.size() <= top.size()) continue;
       entries.push_back(path.substr(top.size() + 1));
       break;
@@ -191,13 +195,42 @@ bool isCopied(const Plan& plan, const std::string& path) {
   return copied;
 }
 
+/// The mask that hides what is above `path`, if nothing is mounted there afterwards.
+MaskPath* maskAbove(Plan& plan, const std::string& path) {
+  MaskPath* mask = nullptr;
+  for (Step& step : plan.steps) {
+    if (auto* masked = std::get_if<MaskPath>(&step)) {
+      if (path != masked->target && below(path, masked->target)) mask = masked;
+    } else {
+      const auto shows = [&](const auto& mount) {
+        if constexpr (requires { mount.target; }) return below(path, mount.target);
+        return false;
+      };
+      if (std::visit(shows, step)) mask = nullptr;
+    }
+  }
+  return mask;
+}
+
+/// Those above others first, by their names in the workspace.
+void sortByDepth(const HostFacts& host, std::vector<DeniedEntry>& entries) {
+  const auto depth = [&](const DeniedEntry& entry) {
+    const std::string& real = host.workspace.path;
+    const bool own = !real.empty() && real != "/" && below(entry.path, real);
+    const std::string name = own ? std::string(kWorkspace) + entry.path.substr(real.size()) : entry.path;
+    return std::ranges::count(name, '/');
+  };
+  std::ranges::stable_sort(entries, {}, depth);
+}
+
 enum class DeniedPart : std::uint8_t { workspace, rest };
 
 void addMasks(const policy::Policy& policy, const HostFacts& host, const std::string& workspace, DeniedPart part,
               Plan& plan) {
   const bool hides_names = plan.workspace_overlay || plan.workspace_masked;
   const std::string& real = host.workspace.path;
-  const std::vector<DeniedEntry> entries = deniedEntries(policy, host);
+  std::vector<DeniedEntry> entries = deniedEntries(policy, host);
+  sortByDepth(host, entries);
   for (const DeniedEntry& entry : entries) {
     // A mask hides everything below it, where no other mask can be mounted then.
     const auto hides = [&](const DeniedEntry& other) {
@@ -221,6 +254,10 @@ void addMasks(const policy::Policy& policy, const HostFacts& host, const std::st
       const bool sure = !entry.through_link && !isPattern(path) && (!alias || (below(path, workspace) && !ambiguous));
       MaskPath::Absent absent = sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip;
       if (plan.root_writable && sure && absent == MaskPath::Absent::skip) absent = MaskPath::Absent::create;
+      if (MaskPath* above = absent == MaskPath::Absent::refuse ? maskAbove(plan, path) : nullptr; above != nullptr) {
+        above->absent = MaskPath::Absent::refuse;  // the path is denied only as long as that is hidden
+        continue;
+      }
       pinWritable(policy, host, workspace, path, plan);
       const bool own_path = plan.workspace_shown && !in_workspace && below(path, real);
       if (own_path && isCopied(plan, path)) absent = MaskPath::Absent::skip;
@@ -240,6 +277,32 @@ void addDenied(const policy::Policy& policy, const HostFacts& host, const std::s
   addMasks(policy, host, workspace, DeniedPart::rest, plan);
 }
 
+namespace {
+
+/// Why a pattern cannot be enforced, and what to do instead.
+Error patternError(const std::string& entry, bool watched, const std::string& path, const HostFacts& host) {
+  const std::string object = "filesystem.denied: " + entry;
+  if (!watched) {
+    return plainError(Stage::policy, "plan", object,
+                      "a pattern can be enforced only in an overlay or read-only workspace",
+                      "name the paths one by one, or use --workspace DIR:overlay");
+  }
+  const std::string& real = host.workspace.path;
+  if (below(path, kWorkspace)) {
+    return plainError(Stage::policy, "plan", object,
+                      "a pattern cannot be enforced in directories that --rw shows directly",
+                      "name the paths one by one, or leave out --rw");
+  }
+  if (!real.empty() && path.size() > real.size() && below(path, real)) {
+    return plainError(Stage::policy, "plan", object, "a pattern must be relative to the workspace",
+                      "write it as '" + path.substr(real.size() + (real == "/" ? 0 : 1)) + "'");
+  }
+  return plainError(Stage::policy, "plan", object, "a pattern can be enforced only in the workspace",
+                    "name the paths one by one");
+}
+
+}  // namespace
+
 Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {
   const WorkspaceMode mode = policy.filesystem.workspace.mode;
   const bool watched = mode == WorkspaceMode::overlay || mode == WorkspaceMode::ro;
@@ -256,9 +319,7 @@ Result<void> checkDenied(const policy::Policy& policy, const HostFacts& host) {
       return below(directory, shown.path) || (!last_only && below(shown.path, directory));
     };
     if (watched && below(path, kWorkspace) && std::ranges::none_of(host.read_write, holds)) continue;
-    return fail(plainError(Stage::policy, "plan", "filesystem.denied: " + entry,
-                           "a pattern can be enforced only in an overlay or read-only workspace",
-                           "name the paths one by one, or use --workspace DIR:overlay"));
+    return fail(patternError(entry, watched, path, host));
   }
   if (policy.filesystem.workspace.mode != WorkspaceMode::none && !currentDirectoryIsTooBroad(policy, host)) {
     for (const DeniedEntry& entry : deniedEntries(policy, host)) {

@@ -10,7 +10,8 @@ namespace caisson::plan {
 /// Whether a path has wildcards in it.
 bool isPattern(std::string_view path);
 
-/// All entries below the workspace, under either of its paths; relative to it.
+/// All entries below the workspace, under either of its paths; relative to it. `workspace`: its path on the host.
+std::vector<std::string> deniedInWorkspace(const policy::Policy& policy, std::string_view workspace);
 std::vector<std::string> deniedInWorkspace(const policy::Policy& policy, const HostFacts& host);
 
 /// A notice for each entry below the workspace that matches nothing in it now.

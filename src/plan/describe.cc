@@ -1,6 +1,10 @@
 // A plan as text and as JSON.
+//
+// Names come from the workspace and from the policy: each is written so that it stays in its line.
 #include "base/format.h"
 #include "base/json_writer.h"
+#include "base/path_text.h"
+#include "base/safe_text.h"
 #include "base/syscall_names.h"
 #include "plan/plan.h"
 #include "plan/syscalls.h"
@@ -8,50 +12,56 @@
 namespace caisson::plan {
 namespace {
 
+std::string shown(std::string_view path) { return displayedPath(path); }
+
 struct Line {
-  std::string operator()(const MakeDirectory& s) const { return format("directory  {} ({})", s.target, octal(s.mode)); }
-  std::string operator()(const MakeSymlink& s) const { return format("link       {} -> {}", s.target, s.to); }
+  std::string operator()(const MakeDirectory& s) const {
+    return format("directory  {} ({})", shown(s.target), octal(s.mode));
+  }
+  std::string operator()(const MakeSymlink& s) const {
+    return format("link       {} -> {}", shown(s.target), shown(s.to));
+  }
   std::string operator()(const MakeFile& s) const {
-    return format("file       {} ({} bytes, written afresh)", s.target, s.content.size());
+    return format("file       {} ({} bytes, written afresh)", shown(s.target), s.content.size());
   }
   std::string operator()(const Bind& s) const {
-    return format("{} {}{}{}{}{}", padded(s.writable ? "writable" : "read-only", 10), s.target,
-                  s.source == s.target ? "" : " from " + s.source, s.executable ? "" : ", noexec",
+    return format("{} {}{}{}{}{}", padded(s.writable ? "writable" : "read-only", 10), shown(s.target),
+                  s.source == s.target ? "" : " from " + shown(s.source), s.executable ? "" : ", noexec",
                   s.devices ? ", device" : "", s.optional ? ", if present" : "");
   }
   std::string operator()(const MountTmpfs& s) const {
-    return format("{} {} ({} KiB, {} inodes{}{})", padded(s.on_disk ? "directory" : "tmpfs", 10), s.target,
+    return format("{} {} ({} KiB, {} inodes{}{})", padded(s.on_disk ? "directory" : "tmpfs", 10), shown(s.target),
                   s.bytes / 1024, s.inodes, s.on_disk ? ", on disk" : "", s.executable ? "" : ", noexec");
   }
   std::string operator()(const MountProc& s) const {
     std::string entries;
-    for (const std::string& name : s.shown) entries += " " + name;
+    for (const std::string& name : s.shown) entries += " " + displayedPath(name);
     const char* rungs = s.may_be_subset && s.may_be_bound ? "; if refused: processes only, or the caller's, read-only"
                         : s.may_be_subset                 ? "; if refused: processes only"
                         : s.may_be_bound                  ? "; if refused: the caller's, read-only"
                                                           : "";
-    return format("proc       {} (own processes only; of the rest{}{})", s.target, entries, rungs);
+    return format("proc       {} (own processes only; of the rest{}{})", shown(s.target), entries, rungs);
   }
   std::string operator()(const MountDevpts& s) const {
-    return format("devpts     {} (own instance, at most {} ptys)", s.target, s.most);
+    return format("devpts     {} (own instance, at most {} ptys)", shown(s.target), s.most);
   }
   std::string operator()(const MountOverlay& s) const {
-    std::string text = s.read_only ? format("read-only  {} from {}", s.target, s.lower)
-                                   : format("overlay    {} over {} (at most {} KiB kept {})", s.target, s.lower,
-                                            s.bytes / 1024, s.on_disk ? "on disk" : "in memory");
-    for (const std::string& name : s.whiteouts) text += "\n               hidden: " + name;
-    for (const ReplacedFile& file : s.replaced) text += "\n               without credentials: " + file.path;
+    std::string text = s.read_only ? format("read-only  {} from {}", shown(s.target), shown(s.lower))
+                                   : format("overlay    {} over {} (at most {} KiB kept {})", shown(s.target),
+                                            shown(s.lower), s.bytes / 1024, s.on_disk ? "on disk" : "in memory");
+    for (const std::string& name : s.whiteouts) text += "\n               hidden: " + shown(name);
+    for (const ReplacedFile& file : s.replaced) text += "\n               without credentials: " + shown(file.path);
     return text;
   }
-  std::string operator()(const MaskPath& s) const { return format("masked     {}", s.target); }
-  std::string operator()(const CoverFile& s) const { return format("values     {} of the sandbox", s.target); }
+  std::string operator()(const MaskPath& s) const { return format("masked     {}", shown(s.target)); }
+  std::string operator()(const CoverFile& s) const { return format("values     {} of the sandbox", shown(s.target)); }
   std::string operator()(const RootLayer& s) const {
-    return format("root layer {}{}", s.source, s.above ? ", changes of a session" : "");
+    return format("root layer {}{}", shown(s.source), s.above ? ", changes of a session" : "");
   }
   std::string operator()(const MountRoot& s) const {
     return format("root       / from these layers, {}", s.writable ? "writable: changes are kept apart" : "read-only");
   }
-  std::string operator()(const MoveRoot& s) const { return format("moved      / to {}", s.target); }
+  std::string operator()(const MoveRoot& s) const { return format("moved      / to {}", shown(s.target)); }
   std::string operator()(const ReadOnlyRoot&) const { return "read-only  / from here on"; }
   std::string operator()(const SetKernelQuota& s) const { return format("quota      {} = {}", s.name, s.value); }
 };
@@ -95,13 +105,13 @@ std::string describe(const Plan& plan) {
   std::string text;
   const auto head = [&](std::string_view title) { text += format("\n{}\n", title); };
   text += "command    ";
-  for (const std::string& word : plan.command) text += word + " ";
-  text += format("\ndirectory  {}\n", plan.working_directory);
+  for (const std::string& word : plan.command) text += shown(word) + " ";
+  text += format("\ndirectory  {}\n", shown(plan.working_directory));
   head("layers");
-  for (const auto& [name, state] : plan.layers) text += format("  {} {}\n", padded(name, 18), state);
-  for (const std::string& warning : plan.warnings) text += format("  warning: {}\n", warning);
+  for (const auto& [name, state] : plan.layers) text += format("  {} {}\n", padded(name, 18), safeLine(state));
+  for (const std::string& warning : plan.warnings) text += format("  warning: {}\n", safeLine(warning));
   for (const auto* notices : {&plan.covered, &plan.notices}) {
-    for (const std::string& notice : *notices) text += format("  note: {}\n", notice);
+    for (const std::string& notice : *notices) text += format("  note: {}\n", safeLine(notice));
   }
   head("identity");
   text += format("  uid {} and gid {} inside are {} and {} on the host\n", plan.identity.inside_uid,
@@ -113,10 +123,11 @@ std::string describe(const Plan& plan) {
   head("file tree");
   for (const Step& step : plan.steps) text += "  " + std::visit(Line{}, step) + "\n";
   if (!plan.secret_kinds.empty()) head("hidden files");
-  for (const auto& [path, kind] : plan.secret_kinds) text += format("  {} {}\n", padded(path, 40), kind);
+  for (const auto& [path, kind] : plan.secret_kinds)
+    text += format("  {} {}\n", padded(shown(path), 40), safeLine(kind));
   head("landlock");
   for (const LandlockRule& rule : plan.landlock.rules)
-    text += format("  {} {}\n", padded(rule.path, 24), accessNames(rule.access));
+    text += format("  {} {}\n", padded(shown(rule.path), 24), accessNames(rule.access));
   head("limits");
   text += format("  wall time {}, cpu time {}, output {} bytes\n", seconds(plan.wall_seconds),
                  seconds(plan.cpu_seconds), plan.output_bytes);
@@ -124,7 +135,7 @@ std::string describe(const Plan& plan) {
     text += format("  memory {} bytes, processes and threads {}\n", plan.memory_bytes, plan.max_tasks);
   for (const ResourceLimit& limit : plan.rlimits) text += format("  {} {}\n", padded(limit.name, 12), limit.value);
   head("environment");
-  for (const std::string& variable : plan.environment) text += "  " + variable + "\n";
+  for (const std::string& variable : plan.environment) text += "  " + safeLine(variable) + "\n";
   if (const auto filter = rulesOf(plan)) {
     head("system calls");
     std::string allowed, answered, partly, refused;

@@ -236,7 +236,7 @@ Result<void> addWorkspaceAndRules(const policy::Policy& policy, const HostFacts&
   if (auto added = addWorkspace(policy, host, *target, plan); !added) return added;
   if (plan.workspace_shown) linkWorkspace(host, *target, plan);
   addDeniedInWorkspace(policy, host, *target, plan);
-  addOwnPaths(policy, host, *target, plan);
+  if (auto added = addOwnPaths(policy, host, *target, plan); !added) return added;
   addExecutables(policy, host, plan);
   addDenied(policy, host, *target, plan);
   addLinkNames(policy, host, plan);  // last: no later step may follow them
@@ -297,6 +297,7 @@ Result<void> planOwnRoot(const policy::Policy& policy, const HostFacts& host, Pl
   addTemporary(policy, host, plan);
   if (auto checked = checkDenied(policy, host); !checked) return checked;
   addToolchains(host, plan);
+  if (!hasOtherRoot(policy)) maskOwnMounts(host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
   if (auto added = addWorkspaceAndRules(policy, host, plan); !added) return added;
   plan.steps.push_back(ReadOnlyRoot{});
@@ -324,6 +325,7 @@ Result<void> planHostRoot(const policy::Policy& policy, const HostFacts& host, P
   plan.steps.push_back(CoverFile{"/etc/hostname", plan.hostname + "\n"});
   if (auto checked = checkDirectoryStores(policy, host, plan); !checked) return checked;
   coverPrivatePlaces(policy, host, plan);
+  maskOwnMounts(host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
   if (auto added = addWorkspace(policy, host, host.workspace.path, plan); !added) return added;
   addExecutables(policy, host, plan);

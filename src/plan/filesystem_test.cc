@@ -311,10 +311,10 @@ TEST(ProtectedFiles, AreReadOnlyAndPinnedInAWritableWorkspace) {
     ASSERT_GT(positionOf<Bind>(plan, guarded), positionOf<Bind>(plan, "/workspace/a/.git")) << guarded;
     EXPECT_FALSE(stepAt<Bind>(plan, guarded)->writable) << guarded;
   }
-  ASSERT_TRUE(plan.guarded);
-  ASSERT_EQ(plan.guarded->before.size(), 2U);
-  EXPECT_EQ(plan.guarded->before[0].path, "a/.git/hooks");
-  EXPECT_EQ(plan.guarded->before[1].path, "a/.git/config");
+  ASSERT_EQ(plan.guarded.size(), 1U);
+  ASSERT_EQ(plan.guarded.front().before.size(), 2U);
+  EXPECT_EQ(plan.guarded.front().before[0].path, "a/.git/hooks");
+  EXPECT_EQ(plan.guarded.front().before[1].path, "a/.git/config");
 }
 
 TEST(ProtectedFiles, WritableWorkspaceIsRefusedIfSomeCannotBeTold) {
@@ -328,13 +328,15 @@ TEST(ProtectedFiles, WritableWorkspaceIsRefusedIfSomeCannotBeTold) {
 
 TEST(CoveredDirectories, AreHiddenInEveryModeAndNamed) {
   HostFacts host = someHost();
-  host.scan.covered = {{"a/closed", "no permission to read it"}};
+  host.scan.covered = {{"a/closed", "no permission to read it", "identity"}, {"b/gone", "no permission to read it"}};
   const Plan direct = planned(withWorkspace(WorkspaceMode::rw), host);
   EXPECT_NE(stepAt<MaskPath>(direct, "/workspace/a/closed"), nullptr);
   EXPECT_NE(stepAt<Bind>(direct, "/workspace/a"), nullptr) << "it cannot be renamed";
-  ASSERT_TRUE(direct.guarded) << "new files are still moved away";
-  ASSERT_EQ(direct.guarded->before.size(), 1U);
-  EXPECT_EQ(direct.guarded->before[0].path, "a/closed/") << "nothing in it is new";
+  ASSERT_EQ(direct.guarded.size(), 1U) << "new files are still moved away";
+  ASSERT_EQ(direct.guarded.front().before.size(), 1U);
+  EXPECT_EQ(direct.guarded.front().before[0].path, "a/closed/") << "nothing in it is new";
+  EXPECT_EQ(direct.guarded.front().before[0].target, "identity");
+  host.scan.covered.pop_back();
   for (const WorkspaceMode mode : {WorkspaceMode::overlay, WorkspaceMode::ro}) {
     const Plan plan = planned(withWorkspace(mode), host);
     const auto* layer = stepAt<MountOverlay>(plan, "/workspace");
@@ -364,9 +366,9 @@ TEST(ProtectedFiles, AreLeftAloneWhenAllowedAndElsewhere) {
   host.scan.protected_paths = {{".envrc", false}};
   Policy allowed = withWorkspace(WorkspaceMode::rw);
   allowed.filesystem.workspace.allow_exec_config = true;
-  EXPECT_FALSE(planned(allowed, host).guarded);
+  EXPECT_TRUE(planned(allowed, host).guarded.empty());
   EXPECT_TRUE(anyContains(planned(allowed, host).warnings, "--allow-exec-config"));
-  EXPECT_FALSE(planned(withWorkspace(WorkspaceMode::overlay), host).guarded);
+  EXPECT_TRUE(planned(withWorkspace(WorkspaceMode::overlay), host).guarded.empty());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/safe_text.h"
 #include "base/text.h"
 #include "plan/credentials.h"
 #include "plan/denied_paths.h"
@@ -207,7 +208,7 @@ void noteUser(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
     if (std::ranges::count(line, ':') >= 2 && fieldOf(line, 0) == user) uid = fieldOf(line, 2);
   }
   if (uid == std::to_string(plan.identity.inside_uid)) return;
-  plan.notices.push_back("the image's user " + printable(user) + " is not used: the program is " +
+  plan.notices.push_back("the image's user " + safeLine(user) + " is not used: the program is " +
                          (policy.isolation.user == policy::InsideUser::root ? "root" : "sandbox (1000)") + " inside");
 }
 
@@ -219,7 +220,8 @@ Result<void> checkDirectory(const policy::Policy& policy, const HostFacts& host)
     const auto inside = [&](const std::string& other) { return !other.empty() && below(other, layer); };
     if (std::ranges::any_of(host.homes, inside))
       return fail(rootError(policy, "it is a home directory or above one", "name the directory of a root file system"));
-    if (inside(host.own_state) || inside(host.own_config) || (!host.own_state.empty() && below(layer, host.own_state)))
+    const auto shows = [&](const std::string& own) { return inside(own) || below(layer, own); };
+    if (std::ranges::any_of(ownPlaces(host), shows))
       return fail(rootError(policy, "the sandbox would see caisson's own state", "use another directory"));
   }
   return {};

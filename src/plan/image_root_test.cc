@@ -202,6 +202,12 @@ TEST(ImageRoot, IsRefusedWhereItCannotBeEnforced) {
   EXPECT_NE(refusal(withRoot(), absent).find("not a directory"), std::string::npos);
 }
 
+TEST(ImageRoot, NoticeOfItsUserIsEscapedLikeOtherOutput) {
+  HostFacts host = hostWithRoot();
+  host.root.user = "a\nb\x1b[31m\xE2\x80\xAE";
+  EXPECT_TRUE(anyContains(planned(withRoot(), host).notices, R"(user a\nb\x1b[31m\u{202e} is not used)"));
+}
+
 TEST(ImageRoot, ChangesAreKeptOnDiskElseInMemoryElseRefused) {
   HostFacts host = hostWithRoot();
   EXPECT_TRUE(stepAt<MountTmpfs>(planned(withRoot(true), host), std::string(kRootChanges))->on_disk);

@@ -5,6 +5,7 @@
 #include "plan/filesystem.h"
 #include "plan/named_paths.h"
 #include "plan/nested_paths.h"
+#include "plan/searched_tree.h"
 #include "plan/workspace.h"
 
 namespace caisson::plan {
@@ -25,30 +26,41 @@ Result<WorkspaceMode> workspaceMode(const policy::Policy& policy) {
 
 /// After the run, new files that the host would execute are moved away. Existing ones cannot be protected: Landlock
 /// cannot except a file from a writable directory.
-void guardWorkspace(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
-  const policy::Workspace& workspace = policy.filesystem.workspace;
-  if (workspace.allow_exec_config) {
-    plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
-    plan.layers["workspace"] += ", with files that the host would execute";
+void guardTree(const policy::Policy& policy, const HostFacts& host, const HostPath& tree, const WorkspaceScan& scan,
+               const std::shared_ptr<host::TreeWriter>& writer, Plan& plan) {
+  if (policy.filesystem.workspace.allow_exec_config) {
+    plan.warnings.push_back("the program may change files in " + tree.path +
+                            " that the host would execute (--allow-exec-config)");
     return;
   }
-  if (!host.scan.protected_paths.empty()) {
+  if (!scan.protected_paths.empty()) {
     plan.warnings.push_back("landlock tier: the program may change files that the host would execute: " +
-                            host.scan.protected_paths.front().path +
-                            (host.scan.protected_paths.size() > 1 ? " and others" : ""));
+                            scan.protected_paths.front().path + (scan.protected_paths.size() > 1 ? " and others" : ""));
   }
-  if (host.scan.unscanned_count > 0 || !host.scan.covered.empty()) {
+  if (scan.unscanned_count > 0 || !scan.covered.empty()) {
     // A file that was not seen before the run cannot be told from a new one, and must not be moved.
-    plan.notices.push_back("new files that the host would execute stay in the workspace; not searched: " +
-                           (host.scan.covered.empty() ? host.scan.unscanned.front() : host.scan.covered.front().path));
+    plan.notices.push_back("new files that the host would execute stay in " + tree.path + "; not searched: " +
+                           (scan.covered.empty() ? scan.unscanned.front() : scan.covered.front().path));
     return;
   }
-  plan.guarded = {.path = host.workspace.path,
-                  .opened = host.workspace.opened,
-                  .patterns = workspace.protected_files,
-                  .before = {},
-                  .writer = host.writer};
-  plan.guarded->before = host.scan.protected_paths;
+  plan.guarded.push_back(guardOf(tree, policy, scan, writer, tree.path == host.workspace.path));
+}
+
+/// The directories that the policy names besides the workspace.
+void addNamedTrees(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  for (const PathRule& rule : pathRules(host)) {
+    // The workspace was added before, if it is writable.
+    const bool is_workspace = plan.workspace_shown && rule.path->path == host.workspace.path;
+    const auto searched = host.named_trees.find(rule.path->path);
+    if (!rule.path->directory || is_workspace) continue;
+    const WorkspaceScan scan = searched != host.named_trees.end() ? searched->second.scan : WorkspaceScan();
+    if (!scan.hidden().empty() || !scan.redacted.empty())
+      plan.warnings.push_back("landlock tier: secret files in " + rule.path->path + " are visible");
+    if (!rule.writable) continue;
+    plan.attribute_trees.push_back(rule.path->path);
+    plan.written.push_back({rule.path->path, rule.path->opened});
+    if (searched != host.named_trees.end()) guardTree(policy, host, *rule.path, scan, searched->second.writer, plan);
+  }
 }
 
 /// Whether the current directory, which the policy does not name, is closed to the payload; then adds a notice.
@@ -78,7 +90,9 @@ Result<void> addTierWorkspace(const policy::Policy& policy, const HostFacts& hos
   if (writable) {
     plan.attribute_trees.push_back(host.workspace.path);
     plan.written.push_back({host.workspace.path, host.workspace.opened});
-    guardWorkspace(policy, host, plan);
+    guardTree(policy, host, host.workspace, host.scan, host.writer, plan);
+    if (policy.filesystem.workspace.allow_exec_config)
+      plan.layers["workspace"] += ", with files that the host would execute";
     plan.warnings.emplace_back(kNoRollback);
   } else if (policy.filesystem.workspace.mode == WorkspaceMode::overlay) {
     plan.warnings.push_back(
@@ -155,13 +169,7 @@ Result<void> planLandlockTier(const policy::Policy& policy, const HostFacts& hos
   if (auto checked = checkNestingForLandlock(host, "", std::nullopt); !checked) return checked;
   if (auto added = addTierWorkspace(policy, host, plan); !added) return added;
   addPrivateDirectories(policy, host, plan);
-  for (const PathRule& rule : pathRules(host)) {
-    // The workspace was added above, if it is writable.
-    const bool is_workspace = plan.workspace_shown && rule.path->path == host.workspace.path;
-    if (!rule.writable || !rule.path->directory || is_workspace) continue;
-    plan.attribute_trees.push_back(rule.path->path);
-    plan.written.push_back({rule.path->path, rule.path->opened});
-  }
+  addNamedTrees(policy, host, plan);
   plan.layers["namespaces"] = "none (landlock tier)";
   plan.layers["file_attributes"] = "changed by the supervisor, in writable directories only";
   plan.warnings.emplace_back(kLandlockTierLosses);

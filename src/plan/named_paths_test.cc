@@ -69,6 +69,51 @@ TEST(OwnState, OfSessionsIsShownOnlyAsTheirWorkspace) {
   }
 }
 
+TEST(OwnState, MountedElsewhereIsHiddenAndCannotBeShown) {
+  HostFacts host = someHost();
+  host.own_mounts = {"/home/someone/project/bm", "/srv/copy", "/usr/share/copy"};
+  const Plan overlay = planned(withWorkspace(WorkspaceMode::overlay), host);
+  ASSERT_NE(stepAt<MountOverlay>(overlay, "/workspace"), nullptr);
+  EXPECT_TRUE(anyContains(stepAt<MountOverlay>(overlay, "/workspace")->whiteouts, "bm"));
+  EXPECT_NE(positionOf<MaskPath>(planned(withWorkspace(WorkspaceMode::rw), host), "/workspace/bm"), -1);
+  for (const Level level : {Level::full, Level::process})
+    EXPECT_NE(positionOf<MaskPath>(planned(withWorkspace(WorkspaceMode::none, level), host), "/usr/share/copy"), -1);
+  for (const std::string place : {"/srv/copy", "/srv/copy/sessions"}) {
+    for (const bool writable : {false, true}) {
+      HostFacts named = host;
+      std::vector<HostPath>& paths = writable ? named.read_write : named.read_only;
+      paths = {directory(place)};
+      EXPECT_NE(refusal(withWorkspace(WorkspaceMode::none), named).find("mounted at /srv/copy"), std::string::npos)
+          << place << writable;
+    }
+    HostFacts shown = hostWithWorkspace(place);
+    shown.own_mounts = {"/srv/copy"};
+    EXPECT_NE(refusal(withWorkspace(WorkspaceMode::ro), shown).find("mounted at /srv/copy"), std::string::npos);
+  }
+  host.read_write = {directory("/srv")};
+  EXPECT_NE(positionOf<MaskPath>(planned(withWorkspace(WorkspaceMode::none), host), "/srv/copy"), -1);
+  Policy landlock = withWorkspace(WorkspaceMode::none);
+  landlock.isolation.tier = policy::Tier::landlock;
+  EXPECT_NE(refusal(landlock, host).find("mounted at /srv/copy"), std::string::npos) << "nothing can be hidden there";
+}
+
+TEST(OwnState, InItsDefaultPlaceIsHiddenBesideAnother) {
+  HostFacts host = someHost();
+  host.own_state = "/srv/state";
+  host.own_default_state = "/home/someone/.local/share/caisson";
+  host.read_write = {directory("/home/someone/.local")};
+  EXPECT_NE(positionOf<MaskPath>(planned(withWorkspace(WorkspaceMode::none), host), host.own_default_state), -1);
+  for (const std::string part : {"", "/audit", "/sessions/cs-1/empty"}) {
+    host.read_write = {directory(host.own_default_state + part)};
+    EXPECT_NE(refusal(withWorkspace(WorkspaceMode::none), host).find("own state"), std::string::npos) << part;
+  }
+  // A session's workspace is shown also where CAISSON_HOME lies in the default place.
+  host = hostWithWorkspace("/home/someone/.local/share/caisson/ci/sessions/cs-1/empty");
+  host.own_default_state = "/home/someone/.local/share/caisson";
+  host.own_state = host.own_default_state + "/ci";
+  EXPECT_TRUE(build(withWorkspace(WorkspaceMode::ro), host, {{"true"}, false}).has_value());
+}
+
 TEST(NamedPaths, AreShownAtTheirOwnNameAndGuardedAgainstLinks) {
   HostFacts host = someHost();
   host.read_only = {directory("/opt/tools"), file("/opt/file")};
@@ -125,6 +170,26 @@ TEST(NamedPaths, ThatCannotBeShownAreRefusedAtEveryLevel) {
       }
     }
   }
+}
+
+TEST(SystemDirectory, IsShownAnywayIfNamingItAddsNoRights) {
+  HostFacts host = someHost();
+  host.uid = 1000;
+  const Policy policy = withWorkspace(WorkspaceMode::none);
+  EXPECT_TRUE(isShownAnyway(policy, host, "/usr"));
+  EXPECT_TRUE(isShownAnyway(policy, host, "/usr/share/doc"));
+  for (const char* path : {"/", "/etc", "/usrlocal", "/opt", "/home/someone"}) {
+    EXPECT_FALSE(isShownAnyway(policy, host, path)) << path;
+  }
+  host.uid = 0;
+  EXPECT_FALSE(isShownAnyway(policy, host, "/usr")) << "root's named paths are shown as the sandbox user's";
+  host.uid = 1000;
+  Policy image = policy;
+  image.filesystem.root = "/srv/image";
+  EXPECT_FALSE(isShownAnyway(image, host, "/usr"));
+  Policy listed = policy;
+  listed.process.allowed_executables = {"sh"};
+  EXPECT_FALSE(isShownAnyway(listed, host, "/usr"));
 }
 
 }  // namespace

@@ -44,13 +44,26 @@ bool ShownTree::isDirect(std::string_view relative) const {
                              [&](const NestedRule& rule) { return rule.direct && below(relative, rule.relative); });
 }
 
-void ShownTree::bindItself(const std::string& relative, bool writable, Plan& plan) {
-  plan.steps.push_back(Bind{.source = inside(relative),
-                            .target = inside(relative),
-                            .writable = writable,
-                            .executable = executable_,
-                            .inside = true,
-                            .canonical = true});
+bool ShownTree::isInProtected(std::string_view relative) const {
+  return std::ranges::any_of(protected_, [&](const std::string& directory) {
+    const auto opens = [&](const NestedRule& rule) {
+      return rule.direct && below(rule.relative, directory) && below(relative, rule.relative);
+    };
+    return below(relative, directory) && std::ranges::none_of(rules_, opens);
+  });
+}
+
+Bind ShownTree::itself(const std::string& relative, bool writable) const {
+  return {.source = inside(relative),
+          .target = inside(relative),
+          .writable = writable,
+          .executable = executable_,
+          .inside = true,
+          .canonical = true};
+}
+
+void ShownTree::mount(const std::string& relative, const Bind& bind, Plan& plan) {
+  plan.steps.push_back(bind);
   mounted_.insert(relative);
 }
 
@@ -59,15 +72,25 @@ void ShownTree::pinAbove(std::string_view relative, Plan& plan) {
     const std::string directory(relative.substr(0, slash));
     const std::size_t above = directory.rfind('/');
     const auto parent = std::string_view(directory).substr(0, above == std::string::npos ? 0 : above);
-    if (accessAt(parent) == TreeAccess::ro || mounted_.contains(directory)) continue;
-    bindItself(directory, true, plan);
+    if (accessAt(parent) == TreeAccess::ro || isInProtected(parent) || mounted_.contains(directory)) continue;
+    mount(directory, itself(directory, true), plan);
   }
 }
 
 void ShownTree::protect(const std::string& relative, Plan& plan) {
-  if (accessAt(relative) != TreeAccess::rw) return;
+  if (accessAt(relative) != TreeAccess::rw || isInProtected(relative)) return;
+  const auto is_itself = [&](const NestedRule& rule) { return rule.relative == relative; };
+  if (std::ranges::any_of(rules_, is_itself)) return;
   pinAbove(relative, plan);
-  if (!mounted_.contains(relative)) bindItself(relative, false, plan);
+  mount(relative, itself(relative, false), plan);
+  protected_.insert(relative);
+  // What is mounted in it is read-only now, too.
+  std::erase_if(mounted_, [&](const std::string& one) { return one != relative && below(one, relative); });
+  for (const NestedRule& rule : rules_) {
+    if (!below(rule.relative, relative)) continue;
+    pinAbove(rule.relative, plan);
+    mount(rule.relative, rule.bind, plan);
+  }
 }
 
 void ShownTree::add(const PathRule& rule, Plan& plan) {
@@ -78,21 +101,20 @@ void ShownTree::add(const PathRule& rule, Plan& plan) {
   // The tree and a rule for the same path: the stricter one.
   if (before == wanted || (relative.empty() && wanted > before)) return;
   pinAbove(relative, plan);
-  if (wanted == TreeAccess::ro) {
-    bindItself(relative, false, plan);
-  } else {
-    plan.steps.push_back(Bind{.source = path,
-                              .target = inside(relative),
-                              .writable = true,
-                              .executable = executable_,
-                              .canonical = true,
-                              .type = rule.path->directory ? SourceType::directory : SourceType::file,
-                              .opened = rule.path->opened,
-                              .owned = plan.identity.maps_files});
+  Bind bind = itself(relative, false);
+  if (wanted == TreeAccess::rw) {
+    bind = {.source = path,
+            .target = inside(relative),
+            .writable = true,
+            .executable = executable_,
+            .canonical = true,
+            .type = rule.path->directory ? SourceType::directory : SourceType::file,
+            .opened = rule.path->opened,
+            .owned = plan.identity.maps_files};
     if (rule.path->directory) plan.written.push_back({path, rule.path->opened});
-    mounted_.insert(relative);
   }
-  rules_.push_back({relative, wanted, wanted == TreeAccess::rw});
+  mount(relative, bind, plan);
+  rules_.push_back({relative, wanted, std::move(bind), wanted == TreeAccess::rw});
 }
 
 Result<void> checkNestingForLandlock(const HostFacts& host, const std::string& workspace,

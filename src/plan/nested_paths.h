@@ -60,24 +60,31 @@ class ShownTree {
   /// another directory with other content, also for later runs.
   void pinAbove(std::string_view relative, Plan& plan);
 
-  /// Makes a path read-only, once.
+  /// Makes a path read-only with everything in it, also if it was pinned before. Deeper rules that give access keep it,
+  /// and so does a path that is itself named.
   void protect(const std::string& relative, Plan& plan);
 
  private:
   struct NestedRule {
     std::string relative;
     TreeAccess access;
+    Bind bind;
     bool direct;  ///< bound from the host
   };
 
+  /// Whether a protected directory above makes this read-only.
+  [[nodiscard]] bool isInProtected(std::string_view relative) const;
+
   [[nodiscard]] std::string inside(std::string_view relative) const;
-  void bindItself(const std::string& relative, bool writable, Plan& plan);
+  [[nodiscard]] Bind itself(const std::string& relative, bool writable) const;
+  void mount(const std::string& relative, const Bind& bind, Plan& plan);
 
   std::string source_, target_;
   TreeAccess access_;
   bool executable_;
   std::vector<NestedRule> rules_;
-  std::set<std::string, std::less<>> mounted_;  ///< mount points in the tree: they cannot be renamed
+  std::set<std::string, std::less<>> mounted_;    ///< mount points in the tree: they cannot be renamed
+  std::set<std::string, std::less<>> protected_;  ///< read-only mount points
 };
 
 /// Landlock rights cover everything below a path, so the landlock tier cannot make a part of a writable tree read-only:

@@ -22,12 +22,8 @@
 #include "plan/root_facts.h"
 #include "plan/runtime_facts.h"
 #include "plan/syscall_filter.h"
+#include "plan/tree_facts.h"
 #include "policy/model.h"
-#include "policy/rules/protected_links.h"
-
-namespace caisson::host {
-class TreeWriter;
-}
 
 namespace caisson::plan {
 
@@ -64,47 +60,6 @@ struct ExecutableFacts {
   std::map<std::string, std::string> usr;  ///< "lib" -> "" for a directory below /usr, or the link's target
 };
 
-/// A file that is shown with different content.
-struct ReplacedFile {
-  std::string path;
-  std::string content;
-};
-
-/// Result of the workspace scan. Paths are relative to it.
-struct WorkspaceScan {
-  struct Protected {
-    std::string path;
-    bool directory = false;  ///< protected with everything below
-    std::string target;      ///< of a link, which is protected as such; empty: not a link
-    std::string through;     ///< the link or configuration that leads to it; empty: its own name is protected
-  };
-  std::vector<std::string> secrets;                 ///< files and directories that usually hold secrets
-  std::map<std::string, std::string> secret_kinds;  ///< why they are: "key: a private key"
-  std::vector<ReplacedFile> redacted;               ///< git configurations, without their credentials
-  std::vector<Protected> protected_paths;           ///< existing files that the host would execute; only for `rw`
-  std::vector<policy::WorkspaceLink> links;         ///< all; only if the scan looks for protected files
-  std::vector<policy::NamedProgram> programs;       ///< of git's configurations; as `links`
-  std::vector<std::string> shared_files;            ///< of `protected_paths` and (absolute) read-only: have other names
-  std::vector<std::string> unscanned;               ///< the first of those whose links or configurations are too many
-  std::size_t unscanned_count = 0;                  ///< all of them
-  /// Not searched, so not shown: "." is the workspace itself.
-  struct Covered {
-    std::string path;
-    std::string reason;
-  };
-  std::vector<Covered> covered;
-  /// A limit of the search was reached, or it failed. Not so for directories that are closed to the user, or on other
-  /// file systems.
-  bool exhausted = false;
-
-  /// All that the sandbox may not see.
-  [[nodiscard]] std::vector<std::string> hidden() const {
-    std::vector<std::string> names = secrets;
-    for (const Covered& one : covered) names.push_back(one.path);
-    return names;
-  }
-};
-
 /// A toolchain in the caller's home.
 struct Toolchain {
   std::string manager;                   ///< "nvm"
@@ -133,21 +88,25 @@ struct HostFacts {
   std::vector<std::string> other_directories;
   std::vector<std::string> homes;  ///< of the caller, canonical: from HOME and from the user database
   std::string own_config;          ///< canonical: the directory of the owner's configuration, or empty
-  bool own_config_exists = false;
-  std::string own_state;  ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
+  std::string own_state;           ///< canonical: caisson's own directory (audit log, keys, approvals), or empty
   StateDisk state_disk;
   std::vector<std::string> denied_through_links;  ///< denied paths of the workspace that lead through a link: an error
-  std::string own_trees;  ///< canonical: what caisson knows of trees that sandboxes write, or empty
+  std::string own_default_state;  ///< canonical: the default place of own_state, if CAISSON_HOME names another
+  std::vector<std::string>
+      own_mounts;  ///< other names of own_state, its default and own_config: see host/state_mounts.h
+  std::vector<std::string> own_missing;            ///< of these, what does not exist: no mask can hide it
+  std::vector<std::string> own_links;              ///< canonical: links on the way to them, see sys/real_name.h
   std::map<std::string, std::string> denied_real;  ///< denied paths through links, each with its canonical name
   std::vector<std::string> denied_matches;         ///< what denied patterns of the workspace match now, relative to it
   uid_t payload_id = 0;                            ///< the host uid of a root caller's payload, used by no other user
   uid_t broker_offset = 0x10000;                   ///< from the payload's uid to that of its broker
-  SubordinateIds subordinate;                ///< looked for only with a separate user, or root inside another root
-  std::vector<Toolchain> toolchains;         ///< in the order of the caller's PATH; only if the policy shows them
-  HostPath current_directory;                ///< only `path` is set
-  HostPath workspace;                        ///< as the policy names it, or the current directory
-  WorkspaceScan scan;                        ///< of the workspace
-  std::shared_ptr<host::TreeWriter> writer;  ///< of a workspace that is written directly (host/tree_writers.h)
+  SubordinateIds subordinate;                    ///< looked for only with a separate user, or root inside another root
+  std::vector<Toolchain> toolchains;             ///< in the order of the caller's PATH; only if the policy shows them
+  HostPath current_directory;                    ///< only `path` is set
+  HostPath workspace;                            ///< as the policy names it, or the current directory
+  WorkspaceScan scan;                            ///< of the workspace
+  std::shared_ptr<host::TreeWriter> writer;      ///< of a workspace that is written directly (host/tree_writers.h)
+  std::map<std::string, NamedTree> named_trees;  ///< directories of `read_only` and `read_write` that were searched
   bool mounts_below = false;  ///< mode `ro`: file systems are mounted below the workspace, so no overlay can show it
   std::vector<HostPath> read_only, read_write;
   /// Top-level names of system directories: "/bin" -> "usr/bin" for a link, "" for a directory.
@@ -309,24 +268,6 @@ struct SetKernelQuota {
 using Step = std::variant<MakeDirectory, MakeSymlink, MakeFile, Bind, MountTmpfs, MountProc, MountDevpts, MountOverlay,
                           MaskPath, CoverFile, RootLayer, MountRoot, ReadOnlyRoot, MoveRoot, SetKernelQuota>;
 
-/// A workspace that is written directly, with protection of files that the host would execute.
-struct GuardedWorkspace {
-  std::string path;                   ///< on the host
-  sys::SharedFd opened = {};          ///< the directory itself
-  std::vector<std::string> patterns;  ///< of the policy, in addition to the built-in table
-  /// Protected files that exist, and covered directories with a `/` at the end: nothing is new in these.
-  std::vector<WorkspaceScan::Protected> before;
-  std::shared_ptr<host::TreeWriter> writer = {};  ///< its entry among those who write there
-};
-
-/// A workspace that is searched for new secret files while the sandbox runs.
-struct WatchedWorkspace {
-  std::string path;                 ///< on the host
-  sys::SharedFd opened = {};        ///< the directory itself
-  std::string target;               ///< inside
-  std::vector<std::string> hidden;  ///< names that are hidden from the beginning, relative to it
-};
-
 /// Rights for everything below a path. `optional`: skip it if the path cannot be opened.
 struct LandlockRule {
   std::string path;
@@ -472,9 +413,9 @@ struct Plan {
   bool workspace_shown = false;
   bool workspace_overlay = false;                   ///< mode `overlay`
   bool workspace_masked = false;                    ///< a layer hides denied names of the workspace, also later ones
-  std::vector<std::string> masked_secrets;          ///< hidden files of the workspace, relative to it
+  std::vector<std::string> masked_secrets;          ///< hidden files: of the workspace relative to it, others absolute
   std::map<std::string, std::string> secret_kinds;  ///< WorkspaceScan::secret_kinds
-  std::optional<GuardedWorkspace> guarded;          ///< mode `rw` only
+  std::vector<GuardedTree> guarded;                 ///< trees of the host that are written directly
   std::optional<WatchedWorkspace> watched;
   std::shared_ptr<const std::vector<sys::Fd>> root_in_use;  ///< RootFacts::in_use
   std::map<std::string, std::string> layers;                ///< what this plan puts in force, by name

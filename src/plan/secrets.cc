@@ -1,6 +1,5 @@
 #include "plan/secrets.h"
 
-#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -8,15 +7,15 @@
 
 namespace caisson::plan {
 
-std::optional<std::string> redactGitConfig(std::string_view text) {
-  policy::ShownGitConfig shown = policy::shownGitConfig(text);
-  if (shown.complete) return std::nullopt;
+std::optional<ShownConfig> shownConfig(std::string_view text) {
+  auto shown = policy::shownGitConfig(text);
+  if (!shown) return std::nullopt;
+  if (shown->complete) return ShownConfig{.text = std::string(text)};
   // In the file itself, so that who wonders finds them where they are missing.
   std::string named;
-  for (const std::string& key : shown.left_out) {
-    if (std::ranges::all_of(key, [](char c) { return c > ' ' && c < 0x7f; })) named += " " + key;
-  }
-  return (named.empty() ? "" : "# not shown in the sandbox:" + named + "\n") + shown.text;
+  for (const std::string& key : shown->left_out) named += " " + key;
+  return ShownConfig{.text = (named.empty() ? "" : "# not shown in the sandbox:" + named + "\n") + shown->text,
+                     .changed = true};
 }
 
 }  // namespace caisson::plan

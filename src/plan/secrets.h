@@ -8,7 +8,13 @@
 
 namespace caisson::plan {
 
-/// A git configuration with the settings that policy::shownGitConfig() shows; nullopt if these are all.
-std::optional<std::string> redactGitConfig(std::string_view text);
+/// What is shown of a configuration of git.
+struct ShownConfig {
+  std::string text;
+  bool changed = false;  ///< the file itself holds more
+};
+
+/// The settings that policy::shownGitConfig() shows; nullopt if git would refuse the text.
+std::optional<ShownConfig> shownConfig(std::string_view text);
 
 }  // namespace caisson::plan

@@ -5,31 +5,33 @@
 namespace caisson::plan {
 namespace {
 
-TEST(RedactGitConfig, PasswordsAndTokensAreReplaced) {
-  const auto redacted = redactGitConfig(
+TEST(ShownConfig, PasswordsAndTokensAreReplaced) {
+  const auto shown = shownConfig(
       "[remote \"origin\"]\n\turl = https://me:ghp_secret@example.org/x.git\n\tpushurl = "
       "https://ghp_token@example.org/x\n"
       "[http]\n\textraHeader = AUTHORIZATION: basic c2VjcmV0\n[core]\n\tbare = false\n");
-  ASSERT_TRUE(redacted);
-  EXPECT_EQ(redacted->find("ghp_"), std::string::npos) << *redacted;
-  EXPECT_EQ(redacted->find("c2Vjc"), std::string::npos) << *redacted;
-  EXPECT_NE(redacted->find("url = https://REDACTED@example.org/x.git"), std::string::npos) << *redacted;
-  EXPECT_NE(redacted->find("bare = false"), std::string::npos);
+  ASSERT_TRUE(shown && shown->changed);
+  EXPECT_EQ(shown->text.find("ghp_"), std::string::npos) << shown->text;
+  EXPECT_EQ(shown->text.find("c2Vjc"), std::string::npos) << shown->text;
+  EXPECT_NE(shown->text.find("url = https://REDACTED@example.org/x.git"), std::string::npos) << shown->text;
+  EXPECT_NE(shown->text.find("bare = false"), std::string::npos);
 }
 
-TEST(RedactGitConfig, UnusualSpellingsAreReplacedToo) {
+TEST(ShownConfig, UnusualSpellingsAreReplacedToo) {
   for (const char* text : {"[http] extraHeader = canary\n", "[http]\n\textraheader = a \\\n canary \\\n canary\n",
-                           "\turl = https://me:it's-canary@example.org/x\n", "\tPassword=canary"}) {
-    const auto redacted = redactGitConfig(text);
-    ASSERT_TRUE(redacted) << text;
-    EXPECT_EQ(redacted->find("canary"), std::string::npos) << *redacted;
+                           "[x]\turl = https://me:it's-canary@example.org/x\n", "[x]\tPassword=canary"}) {
+    const auto shown = shownConfig(text);
+    ASSERT_TRUE(shown && shown->changed) << text;
+    EXPECT_EQ(shown->text.find("canary"), std::string::npos) << shown->text;
   }
 }
 
-TEST(RedactGitConfig, ConfigurationWithoutSecretsStays) {
-  EXPECT_FALSE(
-      redactGitConfig("[remote \"origin\"]\n\turl = https://example.org/x.git\n\turl = git@example.org:x\n"
-                      "\turl = ssh://git@example.org/x\n"));
+TEST(ShownConfig, ConfigurationWithoutSecretsStays) {
+  const auto shown = shownConfig(
+      "[remote \"origin\"]\n\turl = https://example.org/x.git\n\turl = git@example.org:x\n"
+      "\turl = ssh://git@example.org/x\n");
+  ASSERT_TRUE(shown);
+  EXPECT_FALSE(shown->changed) << shown->text;
 }
 
 }  // namespace

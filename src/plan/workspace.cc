@@ -9,6 +9,7 @@
 #include "plan/filesystem.h"
 #include "plan/named_paths.h"
 #include "plan/nested_paths.h"
+#include "plan/searched_tree.h"
 #include "plan/system_paths.h"
 #include "policy/decode/syntax.h"
 
@@ -18,9 +19,6 @@ namespace {
 using policy::WorkspaceMode;
 
 constexpr std::uint64_t kOverlayBytes = 1 * policy::kGiB;
-/// Of files that are protected or hidden. Bounded, since each is a mount, which costs time at every launch.
-constexpr std::size_t kMaxMasks = 2000;
-
 /// The names sorted, without repetition, and without what lies below another one: a whiteout hides all of that already.
 std::vector<std::string> outermost(std::vector<std::string> names) {
   // A directory comes directly before what is in it.
@@ -50,14 +48,6 @@ std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts&
   return hidden;
 }
 
-std::string listed(const std::vector<std::string>& names, std::size_t total) {
-  constexpr std::size_t kMaxListed = 10;
-  std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMaxListed); ++i) text += (i == 0 ? "" : ", ") + names[i];
-  const std::size_t shown = std::min(names.size(), kMaxListed);
-  return total > shown ? text + " and " + std::to_string(total - shown) + " more" : text;
-}
-
 /// Git configurations to show without their credentials, except those that are hidden anyway.
 std::vector<ReplacedFile> redactedIn(const policy::Policy& policy, const HostFacts& host,
                                      const std::vector<std::string>& hidden) {
@@ -70,42 +60,22 @@ std::vector<ReplacedFile> redactedIn(const policy::Policy& policy, const HostFac
   return files;
 }
 
-/// An error if the workspace lies in a directory whose files the host would execute, so that everything in it is
-/// protected, or if these files cannot be told: one that was not seen before the run would count as new after it.
-Result<void> checkNotExecuted(const HostFacts& host) {
-  if (host.scan.unscanned_count > 0) {
-    return fail(plainError(Stage::host, "plan", host.workspace.path,
-                           "it has too many links, or git configurations that are too large, to tell which files the "
-                           "host would execute: " +
-                               listed(host.scan.unscanned, host.scan.unscanned_count),
-                           "use --workspace DIR:overlay, or lift the protection with --allow-exec-config"));
-  }
-  const auto whole = [](const WorkspaceScan::Protected& one) { return one.path == kWholeWorkspace; };
-  if (std::ranges::none_of(host.scan.protected_paths, whole)) return {};
-  return fail(plainError(Stage::host, "plan", host.workspace.path,
-                         "it lies in a directory whose files the host would execute",
-                         "use --workspace DIR:overlay, or lift the protection with --allow-exec-config"));
+/// A part of the workspace that is written directly, while the rest is not.
+void guardPart(const policy::Policy& policy, const HostFacts& host, const PathRule& rule, Plan& plan) {
+  const auto searched = host.named_trees.find(rule.path->path);
+  if (!rule.writable || searched == host.named_trees.end()) return;
+  plan.guarded.push_back(guardOf(*rule.path, policy, searched->second.scan, searched->second.writer, false));
 }
 
-/// Makes files that the host would execute read-only where the workspace is writable. Each directory above them becomes
-/// a mount point, which cannot be renamed: otherwise `mv .git x` would make room for another .git. A link cannot be a
-/// mount point: what it leads to is protected, and one that was replaced is found after the run.
-void protectFiles(const HostFacts& host, ShownTree& tree, Plan& plan) {
-  for (const WorkspaceScan::Protected& one : host.scan.protected_paths) {
-    if (tree.accessAt(one.path) == TreeAccess::rw) tree.pinAbove(one.path, plan);
+/// An error if such a part may not be written.
+Result<void> checkParts(const policy::Policy& policy, const HostFacts& host) {
+  if (policy.filesystem.workspace.allow_exec_config) return {};
+  for (const PathRule& rule : pathRules(host)) {
+    const auto searched = host.named_trees.find(rule.path->path);
+    if (!rule.writable || !below(rule.path->path, host.workspace.path) || searched == host.named_trees.end()) continue;
+    if (auto checked = checkNotExecuted(rule.path->path, searched->second.scan); !checked) return checked;
   }
-  for (const WorkspaceScan::Protected& one : host.scan.protected_paths) {
-    if (one.target.empty()) tree.protect(one.path, plan);
-    if (plan.guarded) plan.guarded->before.push_back(one);
-  }
-  std::vector<std::string> shared = host.scan.shared_files;
-  std::erase_if(shared, [](const std::string& name) { return name.starts_with('/'); });  // of read-only paths
-  if (!shared.empty()) {
-    plan.notices.push_back(
-        "files that the host would execute have other names (hard links), through which the program may "
-        "change them: " +
-        listed(shared, shared.size()) + "; replace them by copies");
-  }
+  return {};
 }
 
 /// Gives the paths of the workspace that the policy names the access of their rules.
@@ -119,6 +89,7 @@ void addRules(const policy::Policy& policy, const HostFacts& host, const std::st
       plan.warnings.push_back(path + " is the workspace, whose mode is stricter than --rw: use --workspace DIR:rw");
     }
     tree.add(rule, plan);
+    guardPart(policy, host, rule, plan);
   }
 }
 
@@ -156,25 +127,6 @@ void addOverlay(const policy::Policy& policy, const HostFacts& host, const std::
                                     .owned = plan.identity.maps_files});
   plan.workspace_overlay = true;
   plan.layers["workspace"] = "overlay of " + host.workspace.path + ", changes are discarded at the end";
-}
-
-/// Mounts the redacted content over each file, where no overlay can show it. At level `process`, where no file can be
-/// made in the root, the file is masked instead.
-void addRedacted(const std::vector<ReplacedFile>& files, const std::string& target, Plan& plan) {
-  for (std::size_t i = 0; i < files.size(); ++i) {
-    if (plan.host_view) {
-      plan.steps.push_back(MaskPath{target + "/" + files[i].path});
-      continue;
-    }
-    const std::string copy = "/etc/caisson/redacted-" + std::to_string(i);
-    plan.steps.push_back(MakeDirectory{"/etc/caisson"});
-    plan.steps.push_back(MakeFile{copy, files[i].content});
-    plan.steps.push_back(Bind{.source = copy,
-                              .target = target + "/" + files[i].path,
-                              .executable = false,
-                              .inside = true,
-                              .type = SourceType::file});
-  }
 }
 
 /// Hides names where the workspace shows the host's files directly, below an overlay that hides them elsewhere.
@@ -220,10 +172,11 @@ bool addMasked(const policy::Policy& policy, const HostFacts& host, const std::s
 /// Rules for paths of a workspace that is an overlay, with or without changes.
 Result<void> addRulesOverLayer(const policy::Policy& policy, const HostFacts& host, const std::string& target,
                                const std::vector<std::string>& hidden, ShownTree& tree, Plan& plan) {
+  if (auto checked = checkParts(policy, host); !checked) return checked;
   addRules(policy, host, target, tree, plan);
   if (!policy.filesystem.workspace.allow_exec_config) {
-    if (auto checked = checkNotExecuted(host); !checked) return checked;
-    protectFiles(host, tree, plan);
+    if (auto checked = checkNotExecuted(host.workspace.path, host.scan); !checked) return checked;
+    protectFiles(host.scan, tree, plan);
   }
   hideInDirectParts(hidden, redactedIn(policy, host, hidden), tree, target, plan);
   if (tree.accessAt("") == TreeAccess::ro) plan.layers["workspace"] = "read-only " + host.workspace.path;
@@ -243,29 +196,17 @@ Result<void> addDirect(const policy::Policy& policy, const HostFacts& host, cons
                             .owned = plan.identity.maps_files});
   if (writable) plan.written.push_back({host.workspace.path, host.workspace.opened});
   if (writable && guards) {
-    if (auto checked = checkNotExecuted(host); !checked) return checked;
-    if (host.scan.protected_paths.size() + hidden.size() > kMaxMasks) {
-      return fail(plainError(Stage::host, "plan", host.workspace.path,
-                             "it has more than " + std::to_string(kMaxMasks) +
-                                 " files to protect or hide, and each needs a mount where it is written directly",
-                             "use --workspace DIR:overlay, or name a directory with fewer of them"));
-    }
+    if (auto checked = checkNotExecuted(host.workspace.path, host.scan); !checked) return checked;
+    const std::size_t masks = host.scan.protected_paths.size() + hidden.size();
+    if (auto checked = checkMasks(host.workspace.path, masks); !checked) return checked;
   }
   addRules(policy, host, target, tree, plan);
   if (writable && !guards) {
     plan.warnings.emplace_back("the program may change files that the host would execute (--allow-exec-config)");
   } else if (writable) {
-    plan.guarded = {.path = host.workspace.path,
-                    .opened = host.workspace.opened,
-                    .patterns = policy.filesystem.workspace.protected_files,
-                    .before = {},
-                    .writer = host.writer};
+    plan.guarded.push_back(guardOf(host.workspace, policy, host.scan, host.writer, true));
   }
-  if (guards) protectFiles(host, tree, plan);
-  if (plan.guarded) {
-    for (const WorkspaceScan::Covered& one : host.scan.covered)
-      plan.guarded->before.push_back({.path = one.path + "/"});
-  }
+  if (guards) protectFiles(host.scan, tree, plan);
   const std::vector<ReplacedFile> redacted = redactedIn(policy, host, hidden);
   if (writable) {
     for (const std::string& name : hidden)
@@ -299,22 +240,12 @@ void pinParents(const policy::Policy& policy, const std::string& target, Plan& p
 }
 
 void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
-  const WorkspaceScan& scan = host.scan;
   if (!policy.filesystem.workspace.show_secrets) {
-    plan.masked_secrets = scan.secrets;
-    plan.secret_kinds = scan.secret_kinds;
-    if (!scan.secrets.empty()) {
-      plan.notices.push_back(
-          "hidden, since they look like secrets or are closed to you: " + listed(scan.secrets, scan.secrets.size()) +
-          "; show one with --show-file PATH, all with --show-secrets");
-    }
-    std::vector<std::string> redacted;
-    for (const ReplacedFile& file : scan.redacted) redacted.push_back(file.path);
-    if (!redacted.empty()) {
-      plan.notices.push_back("shown without credentials: " + listed(redacted, redacted.size()) +
-                             "; show them with --show-secrets");
-    }
+    plan.masked_secrets.insert(plan.masked_secrets.begin(), host.scan.secrets.begin(), host.scan.secrets.end());
+    plan.secret_kinds.insert(host.scan.secret_kinds.begin(), host.scan.secret_kinds.end());
+    noteHidden("", host.scan, plan);
   }
+  noteCovered("", host.scan, plan);
   const std::vector<std::string> shown = shownFiles(policy.filesystem.workspace, host.workspace.path);
   const std::vector<std::string> hidden = shown.empty() ? shown : hiddenIn(policy, host);
   for (const std::string& path : shown) {
@@ -322,10 +253,6 @@ void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
     plan.warnings.push_back(path + (stays ? " stays hidden with its directory, also with --show-file"
                                           : " is shown to the program, also if it holds a secret (--show-file)"));
   }
-  if (scan.covered.empty()) return;
-  std::vector<std::string> covered;
-  for (const WorkspaceScan::Covered& one : scan.covered) covered.push_back(one.path + " (" + one.reason + ")");
-  plan.covered.push_back("not shown, since it could not be searched for secrets: " + listed(covered, covered.size()));
 }
 
 /// The audit log stores this text, so that what is shown is on record.
@@ -335,7 +262,7 @@ void recordShown(const policy::Policy& policy, const HostFacts& host, Plan& plan
   if (workspace.show_secrets) {
     plan.layers["workspace"] += ", with secret files";
   } else if (!shown.empty()) {
-    plan.layers["workspace"] += ", with the secret files " + listed(shown, shown.size());
+    plan.layers["workspace"] += ", with the secret files " + listedPaths(shown, shown.size());
   }
 }
 
@@ -369,16 +296,18 @@ bool workspaceHides(const policy::Policy& policy, const HostFacts& host, const s
                              [&](const std::string& name) { return below(path, host.workspace.path + "/" + name); });
 }
 
-std::vector<std::string> shownFiles(const policy::Workspace& workspace, const std::string& directory) {
+std::vector<std::string> shownFilesAt(const policy::Workspace& workspace, const std::string& directory) {
   std::vector<std::string> shown;
   for (const std::string& entry : workspace.show_files) {
     const std::string path = policy::normalPath(entry);
-    for (const std::string& top : {std::string(kWorkspace), directory}) {
-      if (path.size() <= top.size() || !below(path, top)) continue;
-      shown.push_back(path.substr(top.size() + 1));
-      break;
-    }
+    if (path.size() > directory.size() && below(path, directory)) shown.push_back(path.substr(directory.size() + 1));
   }
+  return shown;
+}
+
+std::vector<std::string> shownFiles(const policy::Workspace& workspace, const std::string& directory) {
+  std::vector<std::string> shown = shownFilesAt(workspace, directory);
+  for (std::string& inside : shownFilesAt(workspace, std::string(kWorkspace))) shown.push_back(std::move(inside));
   return shown;
 }
 

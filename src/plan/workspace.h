@@ -16,7 +16,10 @@ inline constexpr std::string_view kNoRollback = "workspace is writable directly:
 /// Whether `path` is `directory` or lies below it. Both are absolute and normal.
 bool below(std::string_view path, std::string_view directory);
 
-/// The files of workspace.show_files, relative to the workspace at `directory` of the host.
+/// The files of workspace.show_files below a directory of the host, relative to it.
+std::vector<std::string> shownFilesAt(const policy::Workspace& workspace, const std::string& directory);
+
+/// The same for the workspace at `directory`, whose files may be named by their paths inside.
 std::vector<std::string> shownFiles(const policy::Workspace& workspace, const std::string& directory);
 
 /// Whether `path` is `/`, a home directory of the caller or another user, or above one.

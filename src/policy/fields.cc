@@ -235,6 +235,10 @@ bool isSection(std::string_view key) {
   return false;
 }
 
+bool mayBeEncoded(const Field& field) {
+  return (field.kind == Kind::text || field.kind == Kind::texts) && field.key.starts_with("filesystem.");
+}
+
 bool sameSettings(const Policy& a, const Policy& b) {
   for (const Field& field : kFields) {
     if (field.get(a) != field.get(b)) return false;

@@ -115,6 +115,11 @@ bool isSection(std::string_view key);
 /// The known key nearest to a mistyped one, or "" if none is near.
 std::string_view nearestKey(std::string_view key);
 
+/// A key that may hold text that is not UTF-8, as paths of the host do, has a second one with this suffix beside it in
+/// JSON: `"denied": ["YQ=="], "denied_encoding": "base64"`.
+inline constexpr std::string_view kEncodingSuffix = "_encoding", kBase64 = "base64";
+bool mayBeEncoded(const Field& field);
+
 /// The nearest of `names` to `word` by edit distance, or "" if none is near.
 std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
 

@@ -81,6 +81,9 @@ struct Isolation {
 
 struct Workspace {
   std::string path;  ///< host directory; empty: the caller's current directory
+  /// The directory around it that an operator opened to models or tokens, canonical: its files are judged from there
+  /// (host/enclosing_search.h). Set by the server, and no key of a policy; empty: none.
+  std::string around;
   WorkspaceMode mode = WorkspaceMode::overlay;
   bool same_path = false;               ///< shown at its own path instead of /workspace
   bool show_secrets = false;            ///< hide no secret file (secret_files.h)

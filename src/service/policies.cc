@@ -15,6 +15,7 @@
 #include "policy/limits.h"
 #include "policy/profiles/profiles.h"
 #include "service/tokens.h"
+#include "sys/home_directory.h"
 #include "sys/state_home.h"
 
 namespace caisson::service {
@@ -228,6 +229,11 @@ Result<ChosenPolicy> choosePolicy(const Principal& caller, const PolicyOptions& 
     return std::unexpected(applied.error());
   policy::Policy& model = chosen.policy.model();
   model.typed.clear();
+  std::string& around = model.filesystem.workspace.around;
+  for (const std::string& directory : allowed) {
+    const bool holds = !workspace->empty() && policy::isWithin(*workspace, directory) && !sys::holdsHome(directory);
+    if (holds && (around.empty() || policy::isWithin(around, directory))) around = directory;
+  }
   if (!caller.owner) {
     if (auto checked = checkToken(model, options); !checked) return std::unexpected(checked.error());
     model.filesystem.toolchains = policy::Toolchains::none;  // directories of the owner's home

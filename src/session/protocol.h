@@ -72,7 +72,7 @@ enum class MessageType : std::uint32_t {
   // from the supervisor to its launcher (supervisor/launcher.h)
   // A request that is answered has a socket for its reply as its last descriptor.
   remount = 100,  ///< OverlayOptions, pidfd of pid 1, a layer -> done or failed
-  mask,           ///< MaskTarget, pidfd of pid 1, a pipe that gets the answer: one byte, 0 or an errno
+  mask,           ///< MaskTarget, pidfd of pid 1, a pipe that gets the answer: a byte per path, 0 or an errno
   measure,        ///< MeasureOptions, a directory, a pipe that gets a ClosedReport
   set_mode,       ///< the mode, an object, the sandbox's user namespace -> done with the errno
   alert,          ///< a text for the owner's alert programs -> done with what did not work

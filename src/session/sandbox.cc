@@ -99,7 +99,7 @@ Result<Planner> Planner::observe(const sys::RootDir& directory, const Metadata& 
   if (auto used = planner.usePolicy(directory, metadata); !used) return fail(used.error());
   auto workspace = metadata.workspace.empty() ? openEmpty(directory) : openRealDirectory(metadata);
   if (!workspace) return fail(workspace.error());
-  planner.facts = host::collectFacts(planner.policy, {.workspace = &*workspace});
+  planner.facts = host::collectFacts(planner.policy, {.workspace = &*workspace, .will_run = true});
   if (planner.facts.may_map_other_ids) planner.facts.payload_id = metadata.payload_id;
   return planner;
 }

@@ -75,19 +75,30 @@ bool sendGo(int control) {
   return ::send(control, &go, sizeof(go), MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(go));
 }
 
-/// The user namespace of a child that waits for its `go`: later it is not dumpable, and cannot be inspected.
-Result<Fd> openUserNamespace(pid_t pid) {
+/// A namespace of a child that does not run the payload yet: later it is not dumpable, and cannot be inspected.
+Result<Fd> openNamespace(pid_t pid, const char* kind) {
   char path[64];
-  std::snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+  std::snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kind);
   Fd names(::open(path, O_RDONLY | O_CLOEXEC));
   if (!names) return fail(sysError(Stage::launch, "open", path, errno));
   return names;
 }
 
+/// Keeps the namespaces in which masks are made. Without them nothing that appears later could be hidden.
+Result<void> keepMaskNamespaces(Launched& launched) {
+  auto user = openNamespace(launched.init, "user");
+  if (!user) return fail(user.error());
+  auto mount = openNamespace(launched.init, "mnt");
+  if (!mount) return fail(mount.error());
+  launched.mask_user_namespace = std::move(*user);
+  launched.mask_mount_namespace = std::move(*mount);
+  return {};
+}
+
 Result<void> mapChild(const plan::Identity& identity, const Block& block, Launched& launched) {
   const pid_t pid = launched.init;
   if (identity.hasMoreIds()) {
-    auto names = openUserNamespace(pid);
+    auto names = openNamespace(pid, "user");
     if (!names) return fail(names.error());
     launched.user_namespace = std::move(*names);
   }
@@ -309,11 +320,13 @@ Result<Launched> launch(const plan::Plan& plan, const sys::Cgroup& cgroup, const
   }
 
   if (auto cloned = cloneInit(plan, cgroup, block, launched); !cloned) return fail(cloned.error());
-  if (!block.parent_writes_maps) return launched;
-  if (auto mapped = mapChild(plan.identity, block, launched); !mapped) {
+  const bool masks = plan.watched && options.init_program == nullptr && options.container == nullptr;
+  auto done = masks ? keepMaskNamespaces(launched) : Result<void>();
+  if (done && block.parent_writes_maps) done = mapChild(plan.identity, block, launched);
+  if (!done) {
     ::kill(launched.init, SIGKILL);
     ::waitpid(launched.init, nullptr, __WALL);
-    return fail(causeOf(mapped.error(), launched.control.get()));
+    return fail(causeOf(done.error(), launched.control.get()));
   }
   return launched;
 }

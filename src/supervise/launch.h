@@ -27,10 +27,13 @@ struct Launched {
   pid_t init = -1;
   sys::Fd pidfd;
   sys::Fd control;
-  sys::Fd input;                      ///< write end of standard input, or invalid; non-blocking, like the next two
-  sys::Fd output;                     ///< read end of standard output; invalid if that is the pty or the caller's
-  sys::Fd errors;                     ///< read end of standard error; invalid if that is the pty or the caller's
-  sys::Fd user_namespace;             ///< if the plan maps subordinate ids beside the payload's
+  sys::Fd input;           ///< write end of standard input, or invalid; non-blocking, like the next two
+  sys::Fd output;          ///< read end of standard output; invalid if that is the pty or the caller's
+  sys::Fd errors;          ///< read end of standard error; invalid if that is the pty or the caller's
+  sys::Fd user_namespace;  ///< if the plan maps subordinate ids beside the payload's
+  /// If the plan watches a workspace and the payload's pid 1 is a copy of us: for masks. While the second is open, the
+  /// sandbox's mounts stay.
+  sys::Fd mask_user_namespace, mask_mount_namespace;
   bool pid_namespace = false;         ///< its exit kills every process of the sandbox
   bool in_cgroup = false;             ///< cloned into the cgroup
   std::vector<std::string> unmapped;  ///< of a root caller: shown paths whose files keep their owner

@@ -103,6 +103,7 @@ void SandboxRun::cancel() {
 void SandboxRun::sandboxEmpty() {
   if (!sandbox_empty_) ports_.drain();
   sandbox_empty_ = true;
+  sandbox_.mask_mount_namespace.reset();  // or pid 1 would leave the unmounting to us
   runner_.stopClock();
   loop_.remove(sandbox_.pidfd.get());
 }
@@ -186,19 +187,31 @@ void SandboxRun::watchSecrets() {
   options.workspace = plan_.watched->path;
   options.directory = plan_.watched->opened;
   options.scan.secrets = !request_.policy.model().filesystem.workspace.show_secrets;
+  options.scan.around = request_.policy.model().filesystem.workspace.around;
   options.scan.shown = plan::shownFiles(request_.policy.model().filesystem.workspace, plan_.watched->path);
   options.scan.denied = plan::deniedPatterns(request_.policy.model());
   options.scan.index = request_.policy.model().filesystem.workspace.protected_files;
-  if (!by_layer) options.masked = plan_.watched->hidden;
-  options.exposes = [this, by_layer, hidden](const std::string& path) {
+  const DirectParts direct(plan_);
+  for (const std::string& path : plan_.watched->hidden) {
+    if (!by_layer || direct.holds(path)) options.masked.push_back(path);
+  }
+  options.exposes = [this, by_layer, hidden, direct](const std::string& path) {
+    if (direct.holds(path)) return true;
     if (by_layer && hidden.hides(path)) return false;
     return !changes_ || !layerHides(changes_.get(), path);
   };
-  options.mask = [this](const std::string& path) {
-    return LiveMask::start(payloadInit(), {.directory = plan_.watched->target,
-                                           .path = path,
-                                           .uid = plan_.identity.inside_uid,
-                                           .gid = plan_.identity.inside_gid});
+  options.keeps_names = [by_layer, direct](const std::string& path) { return by_layer && !direct.holds(path); };
+  options.writes = [direct](const std::string& path) { return direct.writes(path); };
+  options.mask = [this](const std::vector<std::string>& paths) {
+    const MaskTarget target{.directory = plan_.watched->target,
+                            .paths = paths,
+                            .uid = plan_.identity.inside_uid,
+                            .gid = plan_.identity.inside_gid};
+    if (sandbox_empty_) return Result<LiveMask>(fail(sysError(Stage::mounts, "setns", paths.front(), ESRCH)));
+    return LiveMask::start({.init = container_pidfd_.get(),
+                            .user = sandbox_.mask_user_namespace.get(),
+                            .mount = sandbox_.mask_mount_namespace.get()},
+                           target);
   };
   secret_watch_.emplace(loop_, scan_cache_, std::move(options)).beginSoon();
 }

@@ -29,6 +29,7 @@
 #include "supervise/streams/stream_relay.h"
 #include "supervise/supervise.h"
 #include "supervise/syscalls/observer.h"
+#include "supervise/workspace/direct_parts.h"
 #include "supervise/workspace/secret_watch.h"
 #include "sys/cgroup.h"
 #include "sys/event_loop.h"
@@ -189,6 +190,7 @@ class SandboxRun {
   bool sandbox_empty_ = false;  // no process is left in it, although pid 1 may still be exiting
   bool usage_known_ = false;    // reported by pid 1; otherwise from wait4
   pid_t container_init_ = -1;   // with an OCI runtime: pid 1 of its container
+  Fd container_pidfd_;
   sys::EventLoop::TimerId runtime_deadline_ = 0;
   bool abandoned_ = false;  // stop requested while only output was left
 };

@@ -39,6 +39,7 @@ void SandboxRun::onContainerMessage() {
     switch (message.kind) {
       case MessageKind::prepared:
         container_init_ = arrival.sender;
+        container_pidfd_ = Fd(static_cast<int>(sys::raw(SYS_pidfd_open, container_init_, 0)));
         if ((message.descriptors & 2) != 0) streams_.setTerminal(std::move(arrival.descriptors[0]), terminal_streams_);
         break;
       case MessageKind::started: onStarted(message, std::move(arrival.descriptors[0])); [[fallthrough]];

@@ -4,24 +4,10 @@
 #include <map>
 
 #include "base/text.h"
+#include "sys/mount_table.h"
 
 namespace caisson::sys {
 namespace {
-
-/// Decodes mountinfo's escapes: \ooo for space, tab, newline and backslash.
-std::string unescape(std::string_view text) {
-  std::string plain;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto digit = [&](std::size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '7'; };
-    if (text[i] == '\\' && digit(i + 1) && digit(i + 2) && digit(i + 3)) {
-      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 + (text[i + 3] - '0'));
-      i += 3;
-    } else {
-      plain += text[i];
-    }
-  }
-  return plain;
-}
 
 bool listed(std::string_view list, std::string_view word, char separator) {
   const auto parts = split(list, separator);
@@ -107,7 +93,7 @@ CgroupProbe parseCgroups(std::string_view mountinfo, std::string_view self_cgrou
     if (own == paths.end() || (!v2 && (hierarchy.controllers.empty() || hierarchy.controllers.starts_with("name=")))) {
       continue;
     }
-    hierarchy.directory = directoryOf(unescape(before[4]), unescape(before[3]), own->second);
+    hierarchy.directory = directoryOf(unescapeMountField(before[4]), unescapeMountField(before[3]), own->second);
     probe.hierarchies.push_back(std::move(hierarchy));
   }
   const auto is_v2 = [](const CgroupHierarchy& hierarchy) { return hierarchy.v2; };

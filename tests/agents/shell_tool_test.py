@@ -187,6 +187,12 @@ class Install(harness.AgentTest):
                 self.assertEqual(refused.returncode, 125, (file, host))
                 self.assertIn("disableAllHooks", refused.stderr)
             self.assertEqual(file.read_text(), '{"disableAllHooks": true}')
+            if file != self.settings:
+                for text in ('// mine\n{"disableAllHooks": /* yes */ true}', '{"disableAllHooks": true,}'):
+                    file.write_text(text)
+                    refused = self.install()
+                    self.assertEqual(refused.returncode, 125, text)
+                    self.assertIn("disableAllHooks", refused.stderr)
             file.write_text('{"disableAllHooks": false}')
         self.assertEqual(self.install().returncode, 0)
         self.settings.write_text(json.dumps({**json.loads(self.settings.read_text()), "disableAllHooks": True}))
@@ -251,6 +257,16 @@ class Install(harness.AgentTest):
             status, shown = self.on_terminal(command, [("write it? [y/N] ", "y\n")])
             self.assertEqual(status, 0, shown)
             self.assertEqual(json.loads(self.settings.read_text())["account"], changed["account"])
+
+    def test_DeclinedChangeIsReported(self):
+        for verb in ("install", "uninstall"):
+            before = self.settings.read_text() if self.settings.exists() else None
+            status, shown = self.on_terminal([harness.CAISSON, "agent", verb, "claude-code"], [("write it? [y/N] ", "n\n")])
+            self.assertEqual(status, 125, shown)
+            self.assertIn("nothing was changed", shown)
+            self.assertNotRegex(shown, r"written;|removed;")
+            self.assertEqual(self.settings.read_text() if self.settings.exists() else None, before)
+            self.assertEqual(self.install().returncode, 0)
 
     def test_NewFilesAreNotReadableByOthers(self):
         # CONFORMS("R-AGENT-4")

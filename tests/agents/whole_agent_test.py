@@ -52,6 +52,22 @@ class WholeAgent(harness.AgentTest):
         shown = " ".join(self.run_program(*self.command).stdout.split())
         self.assertIn('home: .claude/settings.json { "model": "opus", "cleanupPeriodDays": 20 }', shown)
 
+    def test_RepositoryOfASkillIsNotCopied(self):
+        skill = self.home / ".claude" / "skills" / "deploy"
+        (skill / ".git" / "objects").mkdir(parents=True)
+        (skill / "SKILL.md").write_text("plain skill\n")
+        (skill / ".git" / "objects" / "a").write_text("plain object\n")
+        (skill / "part").mkdir()
+        (skill / "part" / ".git").write_text("gitdir: plain link\n")
+        (self.scratch / "bin" / "claude").unlink()
+        (self.scratch / "bin" / "claude").write_text("#!/bin/sh\ngrep -r plain ~/.claude\n")
+        (self.scratch / "bin" / "claude").chmod(0o755)
+        done = self.run_program(*self.command)
+        self.assertIn("plain skill", done.stdout)
+        self.assertNotIn(".git", done.stdout)
+        for path in ("deploy/.git", "deploy/part/.git"):
+            self.assertIn(f"not copied: .claude/skills/{path}: it belongs to git", done.stderr)
+
     def test_YesOnTheTerminalWritesTheChanges(self):
         # CONFORMS("R-AGENT-6")
         status, shown = self.on_terminal(self.command, [("[y/N]", "y\n")])
@@ -82,11 +98,35 @@ class WholeAgent(harness.AgentTest):
     def test_KeyIsNeverPassed(self):
         command = [*self.command[:2], "--env", "ANTHROPIC_API_KEY", *self.command[2:]]
         self.assertEqual(self.run_program(*command).returncode, 125)
+        for other in ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_AUTH_TOKEN=x", "CLAUDE_CODE_OAUTH_TOKEN", "OPENAI_API_KEY",
+                      "CODEX_API_KEY", "GROQ_API_KEY"):
+            refused = self.run_program(*self.command[:2], "--env", other, *self.command[2:])
+            self.assertEqual(refused.returncode, 125, other)
+            self.assertIn("would be able to read the key", refused.stderr)
+        for secret in ("user:canary@" + harness.API_HOST, harness.API_HOST + "/v1?key=canary", harness.API_HOST + "/#canary"):
+            self.environment["ANTHROPIC_BASE_URL"] = "https://" + secret
+            refused = self.run_program(*self.command)
+            self.assertEqual(refused.returncode, 125, secret)
+            self.assertIn("ANTHROPIC_BASE_URL", refused.stderr)
+            self.assertNotIn("canary", refused.stderr)
         self.environment["ANTHROPIC_BASE_URL"] = "http://" + harness.API_HOST
         refused = self.run_program(*self.command)
         self.assertEqual(refused.returncode, 125)
         self.assertIn("TLS", refused.stderr)
         self.assertEqual(self.sessions(), [])
+
+    def test_LinkedConfigurationIsNotCopied(self):
+        real = self.home / "dotfiles"
+        (real / "commands").mkdir(parents=True)
+        (real / "settings.json").write_text('{"model": "canary-model"}')
+        (real / "commands" / "a.md").write_text("canary-command\n")
+        (self.home / ".claude").symlink_to("dotfiles")
+        (self.scratch / "bin" / "claude").unlink()
+        (self.scratch / "bin" / "claude").write_text("#!/bin/sh\ngrep -r canary ~/.claude\n")
+        (self.scratch / "bin" / "claude").chmod(0o755)
+        done = self.run_program(*self.command)
+        self.assertNotIn("canary", done.stdout)
+        self.assertEqual(done.stderr.count("not copied: .claude: it is a link"), 1, done.stderr)
 
     def test_UntrustedServerGetsNoKey(self):
         # CONFORMS("R-AGENT-2")

@@ -67,6 +67,21 @@ class Workspaces(ApiTest):
             body = {"paths": [wrong], "encoding": "base64", "dry_run": True}
             self.assertStatus(self.owner.call("POST", at, body), 400, "invalid_body")
 
+    def test_diff_leaves_out_secrets_that_the_host_writes_later(self):
+        box = self.alice.create(workspace=self.directory)
+        self.alice.run(box, "echo mine > .env; echo mine > id_rsa; echo mine > ordinary.txt")
+        for name in (".env", "id_rsa", "ordinary.txt"):
+            path = os.path.join(self.directory, name)
+            with open(path, "w") as file:
+                file.write("K=of-the-host\n")
+            self.addCleanup(os.unlink, path)
+        changes = self.alice.call("GET", f"/v1/sandboxes/{box}/diff", query={"patch": "true"}).json["changes"]
+        found = {one["path"]: one for one in changes}
+        for name in (".env", "id_rsa"):
+            self.assertNotIn("of-the-host", json.dumps(found[name]))
+            self.assertEqual(found[name]["omitted"], "hidden on the host")
+        self.assertIn("of-the-host", found["ordinary.txt"]["patch"])
+
     def test_commit_with_another_digest_is_a_conflict(self):
         box = self.owner.create(workspace=self.directory)
         at, before = f"/v1/sandboxes/{box}/commit", self.content()
@@ -117,6 +132,17 @@ class Workspaces(ApiTest):
             _, shown = self.ask_to_commit(box, ["settings.json"])
             self.assertEqual(shown["changes_with_caution"], 1)
             self.assertIn("CAREFUL", shown["meaning"])
+
+    def test_workspace_below_is_judged_from_the_directory_of_the_flag(self):
+        directory = os.path.join(self.directory, "tools", "vscode")
+        os.makedirs(directory)
+        link = os.path.join(self.directory, ".vscode")
+        os.symlink("tools/vscode", link)
+        self.addCleanup(os.remove, link)
+        box = self.alice.create(workspace=os.path.join(self.directory, "tools"))
+        self.alice.run(box, "echo '{}' > vscode/tasks.json")
+        planned = self.alice.call("POST", f"/v1/sandboxes/{box}/commit", {"dry_run": True}).json
+        self.assertEqual(planned["applied"], [])
 
     def test_marked_changes_are_listed_first_and_the_rest_is_counted(self):
         box = self.alice.create(workspace=self.directory)

@@ -2,8 +2,13 @@
 #pragma once
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
 
 #include "functional/session.h"
 
@@ -40,6 +45,36 @@ class CommitTest : public SessionTest {
     EXPECT_EQ(runProgram({"sh", "-c", "ls -A " + home_path + "/sessions/" + session.id() + " | grep '^commit[.]'"}).out,
               "");
   }
+};
+
+/// With a directory on another file system than CAISSON_HOME.
+template <class Test>
+class AcrossMounts : public Test {
+ protected:
+  void SetUp() override {
+    Test::SetUp();
+    if (testing::Test::IsSkipped()) return;
+    char name[] = "/dev/shm/caisson-test-XXXXXX";
+    requireOrSkip(::mkdtemp(name) != nullptr, "cannot write to /dev/shm");
+    if (testing::Test::IsSkipped()) return;
+    elsewhere = name;
+    ASSERT_EQ(::chmod(name, 0755), 0);
+    struct stat here{}, there{};
+    ASSERT_EQ(::stat(this->home.path().c_str(), &here), 0);
+    ASSERT_EQ(::stat(name, &there), 0);
+    requireOrSkip(here.st_dev != there.st_dev, "/dev/shm is on the same file system");
+  }
+  void TearDown() override {
+    Test::TearDown();
+    if (elsewhere.empty()) return;
+    (void)::chmod(elsewhere.c_str(), 0755);
+    std::filesystem::remove_all(elsewhere);
+  }
+  void put(const std::string& name, std::string_view text) const {
+    std::filesystem::create_directories(std::filesystem::path(elsewhere + "/" + name).parent_path());
+    std::ofstream(elsewhere + "/" + name) << text;
+  }
+  std::string elsewhere;
 };
 
 }  // namespace caisson::test

@@ -1,4 +1,6 @@
 // Configurations of other sandboxes: real programs run under the output of `caisson policy import`.
+#include <unistd.h>
+
 #include "functional/sandbox.h"
 #include "support/conforms.h"
 
@@ -9,7 +11,7 @@ class PolicyImport : public SandboxTest {
  protected:
   /// Imports the text and writes the policy to a file; returns its name.
   [[nodiscard]] std::string imported(const std::string& file, const std::string& text) const {
-    const RunOutput output = runCaisson({"policy", "import", workspace.write(file, text)});
+    const RunOutput output = runCaisson({"policy", "import", workspace.write(file, text)}, {.cwd = workspace.path()});
     EXPECT_EQ(output.exit_status, 0) << output.describe();
     const std::string policy = workspace.write("imported.json", output.out);
     EXPECT_EQ(runCaisson({"policy", "check", policy}).exit_status, 0) << output.describe();
@@ -150,6 +152,85 @@ TEST_F(PolicyImport, SettingsOfOtherToolsRun) {
       imported("compose.yaml",
                "services:\n  sandbox:\n    image: debian:12\n    deploy: {resources: {limits: {memory: 256M}}}\n");
   EXPECT_EQ(run({"--policy", compose}, {"sh", "-c", "grep MemTotal: /proc/meminfo | tr -dc 0-9"}).out, "262144");
+}
+
+TEST_F(PolicyImport, DirectoryThatMayNotBeWrittenStaysAsItIs) {
+  workspace.write("vendor/f", "host\n");
+  const std::string policy =
+      imported("srt.json", R"({"network": {"allowedDomains": []}, "filesystem": {"denyRead": [], "allowWrite": ["."],
+                "denyWrite": ["vendor/"]}})");
+  const RunOutput output =
+      run({"--policy", policy}, {"sh", "-c", "echo x > vendor/f; echo x > vendor/new; echo x > free"});
+  EXPECT_EQ(readFile(workspace / "vendor/f"), "host\n") << output.describe();
+  EXPECT_FALSE(exists(workspace / "vendor/new")) << output.describe();
+  EXPECT_EQ(readFile(workspace / "free"), "x\n") << output.describe();
+}
+
+/// Rules of older settings: their patterns and directories are those of the settings.
+TEST_F(PolicyImport, DeniedPatternsAndDirectoriesOfRulesHold) {
+  CONFORMS("R-POLICY-18");
+  workspace.write("conf/prod.yml", "canary\n");
+  workspace.write("conf/prod", "canary\n");
+  const std::string hidden =
+      imported("read.json", R"js({"permissions": {"allow": ["Edit(.)"], "deny": ["Read(conf/prod*)"]}})js");
+  const RunOutput read = run({"--policy", hidden}, {"sh", "-c", "cat conf/prod.yml conf/prod; echo x > free"});
+  EXPECT_EQ(read.out, "") << read.describe();
+  EXPECT_FALSE(exists(workspace / "free")) << "changes are kept apart: " << read.describe();
+  for (const char* rule : {"conf/**", "conf/*", "conf/"}) {
+    const std::string kept = imported("edit.json", R"js({"permissions": {"allow": ["Edit(.)"], "deny": ["Edit()js" +
+                                                       std::string(rule) + R"js()"]}})js");
+    const RunOutput written =
+        run({"--policy", kept}, {"sh", "-c", "echo x >> conf/prod.yml; echo x > conf/new; echo x > free"});
+    EXPECT_EQ(readFile(workspace / "conf/prod.yml"), "canary\n") << rule << written.describe();
+    EXPECT_FALSE(exists(workspace / "conf/new")) << rule << written.describe();
+    EXPECT_EQ(readFile(workspace / "free"), "x\n") << rule << written.describe();
+  }
+}
+
+/// Paths of Claude Code's rules: a single slash begins one of the project.
+TEST_F(PolicyImport, RuleWithASingleSlashHoldsInTheWorkspace) {
+  workspace.write("keep.txt", "host\n");
+  workspace.write("src/s.txt", "canary\n");
+  const std::string policy = imported(
+      "rules.json", R"js({"permissions": {"allow": ["Edit(.)"], "deny": ["Edit(/keep.txt)", "Read(/src/**)"]}})js");
+  const RunOutput output = run({"--policy", policy}, {"sh", "-c", "echo bad > keep.txt; cat src/s.txt; echo x > free"});
+  EXPECT_EQ(readFile(workspace / "keep.txt"), "host\n") << output.describe();
+  EXPECT_EQ(output.out, "") << output.describe();
+  EXPECT_EQ(readFile(workspace / "free"), "x\n") << output.describe();
+}
+
+/// A repository can bring a link to what no import shows.
+TEST_F(PolicyImport, LinkInTheRepositoryShowsNoKeysOfTheHome) {
+  const TempDir home;
+  home.makeDir(".ssh");
+  const Canary key(home / ".ssh/id_ed25519");
+  const std::string project = home.makeDir("project");
+  ASSERT_EQ(::symlink("../.ssh", (project + "/k").c_str()), 0);
+  home.openToAll();
+  const RunOptions at_home{.env = {{"HOME", home.path()}}, .cwd = project};
+  for (const char* source : {"${localEnv:HOME}/project/k", "${localEnv:HOME}/project/k/id_ed25519"}) {
+    const std::string file = home.write("project/devcontainer.json", R"({"image": "x", "mounts": ["type=bind,source=)" +
+                                                                         std::string(source) + R"(,readonly"]})");
+    const RunOutput imported = runCaisson({"policy", "import", file}, at_home);
+    ASSERT_EQ(imported.exit_status, 0) << imported.describe();
+    EXPECT_TRUE(contains(imported.err, "it leads to " + (home / ".ssh"))) << imported.describe();
+    const std::string policy = home.write("project/imported.json", imported.out);
+    const RunOutput output = run({"--policy", policy}, {"cat", key.path()}, at_home);
+    EXPECT_FALSE(key.leakedInto(output.out)) << output.describe();
+  }
+}
+
+TEST_F(PolicyImport, BlockedPathsOfTheWorkspaceCannotBeRead) {
+  CONFORMS("R-POLICY-9");
+  workspace.write("conf/key", "canary\n");
+  for (const std::string& path : {std::string("/workspace/conf"), workspace / "conf"}) {
+    const std::string policy = imported("cargo.yaml", "blocked_paths: [\"" + path +
+                                                          "\"]\nexecution_policy: {allowed_executables: [cat], "
+                                                          "command_validation: [{regex: \".*\"}]}\n");
+    const RunOutput output = run({"--policy", policy}, {"cat", "/workspace/conf/key"});
+    EXPECT_EQ(output.out, "") << path << output.describe();
+    EXPECT_EQ(output.exit_status, 1) << path << output.describe();
+  }
 }
 
 TEST_F(PolicyImport, ReportsEveryKeyAndRejectsUnknownFormats) {

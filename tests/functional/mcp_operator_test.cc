@@ -1,5 +1,7 @@
 // The operator's policy of `caisson mcp`: no tool offers what its flags decide as a parameter, and a client that sends
 // more than they allow is refused and recorded.
+#include <unistd.h>
+
 #include <set>
 
 #include "functional/sandbox.h"
@@ -276,6 +278,28 @@ TEST_F(McpOperator, DirectoryThatTheHostExecutesIsCommittedOnlyIfTheUserAgrees) 
     EXPECT_EQ(question.find("30 days"), std::string::npos) << question;
     EXPECT_FALSE(std::filesystem::exists(workspace / directory + "/settings.json")) << directory;
   }
+}
+
+/// Without a repository: the operator's directory gives its files their meaning.
+TEST_F(McpOperator, WorkspaceBelowIsJudgedFromTheDirectoryOfTheFlag) {
+  for (const char* directory : {"tools/vscode", ".storybook", "conf"}) {
+    std::filesystem::create_directories(workspace / directory);
+  }
+  workspace.write("conf/local.txt", "canary\n");
+  ASSERT_EQ(::symlink("tools/vscode", (workspace / ".vscode").c_str()), 0);
+  ASSERT_EQ(::symlink("conf/local.txt", (workspace / ".env.local").c_str()), 0);
+  workspace.openToAll();
+  const auto client = start(Json::object(), {"--workspace", workspace.path(), "--allow-commit"});
+  for (const auto& [directory, file] :
+       {std::pair("tools", "vscode/tasks.json"), {"tools/vscode", "tasks.json"}, {".storybook", "a.md"}}) {
+    const std::string id = create(*client, {{"workspace_path", workspace / directory}});
+    client->tool("sandbox_write_file", {{"sandbox_id", id}, {"path", file}, {"content", "{}"}});
+    EXPECT_EQ(client->tool("sandbox_commit", {{"sandbox_id", id}})["changes"], 0) << directory;
+    EXPECT_FALSE(std::filesystem::exists(workspace / directory + "/" + file)) << directory;
+  }
+  const std::string id = create(*client, {{"workspace_path", workspace / "conf"}});
+  const Json read = client->tool("sandbox_execute", {{"sandbox_id", id}, {"command", "cat local.txt; true"}});
+  EXPECT_EQ(read["stdout"], "") << read;
 }
 
 TEST_F(McpOperator, DeniedPathsStayDeniedInAWorkspaceBelowOrAbove) {

@@ -94,6 +94,64 @@ TEST_F(Paths, TheOwnersConfigurationIsNeverWritable) {
   EXPECT_FALSE(std::filesystem::exists(home / ".config/caisson/config.toml"));
 }
 
+/// A payload could make what the link leads to.
+TEST_F(Paths, OwnPlacesBehindDanglingLinksAreNotWritable) {
+  const TempDir home, state, dot;
+  home.makeDir(".config");
+  home.makeDir(".local/share");
+  ASSERT_EQ(symlink((dot / "conf").c_str(), (home / ".config/caisson").c_str()), 0);
+  ASSERT_EQ(symlink((dot / "data").c_str(), (home / ".local/share/caisson").c_str()), 0);
+  home.openToAll();
+  dot.openToAll();
+  const RunOptions how{.env = {{"HOME", home.path()}, {"CAISSON_HOME", state.path()}},
+                       .unset = {"XDG_CONFIG_HOME", "XDG_DATA_HOME"}};
+  const std::string write =
+      "cd " + dot.path() + " && mkdir -p conf data && echo x > conf/config.toml && echo x > data/x";
+  for (const std::string option : {"--rw", "--workspace"}) {
+    const RunOutput missing = script(write, {option, dot.path() + (option == "--rw" ? "" : ":rw")}, how);
+    EXPECT_EQ(missing.exit_status, 125) << missing.describe();
+    EXPECT_TRUE(contains(missing.err, "mkdir -p")) << missing.describe();
+    EXPECT_FALSE(exists(dot / "conf") || exists(dot / "data"));
+  }
+  dot.makeDir("conf");
+  const RunOutput state_missing = script(write, {"--rw", dot.path()}, how);
+  EXPECT_TRUE(contains(state_missing.err, "own state: ") && contains(state_missing.err, "/data"))
+      << state_missing.describe();
+  dot.makeDir("data");
+  dot.openToAll();
+  (void)script(write, {"--rw", dot.path()}, how);
+  EXPECT_FALSE(exists(dot / "conf/config.toml") || exists(dot / "data/x"));
+}
+
+TEST_F(Paths, LinksThatLeadToOwnPlacesAreNotWritable) {
+  const TempDir home, dot;
+  home.makeDir(".config");
+  dot.makeDir("caisson");
+  ASSERT_EQ(symlink((dot / "caisson").c_str(), (home / ".config/caisson").c_str()), 0);
+  home.openToAll();
+  const RunOptions how{.env = {{"HOME", home.path()}}, .unset = {"XDG_CONFIG_HOME", "XDG_DATA_HOME"}};
+  const RunOutput output =
+      script("cd " + home / ".config" + " && rm caisson && mkdir caisson", {"--rw", home / ".config"}, how);
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_TRUE(contains(output.err, "could redirect")) << output.describe();
+  EXPECT_TRUE(std::filesystem::is_symlink(home / ".config/caisson"));
+}
+
+/// The other name could be in a directory that a program writes.
+TEST_F(Paths, ConfigurationWithHardLinksIsRefused) {
+  const TempDir home;
+  home.write(".config/caisson/config.toml", "");
+  home.openToAll();
+  const RunOptions how{.env = {{"HOME", home.path()}}, .unset = {"XDG_CONFIG_HOME"}};
+  ASSERT_EQ(chmod((home / ".config/caisson/config.toml").c_str(), 0600), 0);
+  EXPECT_EQ(script("true", {}, how).exit_status, 0);
+  ASSERT_EQ(link((home / ".config/caisson/config.toml").c_str(), (workspace / "other.toml").c_str()), 0);
+  const RunOutput output = script("echo x > other.toml", {"--workspace", workspace.path() + ":rw"}, how);
+  EXPECT_EQ(output.exit_status, 125) << output.describe();
+  EXPECT_TRUE(contains(output.err, "hard links") && contains(output.err, "make it a copy")) << output.describe();
+  EXPECT_EQ(readFile(home / ".config/caisson/config.toml"), "");
+}
+
 TEST_F(Paths, SecretsOfAHomeAreHiddenInDirectoriesOfIt) {
   const TempDir home;
   home.write(".config/gh/hosts.yml", "token\n");
@@ -171,6 +229,54 @@ TEST_F(Paths, DeniedPathsInAShownTreeAreHidden) {
   EXPECT_EQ(output.out, "open\n") << output.describe();
 }
 
+TEST_F(Paths, OwnStateIsHiddenInBindMountsOfIt) {
+  requireOrSkip(runsAsRoot(), "only root can mount");
+  const TempDir state;
+  const TempDir config;
+  state.write("keys/canary", "canary\n");
+  config.write("caisson/canary", "canary\n");
+  for (const char* directory : {"bm/all", "bm/part", "bm/config"})
+    std::filesystem::create_directories(workspace / directory);
+  const RunOptions how{.env = {{"CAISSON_HOME", state.path()}, {"XDG_CONFIG_HOME", config.path()}}};
+  const std::string mounted =
+      "mount --bind $CAISSON_HOME bm/all && mount --bind $CAISSON_HOME/keys bm/part && "
+      "mount --bind $XDG_CONFIG_HOME/caisson bm/config && ";
+  const auto attempt = [&](const std::string& options) {
+    return onHost("unshare -m sh -c '" + mounted + "$CAISSON run " + options +
+                      " -- sh -c \"find / -name canary 2>/dev/null; for d in all part config; do echo x "
+                      ">$PWD/bm/\\$d/new; echo x >bm/\\$d/new; done 2>/dev/null; echo ran\"'",
+                  how);
+  };
+  for (const std::string options :
+       {"--workspace .:rw", "--workspace .:overlay", "--workspace .:ro", "--workspace :none --rw .",
+        "--workspace :none --ro bm", "--level process --workspace .:rw"}) {
+    const RunOutput output = attempt(options);
+    EXPECT_EQ(output.out, "ran\n") << options << output.describe();
+  }
+  for (const std::string place : {"bm/all", "bm/all/keys", "bm/part", "bm/config"}) {
+    for (const std::string& options : {"--workspace " + place, "--rw " + place, "--ro " + place}) {
+      const RunOutput output = attempt(options);
+      EXPECT_EQ(output.exit_status, 125) << options << output.describe();
+      EXPECT_TRUE(contains(output.err, "own state or configuration, mounted at")) << output.describe();
+    }
+  }
+  EXPECT_FALSE(exists(state / "new") || exists(state / "keys/new") || exists(config / "caisson/new"));
+}
+
+TEST_F(Paths, DefaultStateIsHiddenBesideAnother) {
+  const TempDir home;
+  const TempDir state;
+  home.write(".local/share/caisson/audit/canary", "canary\n");
+  const RunOptions how{.env = {{"HOME", home.path()}, {"CAISSON_HOME", state.path()}}, .unset = {"XDG_DATA_HOME"}};
+  const std::string share = home / ".local/share";
+  for (const std::string place : {"/caisson", "/caisson/audit"}) {
+    const RunOutput output = run({"--rw", share + place}, {"ls", share + place}, how);
+    EXPECT_EQ(output.exit_status, 125) << output.describe();
+  }
+  const RunOutput above = script("find " + share + " -name canary; echo ran", {"--rw", share}, how);
+  EXPECT_EQ(above.out, "ran\n") << above.describe();
+}
+
 TEST_F(Paths, DenyingAMissingPathCreatesNothingOnTheHost) {
   CONFORMS("R-FILES-26");
   const RunOutput overlay = script("true", {"--deny", "absent"});
@@ -178,6 +284,25 @@ TEST_F(Paths, DenyingAMissingPathCreatesNothingOnTheHost) {
   const RunOutput direct = script("true", {"--workspace", ".:rw", "--deny", "absent"});
   EXPECT_EQ(direct.exit_status, 125) << "can't be enforced, so it is refused " << direct.describe();
   EXPECT_TRUE(treeState(workspace.path()).empty());
+}
+
+TEST_F(Paths, DenyingWhatIsHiddenAnywayWorks) {
+  workspace.write(".ssh/key", "canary-key\n");
+  workspace.write("a/b/c", "canary-c\n");
+  const std::string host = workspace / "a/b/c", absent = workspace / "a/absent";
+  const std::vector<std::string> options[] = {{"--deny", ".ssh/key"},
+                                              {"--deny", ".ssh/absent"},
+                                              {"--deny", "/workspace/a", "--deny", host},
+                                              {"--deny", host, "--deny", "/workspace/a"},
+                                              {"--deny", absent, "--deny", "a"}};
+  for (std::vector<std::string> words : options) {
+    words.insert(words.end(), {"--workspace", ".:rw"});
+    const RunOutput output = script("cat .ssh/key | grep -c key; mkdir .ssh/new; mv .ssh gone; echo ran", words);
+    EXPECT_TRUE(contains(output.out, "0\nran\n")) << words[1] << output.describe();
+    EXPECT_TRUE(std::filesystem::exists(workspace / ".ssh/key"));
+  }
+  const RunOutput missing = script("true", {"--workspace", ".:rw", "--deny", ".aws/key"});
+  EXPECT_EQ(missing.exit_status, 125) << "nothing hides it yet " << missing.describe();
 }
 
 TEST_F(Paths, DeniedPatternsWorkInAnOverlayAndAreRefusedInADirectTree) {

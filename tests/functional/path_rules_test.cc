@@ -133,6 +133,29 @@ TEST_F(PathRules, DeniedPathsWinInsideOfNamedOnes) {
   }
 }
 
+TEST_F(PathRules, DeniedPatternsWinOverNamedDirectories) {
+  workspace.write("docs/page.md", "canary-page\n");
+  workspace.write("docs/.env", "canary-env\n");
+  workspace.write("top/docs/page.md", "canary-page\n");
+  workspace.write("top/docs/.env", "canary-env\n");
+  workspace.write(".ssh/keys/one.pem", "canary-pem\n");
+  workspace.write(".ssh/keys/two.txt", "two\n");
+  const std::pair<std::string, std::string> cases[] = {
+      {"docs", "d*"}, {"docs", "*"}, {"docs/page.md", "d*"}, {"top/docs", "t*"}, {"top/docs", "top/d*"}};
+  for (const std::string level : {"full", "process"}) {
+    for (const auto& [shown, denied] : cases) {
+      const RunOutput output = script("cat " + workspace / shown + "/* " + workspace / shown + "/.env " +
+                                          workspace / shown + " " + shown + "/* " + shown + "; echo ran",
+                                      {"--level", level, "--ro", shown, "--deny", denied});
+      EXPECT_EQ(output.out, "ran\n") << level << " --ro " << shown << " --deny " << denied << output.describe();
+    }
+    const RunOutput inner = script("cat " + workspace / ".ssh/keys" + "/*; echo ran",
+                                   {"--level", level, "--ro", ".ssh/keys", "--deny", ".ssh/keys/*.pem"});
+    EXPECT_FALSE(contains(inner.out, "canary")) << level << inner.describe();
+    EXPECT_TRUE(contains(inner.out, "ran")) << level << inner.describe();
+  }
+}
+
 TEST_F(PathRules, TheLandlockTierRefusesWhatItCannotEnforce) {
   workspace.openToAll();
   for (const std::vector<std::string>& options :

@@ -1,4 +1,6 @@
 // Every built-in profile with the programs it is made for, and with what it must block.
+#include <sys/resource.h>
+
 #include "functional/sandbox.h"
 #include "support/conforms.h"
 
@@ -120,16 +122,21 @@ TEST_F(Profile, DevIsTheDefault) {
       "ulimit -n; df -T /tmp ~ | grep -c tmpfs; cp /usr/bin/true /tmp/t && /tmp/t && cp /tmp/t ~ && ~/t && "
       "echo executable; head -c 150M /dev/zero > ~/large && echo large";
   const RunOutput by_default = script(show, {"--json"});
-  EXPECT_EQ(by_default.json()["stdout"], "16384\n0\nexecutable\nlarge\n") << by_default.describe();
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const bool may_have_so_many = limit.rlim_max / 2 >= 16384;  // else docs/limits.md says what it gets
+  const std::string text = by_default.json()["stdout"];
+  EXPECT_TRUE(!may_have_so_many || text.starts_with("16384\n")) << by_default.describe();
+  EXPECT_EQ(text.substr(text.find('\n')), "\n0\nexecutable\nlarge\n") << by_default.describe();
   EXPECT_EQ(by_default.json()["layers"]["level"], "full");
   EXPECT_TRUE(contains(by_default.json()["layers"]["network"], "none")) << by_default.describe();
-  EXPECT_EQ(script(show, {"--profile", "dev"}).out, "16384\n0\nexecutable\nlarge\n");
+  EXPECT_EQ(script(show, {"--profile", "dev"}).out, text);
   EXPECT_EQ(script(show, {"--profile", "bash"}).out, "1024\n2\nexecutable\n");
   const RunOutput plan = runCaisson({"plan", "--json", "--", "true"}, {.cwd = workspace.path()});
   const nlohmann::json limits = plan.json()["limits"];
   EXPECT_FALSE(limits.contains("wall_seconds")) << limits.dump();
   EXPECT_EQ(limits["max_tasks"], 4096);
-  EXPECT_EQ(limits["nofile"], 16384);
+  EXPECT_TRUE(!may_have_so_many || limits["nofile"] == 16384) << limits.dump();
   const std::string meminfo = readFile("/proc/meminfo");
   const std::uint64_t host = std::stoull(meminfo.substr(meminfo.find_first_of("0123456789"))) * 1024;
   EXPECT_NEAR(limits["memory_bytes"].get<double>(), static_cast<double>(host) / 2, static_cast<double>(host) / 50);

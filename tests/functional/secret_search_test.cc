@@ -1,4 +1,5 @@
 // The search for secrets before a program starts: it is complete on a busy machine, in large trees, and with its index.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>

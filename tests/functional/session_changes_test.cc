@@ -167,6 +167,18 @@ TEST_F(SessionChanges, StatCountsLines) {
             " 4 paths changed, 3 lines added(+), 2 lines removed(-)\n");
 }
 
+TEST_F(SessionChanges, NamesThatLookLikeMarksAreQuoted) {
+  Session session = create();
+  output(session, "touch 'run.sh (mode 0755 -> 0644)' 'y | 3 +++' 'plain name'");
+  const std::string listed = cli({"diff", session.id()}).out;
+  EXPECT_NE(listed.find("A $'run.sh (mode 0755 -> 0644)'\nA $'y | 3 +++'\n"), std::string::npos) << listed;
+  EXPECT_NE(listed.find("A plain name\n"), std::string::npos) << listed;
+  const std::string counted = cli({"diff", "--stat", session.id()}).out;
+  EXPECT_NE(counted.find(" $'y | 3 +++' "), std::string::npos) << counted;
+  const std::string planned = cli({"commit", "--dry-run", session.id()}).out;
+  EXPECT_NE(planned.find("A $'run.sh (mode 0755 -> 0644)'\n"), std::string::npos) << planned;
+}
+
 TEST_F(SessionChanges, JsonCarriesPatchesNamesAndCounts) {
   workspace.write("old", "same\ncontent\n");
   Session session = create();

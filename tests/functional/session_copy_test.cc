@@ -168,6 +168,27 @@ TEST_F(SessionCopy, CopiesStrangeNames) {
   EXPECT_EQ(readFile(host / "t/\xe9"), "4\n");
 }
 
+TEST_F(SessionCopy, WritesNothingToTheOwnConfiguration) {
+  Session session = create();
+  output(session, "mkdir -p conf/caisson; echo x > conf/caisson/config.toml; echo x > config.toml; ln -s conf link");
+  const RunOptions how{.env = {{"XDG_CONFIG_HOME", host / "conf"}}, .cwd = host.path()};
+  const std::string id = session.id();
+  const RunOutput tree = cli({"cp", id + ":conf", "."}, how);
+  EXPECT_NE((tree.out + tree.err).find("own configuration or state"), std::string::npos) << tree.describe();
+  EXPECT_FALSE(exists(host / "conf/caisson"));
+  host.makeDir("conf/caisson");
+  for (const auto& [from, to] : {std::pair{":config.toml", "conf/caisson"},
+                                 {":config.toml", "conf/caisson/config.toml"},
+                                 {":conf/caisson", "conf"},
+                                 {":conf/caisson/config.toml", "conf/caisson/new"}}) {
+    (void)cli({"cp", id + from, to}, how);
+  }
+  EXPECT_TRUE(fs::is_empty(host.path() + "/conf/caisson"));
+  fs::remove_all(host / "conf");
+  EXPECT_NE(cli({"cp", id + ":link", "conf"}, how).exit_status, 0) << "a link would move the place";
+  EXPECT_FALSE(fs::is_symlink(host / "conf"));
+}
+
 TEST_F(SessionCopy, HoldsBackWhatTheHostWouldExecuteUnlessItIsNamed) {
   Session session = create();
   output(session,
@@ -188,6 +209,71 @@ TEST_F(SessionCopy, HoldsBackWhatTheHostWouldExecuteUnlessItIsNamed) {
   EXPECT_FALSE(exists(host / ".github/workflows/ci.yml")) << "by its name there";
   EXPECT_EQ(cp(session.id() + ":d/sub/.envrc", ".").exit_status, 0);
   EXPECT_EQ(readFile(host / ".envrc"), "x\n") << "it was named";
+}
+
+/// What only links, git configurations and the shape of a directory tell, as in a commit.
+TEST_F(SessionCopy, HoldsBackWhatTheHostExecutesThroughLinksAndGit) {
+  for (const char* file : {".git/HEAD", ".git/objects/x", ".git/refs/x"}) host.write(file, "ref: refs/heads/main\n");
+  host.write(".git/config", "[include]\n\tpath = ../conf/team.inc\n[core]\n\thooksPath = githooks\n");
+  host.write("conf/team.inc", "[user]\n\tname = me\n");
+  host.write("conf/env.sh", "old\n");
+  host.write("githooks/pre-commit", "old\n");
+  fs::create_symlink("conf/env.sh", host / ".envrc");
+  Session session = create();
+  output(
+      session,
+      "mkdir -p conf githooks pkg/objects pkg/refs pkg/hooks; echo '[core]' > conf/team.inc; echo new > conf/env.sh; "
+      "echo new > conf/plain; echo new > githooks/pre-commit; echo ref: x > pkg/HEAD; echo '[core]' > pkg/config; "
+      "echo x > pkg/objects/x; ln -s githooks/pre-commit conf/link");
+  for (const char* directory : {"conf", "githooks", "pkg"}) {
+    const RunOutput copied = cp(session.id() + ":" + directory, ".");
+    EXPECT_EQ(copied.exit_status, 1) << directory << copied.describe();
+  }
+  EXPECT_EQ(readFile(host / "conf/plain"), "new\n");
+  EXPECT_EQ(readFile(host / "conf/team.inc"), "[user]\n\tname = me\n");
+  EXPECT_EQ(readFile(host / "conf/env.sh"), "old\n");
+  EXPECT_EQ(readFile(host / "githooks/pre-commit"), "old\n");
+  EXPECT_FALSE(exists(host / "pkg/config") && exists(host / "pkg/HEAD")) << "git would run its programs";
+}
+
+TEST_F(SessionCopy, HoldsBackAllIfTheLinksAreTooMany) {
+  host.write("conf/env.sh", "old\n");
+  fs::create_symlink("conf/env.sh", host / ".envrc");
+  Session session = create();
+  output(session,
+         "mkdir -p conf/l; echo new > conf/env.sh; cd conf/l; ln -s ../env.sh .envrc; python3 -c 'import os\n"
+         "for i in range(5000): os.mkdir(str(i)); os.symlink(\"../.envrc\", str(i) + \"/.envrc\")'");
+  const RunOutput copied = cp(session.id() + ":conf", ".");
+  EXPECT_EQ(copied.exit_status, 1) << copied.describe();
+  EXPECT_EQ(readFile(host / "conf/env.sh"), "old\n");
+  EXPECT_NE(copied.err.find("too many links"), std::string::npos) << copied.err.substr(0, 2000);
+}
+
+TEST_F(SessionCopy, ReplacesNoFileThatTheSessionDoesNotShow) {
+  host.write("src/.env", "secret\n");
+  host.write("src/main.c", "old\n");
+  Session session = create();
+  output(session, "mkdir -p src; echo fake > src/.env; echo new > src/main.c");
+  const RunOutput copied = cp(session.id() + ":src", ".");
+  EXPECT_EQ(copied.exit_status, 1) << copied.describe();
+  EXPECT_NE(copied.err.find("not copied: src/.env"), std::string::npos) << copied.describe();
+  EXPECT_EQ(readFile(host / "src/.env"), "secret\n");
+  EXPECT_EQ(readFile(host / "src/main.c"), "new\n");
+  EXPECT_EQ(cp(session.id() + ":src/.env", "src").exit_status, 0);
+  EXPECT_EQ(readFile(host / "src/.env"), "fake\n") << "it was named";
+}
+
+TEST_F(SessionCopy, NeverBringsInTheOwnState) {
+  Session session = create();
+  output(session, "echo x > f");
+  ASSERT_TRUE(session.commit());
+  const std::string keys = home_path + "/keys";
+  ASSERT_TRUE(exists(keys + "/sessions"));
+  const RunOutput named = cp(keys, session.id() + ":keys");
+  EXPECT_NE(named.exit_status, 0) << named.describe();
+  const RunOutput above = cp(fs::path(home_path).parent_path().string(), session.id() + ":all");
+  EXPECT_EQ(above.exit_status, 1) << above.describe();
+  EXPECT_EQ(output(session, "find . -name sessions; find . -name keys"), "");
 }
 
 }  // namespace

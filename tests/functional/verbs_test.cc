@@ -109,7 +109,7 @@ TEST_F(Verbs, PolicyCheckNamesWhatThisMachineRefuses) {
   EXPECT_EQ(output.exit_status, 0) << "the file itself is correct: " << output.describe();
   EXPECT_TRUE(contains(output.err, "here.toml: `caisson run` refuses it on this machine")) << output.describe();
   EXPECT_TRUE(contains(output.err, "/nonexistent-directory")) << output.describe();
-  workspace.write("fine.toml", "[filesystem]\nread_only = ['/usr']\n");
+  workspace.write("fine.toml", "[filesystem]\nread_only = ['/usr/bin']\n");
   EXPECT_EQ(caisson({"policy", "check", "fine.toml"}).err, "");
 }
 

@@ -283,6 +283,7 @@ class HostileDocuments(ImageTest):
         path = self.scratch / "reserved"
         oci_layout(path, [tar_bytes([entry("f", b"x")])], name=reserved)
         self.assertIn("reserved", self.image("import", "-q", path).err)
+        self.assertIn("reserved", self.image("import", "-q", path, reserved).err)
         self.must("import", "-q", self.docker_archive(["first:1"]))
         self.assertIn("reserved", self.image("tag", "first:1", reserved).err)
         self.assertIn("reserved", self.image("pull", "-q", reserved).err)

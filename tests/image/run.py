@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""run.py [--gtest_output=xml:FILE] SUITE...: runs image suites (local, hostile, build, registry, trust, interop, crash).
+"""run.py [--gtest_output=xml:FILE] SUITE...: runs image suites (local, names, hostile, build, registry, trust, interop, crash).
 
 Refuses the suite `hostile` as root.
 
@@ -70,7 +70,7 @@ def write_results(path, cases):
 def main(words):
     output = [word.split(":", 1)[1] for word in words if word.startswith("--gtest_output=xml:")]
     # Not as root: an ordinary user can do less harm if a protection fails.
-    usual = ["local", "build"] if os.geteuid() == 0 else ["local", "hostile", "build"]
+    usual = ["local", "names", "build"] if os.geteuid() == 0 else ["local", "names", "hostile", "build"]
     suites = [word for word in words if not word.startswith("--")] or usual
     if "hostile" in suites and os.geteuid() == 0:
         print("the suite hostile does not run as root: start it as an ordinary user, or with `make test-images SUITES=hostile`",

@@ -11,7 +11,7 @@ import urllib.parse
 
 from registry import PASSWORD, USER, Front, auth_entry, make_certificates
 from registry_case import LAYERS, RegistryTest
-from world import ImageTest, entry, needs, oci_layout, sha256, tar_bytes
+from world import CAISSON, ImageTest, entry, needs, oci_layout, sha256, tar_bytes
 
 
 class HostileRegistry(RegistryTest):
@@ -433,3 +433,30 @@ class SignedName(ImageTest):
             self.environment["CAISSON_HOME"] = str(self.scratch / f"home{number}")
             self.sign(name)
             self.must("pull", "-q", reference)
+
+    def test_required_later_is_checked_where_the_image_is_used(self):
+        # CONFORMS("R-IMAGE-5")
+        reference, config = f"{self.host}/team/prod:1", self.scratch / "config/caisson/config.toml"
+        rule = config.read_text()
+        config.write_text("")
+        self.must("pull", "-q", reference)
+        self.must("tag", reference, "localhost/other")
+        (self.scratch / "Containerfile").write_text(f"FROM {reference}\n")
+        uses = (("plan", "--image", reference, "--", "true"), ("run", "--image", reference, "--", "true"),
+                ("session", "create", "--image", reference), ("image", "build", "-q", "-t", "made", str(self.scratch)))
+        config.write_text(rule)
+        for use in uses:
+            refused = self.run_program(CAISSON, *use)
+            self.assertEqual(refused.status, 125, (use, refused.text))
+            self.assertIn("requires a signature for this name", refused.err, use)
+        self.sign(f"{self.host}/team/prod")
+        self.must("pull", "-q", reference)
+        for use in (uses[0], uses[-1], ("plan", "--image", "localhost/other", "--", "true")):
+            allowed = self.run_program(CAISSON, *use)
+            self.assertEqual(allowed.status, 0, (use, allowed.text))
+        # What it signs is not signed under another name, even if that was given by `tag`.
+        config.write_text("")
+        self.must("tag", reference, f"{self.host}/team/stage:1")
+        config.write_text(rule)
+        refused = self.run_program(CAISSON, "plan", "--image", f"{self.host}/team/stage:1", "--", "true")
+        self.assertIn("requires a signature for this name", refused.err)

@@ -50,6 +50,11 @@ def hard_link(name, target, **fields):
     return entry(name, type=tarfile.LNKTYPE, linkname=target, **fields)
 
 
+# The root of a small image.
+ROOT = [directory("bin"), entry("bin/tool", b"#!/bin/sh\n", mode=0o755), directory("etc"), entry("etc/motd", b"hello\n"),
+        link("lib", "usr/lib"), hard_link("bin/other", "bin/tool"), directory("tmp", mode=0o1777), directory("root", mode=0o500)]
+
+
 def tar_bytes(entries, layout=tarfile.PAX_FORMAT):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=layout) as archive:

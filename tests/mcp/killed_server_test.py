@@ -70,8 +70,8 @@ class Server:
 
 
 class Stdio(Server):
-    def __init__(self, environment):
-        super().__init__(environment)
+    def __init__(self, environment, *flags):
+        super().__init__(environment, *flags)
         self.buffer, self.answers = b"", {}
 
     def begin(self, method, params):

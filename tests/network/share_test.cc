@@ -138,9 +138,10 @@ open("/tmp/stopped", "w")
 time.sleep(60)
 )";
   EXPECT_EQ(caisson({"session", "exec", id, "--background", "--", "/usr/bin/python3", "-c", script}).exit_status, 0);
-  ASSERT_TRUE(eventually(
-      [&] { return caisson({"session", "exec", id, "--", "test", "-e", "/tmp/stopped"}).exit_status == 0; }));
-  sleepFor(std::chrono::seconds(2));  // the host fills the buffers
+  ASSERT_TRUE(
+      eventually([&] { return caisson({"session", "exec", id, "--", "test", "-e", "/tmp/stopped"}).exit_status == 0; },
+                 std::chrono::seconds(20)));  // it reads for 4 s
+  sleepFor(std::chrono::seconds(2));          // the host fills the buffers
   const std::string sockets = runProgram({"ss", "-tmnOH", "dport", "=", ":8086"}, {}).out;
   int all = 0, large = 0;
   for (std::size_t at = 0; (at = sockets.find("skmem:(r", at)) != std::string::npos; ++all) {

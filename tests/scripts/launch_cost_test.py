@@ -13,8 +13,9 @@ import tempfile
 
 # The numbers also depend on the host (files of /etc, directories of PATH); these are for a host that has all of them.
 MAX_CALLS = {
-    # Five only for root (reading both id maps to the end), two to look for writers that were killed.
-    "supervisor, before the clone": 152,
+    # Five only for root (reading both id maps to the end), two to look for writers that were killed, four to read the table
+    # of mounts, which may show caisson's state under another name.
+    "supervisor, before the clone": 156,
     "pid 1, before it starts the payload": 395,  # one mount for each masked entry of /proc
     "its second thread": 18,  # including the limits of TCP buffers
     "payload, before its program": 200,

@@ -1,4 +1,5 @@
-// A disk that is full when a commit needs room: everything stays as it was.
+// Workspaces on a small, separate file system: when it is full, everything stays as it was; a mount in it is not
+// entered.
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
@@ -91,6 +92,33 @@ TEST_F(CommitToSmallDisk, FailureInTheMiddleIsRolledBack) {
     EXPECT_EQ(runProgram({"ls", "-A", point}).out, "a\ngone\n") << "what was done is taken back";
     EXPECT_EQ(readFile(point + "/a"), "old\n");
     EXPECT_EQ(readFile(point + "/gone"), "old\n");
+  });
+}
+
+TEST_F(CommitToSmallDisk, AdditionWhereTheHostMountedSomethingIsAConflict) {
+  onSmallDisk([&](const std::string& point) {
+    ASSERT_EQ(::mkdir((point + "/conf").c_str(), 0755), 0);
+    std::ofstream(point + "/conf/a") << "old\n";
+    ::usleep(30'000);
+    ASSERT_EQ(runCaisson({"session", "create", "--name", "n", "--workspace", point}).exit_status, 0);
+    const auto session = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), "session");
+      return runCaisson(arguments);
+    };
+    ASSERT_EQ(session({"exec", "n", "--", "sh", "-c", "echo n > conf/new; mkdir conf/d; echo n > top"}).exit_status, 0);
+    const RunOutput dry = session({"commit", "--dry-run", "--json", "n"});
+    const std::string digest = dry.json()["digest"];
+    ASSERT_EQ(::mount("none", (point + "/conf").c_str(), "tmpfs", 0, "size=1m"), 0);
+    const RunOutput refused = session({"commit", "--expect", digest, "n"});
+    EXPECT_EQ(refused.exit_status, 125) << refused.describe();
+    const RunOutput done = session({"commit", "n"});
+    EXPECT_EQ(done.exit_status, 1) << done.describe();
+    EXPECT_EQ(done.out, "A top\n");
+    EXPECT_NE(done.err.find("conflict: conf/new: conf is another directory there now"), std::string::npos)
+        << done.describe();
+    EXPECT_EQ(runProgram({"ls", "-A", point + "/conf"}).out, "");
+    ASSERT_EQ(::umount((point + "/conf").c_str()), 0);
+    EXPECT_EQ(session({"commit", "n"}).out, "A conf/d\nA conf/new\n");
   });
 }
 

@@ -83,6 +83,19 @@ TEST_F(CommitHeld, DataOfARepositoryOfTheHostPasses) {
   EXPECT_EQ(paths(report.held), "mirror/config\nmirror/hooks/post-update\n");
 }
 
+TEST_F(CommitHeld, RepositoryOfTheHostWithoutItsHeadIsStillHeld) {
+  ASSERT_EQ(runProgram({"git", "init", "-q", "--bare", workspace / "mirror"}).exit_status, 0);
+  ASSERT_EQ(::rename((workspace / "mirror/HEAD").c_str(), (workspace / "mirror/moved").c_str()), 0);
+  workspace.openToAll();
+  Session session = create();
+  output(session,
+         "echo x > mirror/hooks/pre-commit; echo x > mirror/hooks/post-update; echo '[core]' >> mirror/config");
+  const CommitReport report = commit(session);
+  for (const char* held : {"mirror/hooks/pre-commit", "mirror/hooks/post-update", "mirror/config"}) {
+    EXPECT_TRUE(isHeld(report, held)) << held;
+  }
+}
+
 TEST_F(CommitHeld, NewerNamesAreHeld) {
   Session session = create();
   output(session,

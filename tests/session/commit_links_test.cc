@@ -285,7 +285,8 @@ TEST_F(CommitLinks, ExchangedLinkIsNeverCommitted) {
       ASSERT_EQ(::unlink((workspace / name).c_str()), 0);
     }
   }
-  EXPECT_TRUE(session.stop(*started, 0));
+  const auto stopped = session.stop(*started, 0);
+  EXPECT_TRUE(stopped) << stopped.error().message();
 }
 
 }  // namespace

@@ -90,5 +90,20 @@ TEST_F(CommitManifest, IdleSessionIsFrozenAndResumed) {
   EXPECT_EQ(readFile(workspace / "f"), "2\n");
 }
 
+TEST_F(CommitManifest, ListThatCannotBePrintedDoesNotMeanThatNothingWasWritten) {
+  workspace.write("f", "old\n");
+  Session session = create();
+  output(session, "echo new > f");
+  const auto printed_to_full = [&](const std::string& words) {
+    return runProgram({"sh", "-c", caissonBinary() + " session " + words + " " + session.id() + " > /dev/full"});
+  };
+  EXPECT_EQ(printed_to_full("commit --dry-run").exit_status, 125);
+  EXPECT_EQ(readFile(workspace / "f"), "old\n");
+  EXPECT_EQ(printed_to_full("commit").exit_status, 1);
+  EXPECT_EQ(readFile(workspace / "f"), "new\n");
+  EXPECT_EQ(printed_to_full("uncommit").exit_status, 1);
+  EXPECT_EQ(readFile(workspace / "f"), "old\n");
+}
+
 }  // namespace
 }  // namespace caisson::test

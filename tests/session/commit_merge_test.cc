@@ -203,6 +203,7 @@ TEST_F(CommitMerge, EarlierCommitOfTheSessionIsABase) {
 TEST_F(CommitMerge, ForkKnowsTheBase) {
   track("f");
   Session session = create();
+  ASSERT_TRUE(eventually([&] { return exists(home_path + "/sessions/" + session.id() + "/git-bases"); }));
   auto fork = session.fork({});
   ASSERT_TRUE(fork) << fork.error().message();
   output(*fork, "sed -i 's/six/SESSION/' f");

@@ -169,7 +169,7 @@ TEST_F(CommitMoved, WhatTheHostPutsThereDuringACommitIsNotTheSessions) {
   session::step_observer = nullptr;
   output(session, "rm -f dir/f file; echo 2 > gone; chmod 600 mode");
   const CommitReport report = commit(session);
-  EXPECT_EQ(paths(report.conflicts), "dir/f\nfile\ngone\nmode\n") << conflictsOf(report);
+  EXPECT_EQ(paths(report.conflicts), "dir/f\ndir/n\nfile\ngone\nmode\n") << conflictsOf(report);
   for (const char* name : {"dir/f", "file", "gone"}) EXPECT_EQ(readFile(workspace / name), "of the host\n") << name;
 }
 
@@ -264,7 +264,9 @@ TEST_F(CommitMoved, ChangeInAnExchangedDirectoryIsAConflict) {
   moveOnHost(workspace / "dirB", workspace / "dirA");
   EXPECT_FALSE(session.commit({.expect = reviewed})) << "not what was reviewed";
   const CommitReport report = commit(session);
-  EXPECT_EQ(paths(report.conflicts), "dirA/a.txt\ndirA/gone\ndirA/removed\ndirA/sub/deep\n") << conflictsOf(report);
+  EXPECT_EQ(paths(report.conflicts), "dirA/a.txt\ndirA/gone\ndirA/new\ndirA/removed\ndirA/sub/deep\n")
+      << conflictsOf(report);
+  EXPECT_FALSE(exists(workspace / "dirA/new")) << "it was made for the other directory";
   EXPECT_NE(conflictsOf(report).find("dirA/sub/deep: dirA is another directory there now"), std::string::npos)
       << conflictsOf(report);
   for (const char* name : {"a.txt", "gone", "sub/deep", "removed/x"}) {
@@ -274,6 +276,44 @@ TEST_F(CommitMoved, ChangeInAnExchangedDirectoryIsAConflict) {
   // Only an explicit choice replaces the file of the other directory.
   EXPECT_EQ(applied(commit(session, {.paths = {"dirA/a.txt"}, .theirs = {"dirA/a.txt"}})), "dirA/a.txt\n");
   EXPECT_EQ(readFile(workspace / "dirA/a.txt"), "A\nA+\n");
+}
+
+TEST_F(CommitMoved, AdditionToADirectoryThatIsExchangedDuringTheCommitIsAConflict) {
+  workspace.write("conf/a", "1\n");
+  workspace.write("conf2/b", "2\n");
+  Session session = createLater();
+  output(session, "mkdir conf/d; echo n > conf/new; echo n > conf/d/new; echo n > fine");
+  move_at = "commit: journal written";
+  move_on_the_host = [&] {
+    moveOnHost(workspace / "conf", workspace / "conf.old");
+    moveOnHost(workspace / "conf2", workspace / "conf");
+  };
+  session::step_observer = [](const char* name) {
+    if (name == move_at && move_on_the_host) std::exchange(move_on_the_host, {})();
+  };
+  const CommitReport report = commit(session);
+  session::step_observer = nullptr;
+  EXPECT_FALSE(move_on_the_host);
+  EXPECT_EQ(applied(report), "fine\n");
+  EXPECT_EQ(paths(report.conflicts), "conf/d\nconf/d/new\nconf/new\n") << conflictsOf(report);
+  EXPECT_NE(conflictsOf(report).find("conf/new: its directory: "), std::string::npos) << conflictsOf(report);
+  EXPECT_EQ(runProgram({"ls", workspace / "conf"}).out, "b\n");
+}
+
+/// The session and the host made a directory of the same name: the review shows which one.
+TEST_F(CommitMoved, DigestCoversTheDirectoryOfAnAddition) {
+  workspace.write("a", "1\n");
+  Session session = createLater();
+  output(session, "mkdir made; echo n > made/new");
+  workspace.makeDir("made");
+  workspace.makeDir("other");
+  const CommitReport dry = commit(session, {.dry_run = true});
+  EXPECT_EQ(applied(dry), "made/new\n") << conflictsOf(dry);
+  moveOnHost(workspace / "made", workspace / "made.old");
+  moveOnHost(workspace / "other", workspace / "made");
+  EXPECT_FALSE(session.commit({.expect = dry.digest})) << "not what was reviewed";
+  EXPECT_FALSE(exists(workspace / "made/new"));
+  EXPECT_EQ(applied(commit(session)), "made/new\n");
 }
 
 TEST_F(CommitMoved, DirectoryExchangedWithinAChangedDirectoryIsAConflict) {

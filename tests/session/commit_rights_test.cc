@@ -1,16 +1,21 @@
 // Permissions, access lists and extended attributes of the host's files: a commit keeps them, or shows what it changes;
 // what gives access to others needs the path itself. And what was reviewed includes what is replaced on the host.
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/magic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <vector>
 
 #include "functional/commit.h"
+#include "session/commit/host_attributes.h"
 
 namespace caisson::test {
 namespace {
@@ -125,15 +130,15 @@ TEST_F(CommitRights, WithoutARecordAModeThatMayHaveChangedIsAConflict) {
   EXPECT_EQ(modeOf(workspace / "dir"), 0750U);
 }
 
-/// An access list in the kernel's format, with an entry for user 12345 unless `user` is 0.
-std::string accessList(unsigned owner, unsigned user, unsigned group, unsigned mask) {
+/// An access list in the kernel's format, with an entry for the user `id` unless `user` is 0.
+std::string accessList(unsigned owner, unsigned user, unsigned group, unsigned mask, std::uint32_t id = 12345) {
   std::string list("\2\0\0\0", 4);
-  const auto add = [&](std::uint16_t tag, std::uint16_t rights, std::uint32_t id) {
+  const auto add = [&](std::uint16_t tag, std::uint16_t rights, std::uint32_t whose) {
     list.append(reinterpret_cast<const char*>(&tag), 2).append(reinterpret_cast<const char*>(&rights), 2);
-    list.append(reinterpret_cast<const char*>(&id), 4);
+    list.append(reinterpret_cast<const char*>(&whose), 4);
   };
   add(0x01, static_cast<std::uint16_t>(owner), 0xffffffff);
-  if (user != 0) add(0x02, static_cast<std::uint16_t>(user), 12345);
+  if (user != 0) add(0x02, static_cast<std::uint16_t>(user), id);
   add(0x04, static_cast<std::uint16_t>(group), 0xffffffff);
   add(0x10, static_cast<std::uint16_t>(mask), 0xffffffff);
   add(0x20, 0, 0xffffffff);
@@ -158,6 +163,60 @@ TEST_F(CommitRights, AccessListAndAttributesAreKept) {
   EXPECT_EQ(attribute("plain", "user.origin"), "none");
 }
 
+TEST_F(CommitRights, OwnerAndGroupOfAFileStayThroughCommitAndUncommit) {
+  std::vector<gid_t> groups(64);
+  groups.resize(static_cast<std::size_t>(std::max(::getgroups(64, groups.data()), 0)));
+  std::erase(groups, ::getegid());
+  if (::geteuid() == 0) groups = {23456};
+  requireOrSkip(!groups.empty(), "the user is in one group only");
+  if (IsSkipped()) return;
+  const uid_t owner = ::geteuid() == 0 ? 12345 : ::geteuid();
+  for (const char* name : {"f", "gone"}) workspace.write(name, "old\n");
+  Session session = createLater();
+  output(session, "rm f gone; echo new > f; chmod 660 f");
+  // Only now: as root, a sandbox cannot replace files of other users.
+  for (const char* name : {"f", "gone"}) {
+    ASSERT_EQ(::chown((workspace / name).c_str(), owner, groups.front()), 0);
+    mode(name, 0660);
+  }
+  EXPECT_EQ(applied(commit(session, {.theirs = {"f", "gone"}})), "f\ngone\n");
+  const auto expectSame = [&](const std::string& name) {
+    struct stat status{};
+    ASSERT_EQ(::stat((workspace / name).c_str(), &status), 0) << name;
+    EXPECT_EQ(status.st_uid, owner) << name;
+    EXPECT_EQ(status.st_gid, groups.front()) << name;
+    EXPECT_EQ(status.st_mode & 07777U, 0660U) << name;
+  };
+  expectSame("f");
+  EXPECT_EQ(cli({"uncommit", session.id()}).exit_status, 0);
+  for (const char* name : {"f", "gone"}) expectSame(name);
+}
+
+TEST_F(CommitRights, GroupThatCannotBeGivenLeavesAnotherOneNoMoreThanOthers) {
+  requireOrSkip(::geteuid() == 0, "only root can be in other groups");
+  if (IsSkipped()) return;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr gid_t kMine = 5000, kForeign = 5001, kPrimary = 6000;
+    const std::string own = workspace / "own", foreign = workspace / "foreign";
+    const int first = ::open(own.c_str(), O_RDWR | O_CREAT, 0600),
+              second = ::open(foreign.c_str(), O_RDWR | O_CREAT, 0600);
+    const bool made = ::fchown(first, 7000, kPrimary) == 0 && ::fchown(second, 7000, kPrimary) == 0;
+    const bool dropped = made && ::setgroups(1, &kMine) == 0 && ::setresgid(kPrimary, kPrimary, kPrimary) == 0 &&
+                         ::setresuid(7000, 7000, 7000) == 0;
+    struct stat status{};
+    const bool given = session::takeOwner(first, {7000, kMine}, 0664) == 0664 && ::fstat(first, &status) == 0 &&
+                       status.st_gid == kMine && session::modeForOwner(session::HostOwner{7000, kMine}, 0664) == 0664;
+    const bool limited = session::takeOwner(second, {7000, kForeign}, 0674) == 0644 &&
+                         session::takeOwner(second, {7000, kForeign}, 0660) == 0600 &&
+                         session::modeForOwner(session::HostOwner{7000, kForeign}, 0674) == 0644;
+    ::_exit(!dropped ? 2 : !given ? 3 : !limited ? 4 : 0);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST_F(CommitRights, FileIsNotGivenTheDefaultListOfItsDirectory) {
   workspace.write("dir/old", "old\n");
   mode("dir/old", 0600);
@@ -173,6 +232,57 @@ TEST_F(CommitRights, FileIsNotGivenTheDefaultListOfItsDirectory) {
   EXPECT_EQ(attribute("dir/old", "system.posix_acl_access"), "none");
   EXPECT_EQ(modeOf(workspace / "dir/old"), 0600U);
   EXPECT_NE(attribute("dir/made", "system.posix_acl_access"), "none") << "a new file gets it";
+}
+
+/// `path` gets a default list, which whatever is made in it inherits.
+bool giveDefaultList(const std::string& path) {
+  const std::string list = accessList(7, 7, 5, 7);
+  return ::setxattr(path.c_str(), "system.posix_acl_default", list.data(), list.size(), 0) == 0;
+}
+
+TEST_F(CommitRights, ListOfTheStoresDirectoryIsNotInherited) {
+  for (const char* name : {"plain", "link", "dir/x"}) workspace.write(name, "old\n");
+  mode("plain", 0640);
+  Session session = createLater();
+  requireOrSkip(giveDefaultList(home_path + "/sessions/" + session.id()), "no access lists on this file system");
+  if (IsSkipped()) return;
+  output(session,
+         "echo new >> plain; echo x > made; mkdir made_dir; echo x > made_dir/x; rm -r dir; echo x > dir; rm "
+         "link; mkdir link");
+  EXPECT_EQ(applied(commit(session)), "dir\nlink\nmade\nmade_dir\nmade_dir/x\nplain\n");
+  for (const char* name : {"plain", "made", "made_dir", "made_dir/x", "dir", "link"}) {
+    EXPECT_EQ(attribute(name, "system.posix_acl_access"), "none") << name;
+    EXPECT_EQ(attribute(name, "system.posix_acl_default"), "none") << name;
+  }
+  EXPECT_EQ(modeOf(workspace / "plain"), 0640U);
+  const auto undone = store->uncommit(session.id());
+  ASSERT_TRUE(undone) << undone.error().message();
+  EXPECT_TRUE(undone->complete());
+  for (const char* name : {"plain", "link", "dir", "dir/x"}) {
+    EXPECT_EQ(attribute(name, "system.posix_acl_access"), "none") << name;
+    EXPECT_EQ(attribute(name, "system.posix_acl_default"), "none") << name;
+  }
+}
+
+/// The staging directory is made in the workspace's top then.
+class CommitRightsAcrossMounts : public AcrossMounts<CommitRights> {};
+
+TEST_F(CommitRightsAcrossMounts, ListOfTheTopIsNotInheritedBelowADirectoryWithoutOne) {
+  put("private/a", "old\n");
+  requireOrSkip(giveDefaultList(elsewhere), "no access lists on this file system");
+  if (IsSkipped()) return;
+  sleepFor(std::chrono::milliseconds(30));
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", elsewhere));
+  auto made = store->create(wanted);
+  ASSERT_TRUE(made) << made.error().message();
+  output(*made, "echo new >> private/a; echo x > private/made; mkdir private/dir; echo x > top");
+  EXPECT_EQ(applied(commit(*made)), "private/a\nprivate/dir\nprivate/made\ntop\n");
+  const auto list = [&](const std::string& name) {
+    return ::lgetxattr((elsewhere + "/" + name).c_str(), "system.posix_acl_access", nullptr, 0) >= 0;
+  };
+  for (const char* name : {"private/a", "private/made", "private/dir"}) EXPECT_FALSE(list(name)) << name;
+  EXPECT_TRUE(list("top")) << "made in the directory that has the list";
 }
 
 TEST_F(CommitRights, DigestCoversWhatIsReplacedAndDeleted) {
@@ -241,6 +351,53 @@ TEST_F(CommitRights, WriteThroughAMappingThatIsOlderThanTheSessionIsAConflict) {
   EXPECT_EQ(readFile(workspace / "mapped"), "hst2");
   EXPECT_EQ(applied(commit(session, {.theirs = {"mapped"}})), "mapped\n") << "the owner decides";
   ::munmap(mapped, 4);
+}
+
+/// With an access list, the mode shows its mask in the place of the group's permissions.
+TEST_F(CommitRights, MaskOfAnAccessListDoesNotBecomeAccessOfTheGroup) {
+  workspace.write("a.txt", "secret\n");
+  workspace.write("d/f", "secret\n");
+  mode("a.txt", 0600);
+  mode("d/f", 0600);
+  mode("d", 0700);
+  for (const char* list : {"a.txt", "d"}) {
+    const std::string value = accessList(7, 7, 0, 7, ::getuid());  // a user that exists in the sandbox
+    requireOrSkip(::setxattr((workspace / list).c_str(), "system.posix_acl_access", value.data(), value.size(), 0) == 0,
+                  "no access lists");
+    if (IsSkipped()) return;
+    ASSERT_NE(modeOf(workspace / list) & 0070U, 0U) << "the mask";
+  }
+  Session session = createLater();
+  output(session, "mv a.txt b.txt; cp -a d e; mv d/f e/g");
+  const CommitReport report = commit(session);
+  EXPECT_TRUE(report.complete());
+  EXPECT_EQ(modeOf(workspace / "b.txt") & 0077U, 0U);
+  EXPECT_EQ(modeOf(workspace / "e") & 0077U, 0U);
+  EXPECT_EQ(readFile(workspace / "b.txt"), "secret\n");
+}
+
+TEST_F(CommitRights, CopyOverAFileOfTheHostKeepsItsRights) {
+  workspace.write("x", "x\n");
+  workspace.write("listed", "old\n");
+  workspace.write("private", "old\n");
+  mode("private", 0600);
+  constexpr const char* kList = "system.posix_acl_access";
+  const std::string list = accessList(6, 4, 0, 4);
+  requireOrSkip(::setxattr((workspace / "listed").c_str(), kList, list.data(), list.size(), 0) == 0,
+                "no access lists on this file system");
+  if (IsSkipped()) return;
+  ASSERT_EQ(::setxattr((workspace / "private").c_str(), "user.origin", "of the host", 11, 0), 0);
+  Session session = createLater();
+  output(session, "echo new > o; chmod 666 o");
+  for (const char* name : {"listed", "private", "fresh"}) {
+    const RunOutput copied = cli({"cp", session.id() + ":o", workspace / name});
+    EXPECT_EQ(copied.exit_status, 0) << copied.describe();
+    EXPECT_EQ(readFile(workspace / name), "new\n");
+  }
+  EXPECT_EQ(attribute("listed", kList), list);
+  EXPECT_EQ(modeOf(workspace / "private"), 0600U);
+  EXPECT_EQ(attribute("private", "user.origin"), "of the host");
+  EXPECT_NE(modeOf(workspace / "fresh") & 0044U, 0U) << "a new file has the session's mode, within the umask";
 }
 
 }  // namespace

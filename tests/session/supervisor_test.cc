@@ -55,7 +55,8 @@ TEST_F(StopLoop, WaitingClientEndsOnSigterm) {
   stopEverything(id);
   const auto client = startClient(id);
   client->signal(SIGTERM);
-  EXPECT_TRUE(client->wait(seconds(5))) << "still there 5 s after SIGTERM";
+  // The command gets 4 s after SIGTERM, and a moment to be killed.
+  EXPECT_TRUE(client->wait(seconds(10))) << "still there 10 s after SIGTERM";
 }
 
 TEST_F(StopLoop, TtlEndsSandboxWhileClientWaits) {

@@ -1,76 +1,16 @@
 // What a commit replaces and deletes is kept, and uncommit puts it back under the conflict rules of a commit.
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <map>
 
 #include "base/sha256.h"
-#include "functional/commit.h"
-#include "session/layers/steps.h"
+#include "session/uncommit_fixture.h"
 
 namespace caisson::test {
 namespace {
-
-/// Everything that uncommit has to restore: type, permissions, time of change, content or target, an attribute.
-std::map<std::string, std::string> stateOf(const std::string& top) {
-  std::map<std::string, std::string> state;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(top)) {
-    const std::string path = entry.path();
-    struct stat status{};
-    EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
-    std::string text = std::to_string(status.st_mode);
-    char note[64];
-    const ssize_t size = ::lgetxattr(path.c_str(), "user.note", note, sizeof(note));
-    if (size > 0) text += " note " + std::string(note, static_cast<std::size_t>(size));
-    if (S_ISREG(status.st_mode)) {
-      text += " " + std::to_string(status.st_mtim.tv_sec) + "." + std::to_string(status.st_mtim.tv_nsec) + " " +
-              readFile(path);
-    } else if (S_ISLNK(status.st_mode)) {
-      text += " -> " + std::filesystem::read_symlink(path).string();
-    }
-    state[path.substr(top.size())] = text;
-  }
-  return state;
-}
-
-class Uncommit : public CommitTest {
- protected:
-  void fill() const {
-    for (const char* name : {"file", "gone", "dir/x", "dir/sub/y", "tree/a", "kind/x", "was_file", "mode/x"}) {
-      workspace.write(name, std::string("old ") + name + "\n");
-    }
-    ASSERT_EQ(::symlink("file", (workspace / "link").c_str()), 0);
-    ASSERT_EQ(::symlink("dir", (workspace / "dir/loop").c_str()), 0);
-    ASSERT_EQ(::chmod((workspace / "gone").c_str(), 0640), 0);
-    ASSERT_EQ(::chmod((workspace / "mode").c_str(), 0755), 0);
-    (void)::setxattr((workspace / "file").c_str(), "user.note", "of the host", 11, 0);
-    for (const char* name : {"tree", "dir/sub"}) (void)::setxattr((workspace / name).c_str(), "user.note", name, 4, 0);
-    ASSERT_EQ(runProgram({"touch", "-d", "2001-02-03", workspace / "file", workspace / "dir/x"}).exit_status, 0);
-    sleepFor(std::chrono::milliseconds(30));
-  }
-  void work(Session& session) const {
-    output(session,
-           "echo new > file; rm gone; rm -r dir tree; mkdir tree; echo b > tree/b; rm -r kind; echo x > kind; rm "
-           "was_file; "
-           "mkdir -p was_file/deep; echo z > was_file/deep/z; rm link; ln -s gone2 link; echo a > added; mkdir -p n/m; "
-           "echo f > n/m/f; chmod 750 mode; touch gone2");
-  }
-  CommitReport uncommit(const Session& session, bool dry_run = false) {
-    auto report = store->uncommit(session.id(), dry_run);
-    EXPECT_TRUE(report) << report.error().message();
-    return report ? *std::move(report) : CommitReport{};
-  }
-  static std::string conflictsOf(const CommitReport& report) {
-    std::string text;
-    for (const NotCommitted& one : report.conflicts) text += one.path + ": " + one.reason + "\n";
-    return text;
-  }
-};
 
 TEST_F(Uncommit, RestoresEverythingThatACommitReplacedDeletedAndAdded) {
   fill();
@@ -140,6 +80,115 @@ TEST_F(Uncommit, WhatTheHostChangedSinceIsAConflict) {
   EXPECT_EQ(readFile(workspace / "kind/x"), "old kind/x\n");
 }
 
+TEST_F(Uncommit, OlderCommitBelowADirectoryThatCameBackCanBeUndone) {
+  workspace.write("d/f", "old\n");
+  workspace.write("d/sub/g", "old\n");
+  sleepFor(std::chrono::milliseconds(30));
+  const auto before = stateOf(workspace.path());
+  Session session = create();
+  output(session, "echo new > d/f; echo new > d/sub/g; echo a > d/sub/added; mkdir d/made; chmod 750 d/sub");
+  EXPECT_TRUE(commit(session, {.paths = {".", "d/sub"}}).complete());
+  output(session, "rm -r d");
+  EXPECT_TRUE(commit(session).complete());
+  EXPECT_EQ(conflictsOf(uncommit(session)), "");
+  EXPECT_EQ(readFile(workspace / "d/f"), "new\n");
+  EXPECT_EQ(conflictsOf(uncommit(session)), "");
+  EXPECT_EQ(stateOf(workspace.path()), before);
+}
+
+TEST_F(Uncommit, CommitsOfTwoSessionsAreUndoneOneAfterTheOther) {
+  workspace.write("f", "old\n");
+  workspace.write("d/f", "old\n");
+  sleepFor(std::chrono::milliseconds(30));
+  const auto before = stateOf(workspace.path());
+  Session first = create();
+  output(first, "echo first > f; echo first > d/f; chmod 750 d");
+  EXPECT_TRUE(commit(first, {.paths = {".", "d"}}).complete());
+  sleepFor(std::chrono::milliseconds(30));
+  Session second = create();
+  output(second, "echo second > f; rm -r d");
+  EXPECT_TRUE(commit(second).complete());
+  EXPECT_EQ(conflictsOf(uncommit(second)), "");
+  EXPECT_EQ(readFile(workspace / "f"), "first\n");
+  EXPECT_EQ(conflictsOf(uncommit(first)), "");
+  EXPECT_EQ(stateOf(workspace.path()), before);
+}
+
+TEST_F(Uncommit, DirectoryInWhichAnotherSessionWorkedIsRemoved) {
+  const auto before = stateOf(workspace.path());
+  Session first = create(), second = create();
+  output(first, "mkdir n; echo x > n/x");
+  EXPECT_TRUE(commit(first).complete());
+  sleepFor(std::chrono::milliseconds(30));
+  output(second, "echo y > n/y");
+  // Made since the second session began.
+  EXPECT_EQ(applied(commit(second, {.theirs = {"n/y"}})), "n/y\n");
+  EXPECT_EQ(conflictsOf(uncommit(second)), "");
+  EXPECT_EQ(conflictsOf(uncommit(first)), "");
+  EXPECT_EQ(stateOf(workspace.path()), before);
+}
+
+TEST_F(Uncommit, OlderCommitStaysAConflictWhereTheHostChangedWhatCameBack) {
+  workspace.write("d/f", "old\n");
+  sleepFor(std::chrono::milliseconds(30));
+  Session session = create();
+  output(session, "echo new > d/f");
+  EXPECT_TRUE(commit(session).complete());
+  output(session, "rm -r d");
+  EXPECT_TRUE(commit(session).complete());
+  EXPECT_EQ(conflictsOf(uncommit(session)), "");
+  workspace.write("d/f", "of the host\n");
+  EXPECT_EQ(paths(uncommit(session).conflicts), "d/f\n");
+  EXPECT_EQ(readFile(workspace / "d/f"), "of the host\n");
+}
+
+TEST_F(Uncommit, ConflictLeavesTheRestToTheNext) {
+  for (const char* name : {"a", "b", "c"}) workspace.write(name, std::string("old ") + name + "\n");
+  sleepFor(std::chrono::milliseconds(30));
+  const auto before = stateOf(workspace.path());
+  Session session = create();
+  output(session, "echo new > a; echo new > b; rm c; mkdir -p n/m; echo f > n/m/f");
+  EXPECT_TRUE(commit(session).complete());
+  sleepFor(std::chrono::milliseconds(20));
+  workspace.write("a", "of the host\n");
+  workspace.write("n/m/host", "of the host\n");
+  const RunOutput first = cli({"uncommit", session.id()});
+  EXPECT_EQ(first.exit_status, 1) << first.describe();
+  const std::string kept = home_path + "/replaced/" + session.id() + "/1/objects/";
+  const std::size_t named = first.err.find("is kept as " + kept);
+  ASSERT_NE(named, std::string::npos) << first.describe();
+  const std::string number = first.err.substr(named + 11 + kept.size(), 1);
+  EXPECT_EQ(readFile(kept + number), "old a\n");
+  EXPECT_EQ(readFile(workspace / "b"), "old b\n");
+  EXPECT_EQ(readFile(workspace / "c"), "old c\n");
+  EXPECT_FALSE(exists(workspace / "n/m/f"));
+  const RunOutput still = cli({"uncommit", session.id()});
+  EXPECT_EQ(still.exit_status, 1) << still.describe();
+  EXPECT_EQ(readFile(workspace / "a"), "of the host\n");
+  std::filesystem::remove(workspace / "a");
+  std::filesystem::remove(workspace / "n/m/host");
+  const RunOutput last = cli({"uncommit", session.id()});
+  EXPECT_EQ(last.exit_status, 0) << last.describe();
+  EXPECT_EQ(stateOf(workspace.path()), before);
+  EXPECT_FALSE(store->uncommit(session.id()));
+}
+
+TEST_F(Uncommit, ConflictDoesNotKeepTheCommitsBeforeFromBeingUndone) {
+  for (const char* name : {"a", "b"}) workspace.write(name, "0\n");
+  sleepFor(std::chrono::milliseconds(30));
+  Session session = create();
+  output(session, "echo 1 > b");
+  EXPECT_TRUE(commit(session).complete());
+  output(session, "echo 2 > a");
+  EXPECT_TRUE(commit(session).complete());
+  workspace.write("a", "of the host\n");
+  EXPECT_EQ(paths(uncommit(session).conflicts), "a\n");
+  const CommitReport report = uncommit(session);
+  EXPECT_EQ(applied(report), "b\n");
+  EXPECT_EQ(paths(report.conflicts), "a\n");
+  EXPECT_EQ(readFile(workspace / "b"), "0\n");
+}
+
 TEST_F(Uncommit, DirectoryThatItsOwnerCannotWriteComesBack) {
   workspace.write("closed/x", "x\n");
   workspace.write("gone/x", "x\n");
@@ -186,6 +235,66 @@ TEST_F(Uncommit, ComesBackOnAnotherMountAndNoSecretPassesThroughTheWorkspace) {
   std::filesystem::remove_all(top);
 }
 
+TEST_F(Uncommit, FollowsTheDirectoryThatTheSessionWasBoundTo) {
+  const std::string place = workspace.makeDir("place"), moved = workspace / "moved", other = workspace.makeDir("other");
+  workspace.write("place/file", "old\n");
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", place));
+  auto session = store->create(wanted);
+  ASSERT_TRUE(session) << session.error().message();
+  output(*session, "echo new > file");
+  EXPECT_EQ(applied(commit(*session)), "file\n");
+  ASSERT_EQ(::rename(place.c_str(), moved.c_str()), 0);
+  workspace.write("place/file", "of another directory\n");
+  ASSERT_TRUE(session->rebind(other));
+  EXPECT_FALSE(store->uncommit(session->id())) << "neither is the directory of the commit";
+  EXPECT_EQ(readFile(workspace / "place/file"), "of another directory\n");
+  ASSERT_TRUE(session->rebind(moved));
+  ASSERT_TRUE(store->uncommit(session->id()));
+  EXPECT_EQ(readFile(workspace / "moved/file"), "old\n");
+  EXPECT_EQ(readFile(workspace / "place/file"), "of another directory\n");
+}
+
+TEST_F(Uncommit, CommitToADirectoryThatIsGoneIsAConflictAndTheOneBeforeIsUndone) {
+  const std::string place = workspace.makeDir("place"), other = workspace.makeDir("other");
+  workspace.write("place/file", "old\n");
+  sleepFor(std::chrono::milliseconds(30));
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", place));
+  auto session = store->create(wanted);
+  ASSERT_TRUE(session) << session.error().message();
+  output(*session, "echo new > file; echo added > added");
+  EXPECT_EQ(applied(commit(*session)), "added\nfile\n");
+  ASSERT_TRUE(session->rebind(other));
+  EXPECT_EQ(applied(commit(*session, {.paths = {"added"}, .theirs = {"."}})), "added\n");
+  std::filesystem::remove_all(other);
+  const CommitReport report = uncommit(*session);
+  EXPECT_EQ(paths(report.conflicts), "added\n");
+  EXPECT_EQ(applied(report), "added\nfile\n");
+  EXPECT_EQ(readFile(workspace / "place/file"), "old\n");
+  EXPECT_FALSE(exists(workspace / "place/added"));
+  EXPECT_FALSE(store->uncommit(session->id())) << "there is nothing else to undo";
+}
+
+TEST_F(Uncommit, DirectoryWhoseAttributesTheHostChangedIsAConflict) {
+  workspace.write("was_file", "old\n");
+  sleepFor(std::chrono::milliseconds(30));
+  Session session = create();
+  output(session, "mkdir n list o; echo x > n/x; rm was_file; mkdir was_file; echo x > was_file/x");
+  EXPECT_TRUE(commit(session).complete());
+  requireOrSkip(::setxattr((workspace / "n").c_str(), "user.note", "x", 1, 0) == 0, "no user attributes here");
+  if (IsSkipped()) return;
+  EXPECT_EQ(::setxattr((workspace / "was_file").c_str(), "user.note", "x", 1, 0), 0);
+  const std::string list = "u:" + std::to_string(::geteuid()) + ":rwx";
+  const bool set = runProgram({"setfacl", "-d", "-m", list, workspace / "list"}).exit_status == 0;
+  const CommitReport report = uncommit(session);
+  EXPECT_EQ(paths(report.conflicts), set ? "list\nn\nwas_file\n" : "n\nwas_file\n") << conflictsOf(report);
+  EXPECT_FALSE(exists(workspace / "n/x"));
+  EXPECT_FALSE(exists(workspace / "o"));
+  EXPECT_TRUE(exists(workspace / "n"));
+  EXPECT_TRUE(exists(workspace / "was_file"));
+}
+
 TEST_F(Uncommit, DiscardKeepsNothing) {
   workspace.write("f", "old\n");
   sleepFor(std::chrono::milliseconds(30));
@@ -216,41 +325,6 @@ TEST_F(Uncommit, ForgedRecordIsKeptAsideAndReported) {
   EXPECT_EQ(readFile(workspace / "host-file"), "of the host\n");
   EXPECT_EQ(readFile(workspace / "work-file"), "session\n");
   EXPECT_TRUE(store->replaced(session.id())) << "it is reported once";
-}
-
-TEST_F(Uncommit, KilledAtEachStepIsFinishedByTheNext) {
-  fill();
-  const auto before = stateOf(workspace.path());
-  static int steps = 0, killed_step = 0;
-  for (killed_step = 1;; ++killed_step) {
-    Session session = create();
-    work(session);
-    EXPECT_TRUE(commit(session).complete());
-    const pid_t child = ::fork();
-    if (child == 0) {
-      steps = 0;
-      session::step_observer = [](const char*) {
-        if (++steps == killed_step) ::kill(::getpid(), SIGKILL);
-      };
-      auto opened = SessionStore::open(std::getenv("CAISSON_BIN"));
-      ::_exit(opened && opened->uncommit(session.id()) ? 0 : 1);
-    }
-    int status = 0;
-    ASSERT_EQ(::waitpid(child, &status, 0), child);
-    if (WIFEXITED(status)) {
-      EXPECT_EQ(WEXITSTATUS(status), 0);
-      EXPECT_EQ(stateOf(workspace.path()), before);
-      break;
-    }
-    const auto report = store->uncommit(session.id());
-    // Killed after the end, there is nothing left to do.
-    EXPECT_EQ(report ? conflictsOf(*report) : "", "") << "killed at step " << killed_step;
-    ASSERT_EQ(stateOf(workspace.path()), before) << "killed at step " << killed_step;
-    expectNoLeftovers(session);
-    ASSERT_TRUE(session.destroy());
-    sleepFor(std::chrono::milliseconds(20));
-  }
-  EXPECT_GT(killed_step, 10);
 }
 
 }  // namespace

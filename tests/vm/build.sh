@@ -72,7 +72,8 @@ if [ ! -e "$images/rootfs.ext4" ] || [ "$(cat "$images/packages" 2>/dev/null)" !
 fi
 
 modules="virtio_pci virtio_mmio virtio_blk virtio_console virtio_rng ext4 overlay loop fuse veth tun nf_tables
-  nft_chain_nat nft_redir nft_nat nft_ct nft_reject nf_conntrack nf_nat unix_diag inet_diag"
+  nft_chain_nat nft_redir nft_nat nft_ct nft_reject nf_conntrack nf_nat unix_diag inet_diag
+  vfat nls_cp437 nls_ascii nls_iso8859-1 nls_utf8 btrfs xfs"
 
 # The newest package of a series, or an older one (the third argument counts back), with its parts.
 kernel_packages() {

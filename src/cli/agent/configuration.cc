@@ -6,7 +6,7 @@
 #include "base/json_writer.h"
 #include "base/path_parts.h"
 #include "base/text.h"
-#include "cli/agent/secret_text.h"
+#include "cli/agent/settings.h"
 #include "cli/options.h"
 #include "policy/rules/secret_content.h"
 #include "sys/root_dir.h"
@@ -40,6 +40,8 @@ void addFile(const SettingsFile& file, const std::string& path, std::string text
 void collect(const sys::RootDir& home, const SettingsFile& file, const std::string& path, int depth, Collected& found) {
   const auto info = home.stat(path);
   if (!info) return;  // the agent has no such file
+  // Compressed, so nothing in it can be judged: also what was deleted since, and the addresses of remotes.
+  if (nameOf(path) == ".git") return found.left_out.push_back(path + ": it belongs to git");
   if (found.files.size() >= kMaxFiles || depth > kMaxDepth) {
     found.left_out.push_back(path + ": more than " + std::to_string(kMaxFiles) + " files, or too deep");
     return;
@@ -61,8 +63,26 @@ void collect(const sys::RootDir& home, const SettingsFile& file, const std::stri
   addFile(file, path, *std::move(text), found);
 }
 
+/// The first link on the way to a file; empty if there is none. What a link leads to is not what the table names.
+std::string linkIn(const sys::RootDir& home, std::string_view path) {
+  for (std::size_t end = path.find('/');; end = path.find('/', end + 1)) {
+    const std::string part(path.substr(0, end));
+    const auto info = home.stat(part);
+    if (info && info->type == sys::FileType::link) return part;
+    if (end == std::string_view::npos) return {};
+  }
+}
+
 void collectAll(const sys::RootDir& home, const KnownAgent& agent, Collected& found) {
-  for (const SettingsFile& file : agent.settings) collect(home, file, std::string(file.path), 0, found);
+  for (const SettingsFile& file : agent.settings) {
+    const std::string link = linkIn(home, file.path);
+    const std::string note = link + ": it is a link";
+    if (link.empty()) {
+      collect(home, file, std::string(file.path), 0, found);
+    } else if (std::ranges::find(found.left_out, note) == found.left_out.end()) {
+      found.left_out.push_back(note);
+    }
+  }
   for (const std::string_view path : agent.credentials)
     if (home.stat(path)) found.left_out.push_back(std::string(path) + ": it holds credentials");
 }

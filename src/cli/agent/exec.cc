@@ -105,7 +105,7 @@ int perform(const Arguments& arguments) {
   const Policy& policy = based->policy;
   if (auto checked = checkForSession(arguments, policy.model()); !checked) return printError(checked.error());
   if (auto approvals = obtainApprovals(arguments, policy.model()); !approvals) return printError(approvals.error());
-  auto store = openSessions();
+  auto store = openSessionsForCommands();
   if (!store) return printError(store.error());
   auto session = openProjectSession(*store, *project, policy);
   if (!session) return printError(attributeToFlag(session.error(), arguments));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/path_text.h"
 #include "base/shell_quote.h"
 #include "cli/agent/hook.h"
 #include "cli/agent/verbs.h"
@@ -39,7 +40,7 @@ Result<HookFile> openFile(const mcp::HookHost& host) {
   auto base = sys::RootDir::open(host.below_home ? home : ".");
   if (!base) return fail(base.error());
   HookFile file{.base = std::move(*base), .path = std::string(host.directory) + "/" + std::string(host.file)};
-  file.shown = (host.below_home ? std::string(home) + "/" : "./") + file.path;
+  file.shown = (host.below_home ? displayedPath(home) + "/" : "./") + file.path;
   const auto info = file.base.stat(file.path);
   if (!info && (info.error().sys_errno == ENOENT || info.error().sys_errno == ENOTDIR)) return file;
   if (!info) return fail(info.error());
@@ -88,16 +89,20 @@ unsigned modeOfNew(const mcp::HookHost& host) {
   return 0666U & ~mask;
 }
 
-int writeFile(const mcp::HookHost& host, const HookFile& file, const std::string& after, bool without_asking) {
+int writeFile(std::string_view verb, const mcp::HookHost& host, const HookFile& file, const std::string& after,
+              bool without_asking) {
   const std::string change = linesOnlyIn(file.text, after, "  - ") + linesOnlyIn(after, file.text, "  + ");
   const std::string list = std::string(host.title) + ": " + file.shown + "\n" + change;
   if (without_asking || ::isatty(STDIN_FILENO) != 1 || ::isatty(STDOUT_FILENO) != 1) {
     if (const int failed = print(list); failed != 0) return failed;
   }
   if (!without_asking && ::isatty(STDIN_FILENO) != 1)
-    return printError(usageError("agent install", "cannot ask for confirmation: standard input is not a terminal",
+    return printError(usageError("agent " + std::string(verb),
+                                 "cannot ask for confirmation: standard input is not a terminal",
                                  "add --yes to write it without asking"));
-  if (!without_asking && !askOwnerAbout(list, "caisson: write it? [y/N] ")) return print("nothing was changed\n");
+  if (!without_asking && !askOwnerAbout(list, "caisson: write it? [y/N] "))
+    return printError(usageError("agent " + std::string(verb),
+                                 "needs an owner's yes on a terminal, which was not given", "nothing was changed"));
   if (auto made = file.base.makeDirs(host.directory, host.below_home ? 0700 : 0755); !made)
     return printError(made.error());
   // The agent may have written its file while the question was open.
@@ -136,7 +141,7 @@ int install(const mcp::HookHost& host, std::string_view program, const Arguments
   const auto after = mcp::withHooks(host, file->text, callOf(host, program, arguments));
   if (!after) return printError(after.error());
   if (*after == file->text) return print(file->shown + " has the hooks already\n");
-  const int failed = writeFile(host, *file, *after, arguments.has(kAgentYes));
+  const int failed = writeFile("install", host, *file, *after, arguments.has(kAgentYes));
   if (failed != 0) return failed;
   if (!host.remark.empty()) printNotice(host.remark);
   if (!host.below_home) printNotice("the file names `caisson` without a path: it must be in the agent's PATH");
@@ -149,7 +154,7 @@ int uninstall(const mcp::HookHost& host, const Arguments& arguments) {
   const auto after = mcp::withoutHooks(host, file->text);
   if (!after) return printError(after.error());
   if (*after == file->text) return print(file->shown + " has no hooks of caisson\n");
-  const int failed = writeFile(host, *file, *after, arguments.has(kAgentYes));
+  const int failed = writeFile("uninstall", host, *file, *after, arguments.has(kAgentYes));
   return failed != 0 ? failed : print("removed; start the agent again\n");
 }
 

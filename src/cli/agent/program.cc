@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "base/text.h"
 #include "cli/options.h"
 #include "plan/workspace.h"
+#include "sys/state_home.h"
 
 namespace caisson::cli {
 namespace {
@@ -29,27 +31,53 @@ std::string lookUp(const std::string& name) {
   return {};
 }
 
+/// The homes of this user, without links: HOME may name another directory than the user's entry.
+std::vector<std::string> homes() {
+  std::vector<std::string> list;
+  const char* variable = std::getenv("HOME");
+  for (const std::string& home : {std::string(variable == nullptr ? "" : variable), sys::homeFromPasswd(::getuid())}) {
+    std::error_code problem;
+    if (home.starts_with('/')) list.push_back(fs::weakly_canonical(home, problem).string());
+  }
+  std::erase(list, "");
+  std::erase(list, "/");
+  return list;
+}
+
 /// Whether showing it would show the user's files.
 bool isTooMuch(const fs::path& directory) {
-  std::error_code problem;
-  const char* variable = std::getenv("HOME");
-  const std::string home = variable == nullptr ? "" : fs::weakly_canonical(variable, problem).string();
   if (directory == directory.root_path() || directory.parent_path() == directory.root_path()) return true;
-  if (home.empty()) return false;
-  return plan::below(home, directory.string()) || directory == fs::path(home) / ".local";
+  return std::ranges::any_of(homes(), [&](const std::string& home) {
+    return plan::below(home, directory.string()) || directory == fs::path(home) / ".local";
+  });
 }
 
-/// Whether it is in a hidden directory of the home, such as ~/.name or ~/.local/share/name, where agents keep keys and
-/// logs as well.
-bool isHiddenInHome(const fs::path& directory) {
+bool isInHome(const fs::path& path) {
+  return std::ranges::any_of(homes(), [&](const std::string& home) { return plan::below(path.string(), home); });
+}
+
+/// The path with the links of its last part followed, not those of directories on the way.
+fs::path followLast(fs::path file) {
+  constexpr int kMaxLinks = 40;
   std::error_code problem;
-  const char* variable = std::getenv("HOME");
-  const std::string home = variable == nullptr ? "" : fs::weakly_canonical(variable, problem).string();
-  if (home.empty() || !plan::below(directory.string(), home)) return false;
-  return (directory.string().substr(home.size()) + "/").find("/.") != std::string::npos;
+  file = fs::absolute(file, problem).lexically_normal();
+  for (int i = 0; i < kMaxLinks && fs::is_symlink(fs::symlink_status(file, problem)); ++i)
+    file = (file.parent_path() / fs::read_symlink(file, problem)).lexically_normal();
+  return file;
 }
 
-std::vector<std::string> neededFor(const fs::path& program) {
+/// Whether a program is in the home, where agents and users keep keys, logs and projects beside it; also where a
+/// directory of the home is a link to another place.
+bool isProgramOfHome(const std::string& found, const fs::path& real) {
+  if (isInHome(real)) return true;
+  // The name of the home may have links, too.
+  const char* home = std::getenv("HOME");
+  const fs::path file = followLast(found);
+  return isInHome(file) ||
+         (home != nullptr && *home == '/' && plan::below(file.string(), fs::path(home).lexically_normal().string()));
+}
+
+std::vector<std::string> neededFor(const fs::path& program, bool in_home) {
   const std::string text = program.string();
   constexpr std::string_view kModules = "/node_modules/";
   if (const std::size_t at = text.find(kModules); at != std::string::npos)
@@ -57,7 +85,7 @@ std::vector<std::string> neededFor(const fs::path& program) {
   const fs::path directory = program.parent_path();
   const fs::path above = directory.parent_path();
   if (directory.filename() != "bin" || isTooMuch(above)) return {text};
-  if (!isHiddenInHome(above)) return {above.string()};
+  if (!in_home) return {above.string()};
   std::vector<std::string> needed{text};
   std::error_code problem;
   for (const char* part : {"lib", "lib64", "libexec", "share", "node_modules"})
@@ -82,7 +110,7 @@ Result<AgentProgram> findProgram(const std::string& name, const std::string& pro
   if (plan::below(program.path, project)) return program;
   for (const std::string_view system : kSystem)
     if (plan::below(program.path, std::string(system))) return program;
-  program.shown = neededFor(real);
+  program.shown = neededFor(real, isProgramOfHome(found, real));
   return program;
 }
 

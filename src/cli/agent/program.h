@@ -14,7 +14,8 @@ struct AgentProgram {
 };
 
 /// Looks `name` up as a shell does. A program of npm is shown with its whole node_modules, one in a `bin` directory
-/// with the directory above. Never shows a home directory or one above it.
+/// with the directory above; in the home only the program and its parts (lib, share ...), for keys may lie beside them.
+/// Never shows a home directory or one above it.
 Result<AgentProgram> findProgram(const std::string& name, const std::string& project);
 
 }  // namespace caisson::cli

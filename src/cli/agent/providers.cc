@@ -58,6 +58,12 @@ bool isConfigured(const policy::Network& network, const Provider& provider, cons
 Result<void> addApi(Policy& policy, const Provider& provider, const std::string& ca_file) {
   std::string host(provider.host);
   if (const char* base = variable(provider.base_env)) {
+    // The variable is set inside, so it must hold no credential.
+    if (std::string_view(base).find_first_of("?#@") != std::string_view::npos)
+      return fail(usageError(std::string(provider.base_env),
+                             "the agent would be able to read what it holds beside "
+                             "the address of a server",
+                             "leave out user, password, query and fragment"));
     const auto named = hostOf(base);
     if (!named)
       return fail(usageError(std::string(provider.base_env), "it is not an https:// address with a host name",

@@ -1,6 +1,8 @@
 // `caisson agent -- CMD`: a whole agent in a separate session.
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "api/result_json.h"
@@ -43,15 +45,27 @@ constexpr Option kOwn[] = {kApi, kApiCa, kName, kKeep, kTrust};
 constexpr OptionGroup kOwnGroups[] = {{"Agent", kOwn}};
 constexpr auto kGroups = joinGroups(kAgentPolicyGroups, kOwnGroups);
 
-/// A key that --env passes would be readable inside.
-Result<void> refusePassedKeys(const Arguments& arguments, const std::vector<const Provider*>& apis) {
+Error passedKey(const std::string& where) {
+  return usageError(where, "the agent would be able to read the key",
+                    "leave it out: the key is added to requests outside the sandbox");
+}
+
+/// A key that --env or the policy passes would be readable inside. Every API has several variables, so all of all APIs
+/// are refused, whether they are set or not.
+Result<void> refusePassedKeys(const Arguments& arguments, const policy::Environment& environment) {
+  const auto isKey = [](std::string_view name) {
+    return std::ranges::any_of(providers(), [&](const Provider& api) { return api.key_env == name; });
+  };
   for (const Given& given : arguments.given) {
-    if (given.option->name != "env") continue;
     const std::string_view name = given.value.substr(0, given.value.find('='));
-    for (const Provider* api : apis)
-      if (name == api->key_env)
-        return fail(usageError("--env " + std::string(name), "the agent would be able to read the key",
-                               "leave it out: the key is added to requests outside the sandbox"));
+    if (given.option->name == "env" && isKey(name)) return fail(passedKey("--env " + std::string(name)));
+  }
+  for (const std::string& name : environment.pass)
+    if (isKey(name)) return fail(passedKey("environment.pass " + name));
+  if (environment.mode != policy::EnvironmentMode::inherit) return {};
+  for (const Provider& api : providers()) {
+    const std::string name(api.key_env);
+    if (std::getenv(name.c_str()) != nullptr) return fail(passedKey("environment.mode inherit: " + name));
   }
   return {};
 }
@@ -90,6 +104,8 @@ Result<AgentPlan> planFrom(const Arguments& arguments) {
   if (!based) return fail(based.error());
   AgentPlan plan{.policy = std::move(based->policy), .command = {arguments.command.begin(), arguments.command.end()}};
   plan.agent = findAgent(plan.command[0]);
+  auto refused = refusePassedKeys(arguments, plan.policy.model().environment);
+  if (!refused) return fail(refused.error());
   const auto workspace = chooseWorkspace(plan.policy);
   if (!workspace) return fail(workspace.error());
   ApiChoice choice{.ca_file = std::string(arguments.value(kApiCa).value_or(""))};
@@ -98,7 +114,6 @@ Result<AgentPlan> planFrom(const Arguments& arguments) {
   auto apis = addApis(plan.policy, plan.agent, choice);
   if (!apis) return fail(apis.error());
   plan.apis = *std::move(apis);
-  if (auto refused = refusePassedKeys(arguments, plan.apis); !refused) return fail(refused.error());
   if (auto added = addEnvironment(plan.policy, plan.agent); !added) return fail(added.error());
   if (plan.policy.model().filesystem.root != "host") return plan;  // the program is the image's
   const auto program = findProgram(plan.command[0], *workspace);
@@ -145,7 +160,7 @@ int perform(const Arguments& arguments) {
   if (plan->apis.empty())
     printNotice(plan->agent == nullptr ? "no model API is allowed; --api names one"
                                        : "no key of a model API is set, so the agent cannot reach a model");
-  auto store = openSessions();
+  auto store = openSessionsForCommands();
   if (!store) return printError(store.error());
   auto session = createSession(*store, arguments, *plan);
   if (!session) return printError(session.error());

@@ -1,96 +1,24 @@
 #include "cli/agent/secret_text.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
-#include <vector>
 
 #include "audit/redact.h"
 #include "base/text.h"
+#include "cli/agent/command_secrets.h"
+#include "cli/agent/named_secrets.h"
+#include "cli/agent/secret_shapes.h"
+#include "policy/rules/secret_content.h"
 
 namespace caisson::cli {
 namespace {
 
-constexpr bool isLowerCase(char c) { return c >= 'a' && c <= 'z'; }
-constexpr bool isUpperCase(char c) { return c >= 'A' && c <= 'Z'; }
-constexpr bool isLetter(char c) { return isLowerCase(c) || isUpperCase(c); }
-
 /// More of one word is not read, so it counts as a secret.
 constexpr std::size_t kLongestWord = 4000;
 
-/// Separates words. The dollar sign, `-`, `.`, `/`, `@` and the like belong to them.
-constexpr std::string_view kBetweenWords = " \t\r\n\"'`(){}[]<>,;|&\\";
-
-struct SettingWord {
-  std::string_view text;
-  char before = '\n';      ///< the character before it
-  bool alone = true;       ///< the last one of its line
-  bool separator = false;  ///< `:` or `=`
-};
-
-/// The words of a text; a colon or an equals sign is a separate word, except in `://`.
-std::vector<SettingWord> wordsOf(std::string_view text) {
-  std::vector<SettingWord> words;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    if (kBetweenWords.find(text[at]) != std::string_view::npos) {
-      ++at;
-      continue;
-    }
-    const char before = at == 0 ? '\n' : text[at - 1];
-    const auto isSeparator = [&](std::size_t i) {
-      return text[i] == '=' || (text[i] == ':' && !text.substr(i).starts_with("://"));
-    };
-    std::size_t end = at;
-    if (isSeparator(at)) {
-      end = at + 1;
-    } else {
-      while (end < text.size() && kBetweenWords.find(text[end]) == std::string_view::npos && !isSeparator(end)) ++end;
-    }
-    words.push_back({text.substr(at, end - at), before, true, end == at + 1 && isSeparator(at)});
-    at = end;
-  }
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    const auto* const end = words[i].text.data() + words[i].text.size();
-    words[i].alone = std::find(end, words[i + 1].text.data(), '\n') != words[i + 1].text.data();
-  }
-  return words;
-}
-
-/// A value that is written out of random characters: hexadecimal, base64, a UUID. Names of models, versions and paths
-/// change rarely between letters and digits.
-bool looksRandom(std::string_view word) {
-  std::size_t run = 0, changes = 0, digits = 0, lowers = 0, uppers = 0, case_changes = 0;
-  const auto judge = [&] {
-    const bool mixed = digits > 0 && lowers + uppers > 0;
-    if (run >= 16 && mixed && changes >= 4) return true;
-    return run >= 20 && digits > 0 && lowers > 0 && uppers > 0 && changes + case_changes >= 6;
-  };
-  char last = 0;
-  for (const char c : word) {
-    const bool part = isLetter(c) || isDigit(c);
-    if (!part && c != '-' && c != '_') {
-      if (judge()) return true;
-      run = changes = digits = lowers = uppers = case_changes = 0;
-      last = 0;
-      continue;
-    }
-    ++run;
-    digits += isDigit(c) ? 1 : 0;
-    lowers += isLowerCase(c) ? 1 : 0;
-    uppers += isUpperCase(c) ? 1 : 0;
-    if (part && (isLetter(last) || isDigit(last))) {
-      changes += isDigit(c) != isDigit(last) ? 1 : 0;
-      case_changes += isLetter(c) && isLetter(last) && isUpperCase(c) != isUpperCase(last) ? 1 : 0;
-    }
-    last = c;
-  }
-  return judge();
-}
-
-/// A URL other than a plain one: keys stand before the host, in the query, and in segments of the path.
-bool isTellingUrl(std::string_view url) {
-  std::string_view rest = url.substr(url.find("://") + 3);
+/// A URL other than a plain one: keys stand before the host, in the query, and in segments of the path. `rest` is
+/// without the scheme.
+bool isTellingUrl(std::string_view rest) {
   if (rest.find_first_of("@?#%") != std::string_view::npos) return true;
   const std::size_t slash = rest.find('/');
   if (slash == std::string_view::npos) return looksRandom(rest);
@@ -105,72 +33,117 @@ bool isTellingUrl(std::string_view url) {
   return false;
 }
 
-bool isHarmlessValue(std::string_view value) {
-  return value.empty() || value == "true" || value == "false" || value == "null" || value == "none" || value == "~";
+/// What follows the scheme of a URL, also of `https:/host` and `https:\\host`, which programs accept; empty if there is
+/// none.
+std::string_view withoutScheme(std::string_view word) {
+  const std::size_t usual = word.find("://");
+  if (usual != std::string_view::npos) return word.substr(usual + 3);
+  if (word.find(':') == std::string_view::npos) return {};
+  const std::string small = lowered(word);
+  for (const std::string_view scheme : {"https:", "http:", "wss:", "ws:"}) {
+    const std::size_t at = small.find(scheme);
+    if (at == std::string::npos || (at > 0 && isLetter(word[at - 1]))) continue;
+    std::string_view rest = word.substr(at + scheme.size());
+    return rest.substr(std::min(rest.find_first_not_of("/\\"), rest.size()));
+  }
+  return {};
 }
 
-/// `$NAME`, `<token>`, `{env:NAME}`, `***`: a place for a value.
-bool isPlaceholder(const SettingWord& value) {
-  if (std::string_view("$%*").find(value.text.front()) != std::string_view::npos) return true;
-  if (value.before == '<' || (value.before == '{' && value.text == "env")) return true;
-  const std::string small = lowered(value.text);
-  return small.starts_with("your") || small.starts_with("process.env") || small.starts_with("os.environ") ||
-         small.find_first_not_of("x.-_") == std::string::npos;
+/// `host.example/path`, `localhost:8080/path`: the part before the path has the form of a host.
+bool beginsWithHost(std::string_view word) {
+  const std::string_view host = word.substr(0, word.find_first_of("/?;"));
+  const auto in_host = [](char c) { return isLetter(c) || isDigit(c) || c == '.' || c == '-' || c == ':'; };
+  return !host.empty() && host.front() != '.' && host.front() != '-' && std::ranges::all_of(host, in_host) &&
+         host.find_first_of(".:") != std::string_view::npos;
 }
 
-bool hasOnlyDigits(std::string_view text) { return text.find_first_not_of("0123456789.") == std::string_view::npos; }
-
-/// Whether the word after a secret name in prose can be its value: not an ordinary word in a sentence.
-bool isValueInProse(const SettingWord& value, bool after_flag) {
-  const std::string_view text = trimmed(value.text, ".,:!?*");
-  const bool plain = std::ranges::all_of(text, [](char c) { return isLetter(c) || c == '-'; });
-  if (!plain) return true;
-  constexpr std::array<std::string_view, 22> kOrdinary = {
-      "to", "for", "and",  "or",      "is", "in", "with", "flag", "option", "if", "the",
-      "a",  "an",  "from", "instead", "as", "on", "must", "are",  "not",    "so", "when"};
-  const bool ordinary = std::ranges::find(kOrdinary, lowered(text)) != kOrdinary.end();
-  return !ordinary && (after_flag || value.alone);
-}
-
-bool holdsNamedSecret(std::string_view text, TextKind kind) {
-  const std::vector<SettingWord> words = wordsOf(text);
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i].separator || !isSecretName(words[i].text)) continue;
-    const bool flag = words[i].text.starts_with('-');
-    std::size_t at = i + 1;
-    while (at < words.size() && words[at].separator) ++at;
-    if (at == words.size() || (at == i + 1 && !flag)) continue;
-    const SettingWord& value = words[at];
-    const std::string name = lowered(words[i].text);
-    if (isHarmlessValue(value.text) || isPlaceholder(value)) continue;
-    // max_tokens = 8000
-    if (name.find("token") != std::string::npos && hasOnlyDigits(value.text)) continue;
-    if (kind == TextKind::settings || isValueInProse(value, flag)) return true;
+/// `?NAME=WORD`, `;NAME=WORD` in a URL with or without its scheme.
+bool hasQuery(std::string_view word) {
+  const bool url = !withoutScheme(word).empty();
+  const std::size_t slash = word.find('/');
+  if (!url && !beginsWithHost(word)) return false;
+  for (std::size_t at = word.find_first_of("?;"); at != std::string_view::npos; at = word.find_first_of("?;", at + 1)) {
+    const std::size_t sign = word.find('=', at);
+    if (sign == std::string_view::npos) return false;
+    const std::string_view name = word.substr(at + 1, sign - at - 1);
+    const auto in_name = [](char c) { return isLetter(c) || isDigit(c) || c == '_' || c == '-' || c == '.'; };
+    const bool path = url || slash < at || word[at] == '?';
+    if (path && !name.empty() && std::ranges::all_of(name, in_name) && !isPlace(word.substr(sign + 1))) return true;
   }
   return false;
+}
+
+bool hasTellingUrl(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \t\r\n\"'`()<>,"), text.size());
+    const std::string_view word = text.substr(0, end);
+    if (hasQuery(word)) return true;
+    const std::string_view url = withoutScheme(word.substr(0, word.find(';')));
+    if (!url.empty() && isTellingUrl(url)) return true;
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return false;
+}
+
+/// Whether one word of the name, by its marks and capitals, is a short one for a secret.
+bool hasSecretPart(std::string_view name) {
+  constexpr std::string_view kParts[] = {"pat",   "pin",  "dsn",      "jwt",  "otp",     "sas",  "pw",  "pswd",
+                                         "creds", "cred", "passcode", "seed", "webhook", "keys", "psk", "totp"};
+  std::string part;
+  for (std::size_t i = 0; i <= name.size(); ++i) {
+    const bool ends = i == name.size() || (!isLetter(name[i]) && !isDigit(name[i])) ||
+                      (i > 0 && isUpperCase(name[i]) && isLowerCase(name[i - 1]));
+    if (ends && isOneOf(lowered(part), kParts)) return true;
+    if (ends) part.clear();
+    if (i < name.size() && (isLetter(name[i]) || isDigit(name[i]))) part += name[i];
+  }
+  return false;
+}
+
+/// requirepass, PGPASS, bindpw, pass-phrase, Passwort: `name` has small letters.
+bool endsAsSecretName(std::string name) {
+  constexpr std::string_view kOtherKeys[] = {"hotkey", "monkey"};
+  constexpr std::string_view kOtherPasses[] = {"bypass",  "compass",  "surpass", "trespass", "overpass", "underpass",
+                                               "keepass", "lastpass", "gopass",  "unpass",   "multipass"};
+  const auto ends = [&](std::string_view one) { return name.ends_with(one); };
+  if (ends("/pass")) return true;  // user/pass
+  std::erase_if(name, [](char c) { return c == '_' || c == '-'; });
+  if (ends("key")) return std::ranges::none_of(kOtherKeys, ends);
+  if (ends("pass"))
+    return name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789") == std::string::npos &&
+           std::ranges::none_of(kOtherPasses, ends);
+  if (ends("pw") && name.size() > 3) return true;
+  constexpr std::string_view kInside[] = {"passphrase", "passwort", "passwört", "kennwort", "kennwört"};
+  return std::ranges::any_of(kInside, [&](std::string_view one) { return name.find(one) != std::string::npos; });
 }
 
 }  // namespace
 
 bool isSecretName(std::string_view name) {
   while (name.starts_with('-')) name.remove_prefix(1);
-  if (name.size() < 2 || name.size() > 64) return false;
+  if (name.size() < 2 || name.size() > kLongestWord) return false;
+  // Chinese has no blanks between the words before it.
+  constexpr std::string_view kChinese[] = {"密码", "密碼", "口令"};
+  if (std::ranges::any_of(kChinese, [&](std::string_view one) { return name.ends_with(one); })) return true;
+  constexpr std::size_t kLongName = 64;  // a longer word is a name only if it has the letters of one
+  const auto in_name = [](char c) { return isLetter(c) || isDigit(c) || c == '_' || c == '-'; };
+  if (name.size() > kLongName && !std::ranges::all_of(name, in_name)) return false;
   std::string small = lowered(name);
   std::erase_if(small, [](char c) { return c == '.'; });
   if (small.starts_with("author") && !small.starts_with("authoriz")) return false;
-  if (audit::namesSecret(small)) return true;
-  if (small.ends_with("key") && !small.ends_with("hotkey") && !small.ends_with("monkey")) return true;
-  constexpr std::array<std::string_view, 14> kParts = {"pat",  "pin",   "dsn",      "jwt",  "otp",     "sas",  "pw",
-                                                       "pswd", "creds", "passcode", "cred", "webhook", "seed", "keys"};
-  std::string part;
-  for (std::size_t i = 0; i <= name.size(); ++i) {
-    const bool ends = i == name.size() || (!isLetter(name[i]) && !isDigit(name[i])) ||
-                      (i > 0 && isUpperCase(name[i]) && isLowerCase(name[i - 1]));
-    if (ends && std::ranges::find(kParts, lowered(part)) != kParts.end()) return true;
-    if (ends) part.clear();
-    if (i < name.size() && (isLetter(name[i]) || isDigit(name[i]))) part += name[i];
-  }
-  return false;
+  if (audit::namesSecret(small) || endsAsSecretName(small)) return true;
+  return hasSecretPart(name);
+}
+
+bool isTokenCount(std::string_view name) {
+  const std::string small = lowered(name);
+  if (small.find("token") == std::string::npos) return false;
+  const auto has = [&](std::string_view part) { return small.find(part) != std::string::npos; };
+  constexpr std::string_view kKeys[] = {"access", "auth", "api", "bearer", "refresh", "secret", "session"};
+  if (std::ranges::any_of(kKeys, has)) return false;
+  constexpr std::string_view kCounts[] = {"tokens", "max",    "min",       "limit",  "count",
+                                          "budget", "window", "threshold", "length", "size"};
+  return std::ranges::any_of(kCounts, has);
 }
 
 bool holdsSecret(std::string_view text, TextKind kind) {
@@ -179,16 +152,13 @@ bool holdsSecret(std::string_view text, TextKind kind) {
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find_first_of(" \t\r\n\"'`()<>,;"), rest.size());
     const std::string_view piece = rest.substr(0, end);
-    if (end > kLongestWord || audit::redactArgument(piece) != piece || looksRandom(piece)) return true;
-    if (piece.find("://") != std::string_view::npos && kind == TextKind::settings && isTellingUrl(piece)) return true;
+    if (end > kLongestWord || audit::redactArgument(piece) != piece || looksRandom(piece) || hasUserAndPassword(piece))
+      return true;
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
-  return holdsNamedSecret(text, kind);
-}
-
-bool mayHoldSecret(std::string_view path, std::string_view text) {
-  const bool prose = path.ends_with(".md") || path.ends_with(".mdc") || path.ends_with(".txt");
-  return holdsSecret(text, prose ? TextKind::prose : TextKind::settings);
+  return (kind == TextKind::settings && hasTellingUrl(text)) || policy::findToken(text) ||
+         policy::hasPrivateKey(text) || hasHeaderValue(text, kind == TextKind::settings) || hasCommandSecret(text) ||
+         holdsNamedSecret(text, kind);
 }
 
 }  // namespace caisson::cli

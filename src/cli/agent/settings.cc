@@ -1,10 +1,16 @@
 #include "cli/agent/settings.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 
 #include "base/safe_text.h"
 #include "base/text.h"
+#include "base/utf8.h"
+#include "cli/agent/argument_secrets.h"
+#include "cli/agent/front_matter.h"
+#include "cli/agent/secret_nodes.h"
+#include "cli/agent/secret_shapes.h"
 #include "cli/agent/secret_text.h"
 #include "cli/agent/settings_writer.h"
 #include "policy/document/document.h"
@@ -79,8 +85,6 @@ KeyMatch matchPath(Patterns patterns, const KeyPath& path) {
   return best;
 }
 
-bool isScalar(const Node& node) { return node.type != Node::Type::table && node.type != Node::Type::list; }
-
 bool hasTable(const Node& node) {
   return node.type == Node::Type::table ||
          std::ranges::any_of(node.items, [](const Node& item) { return hasTable(item); });
@@ -88,43 +92,23 @@ bool hasTable(const Node& node) {
 
 /// A choice among words of the agent, or the name of a variable.
 bool isPlainWord(const Node& node) {
-  if (node.type != Node::Type::text || node.text.size() > 64) return false;
+  if (node.type != Node::Type::text || node.text.size() > 64 || holdsSecret(node.text, TextKind::settings))
+    return false;
   const bool lower_case = node.text.find_first_not_of("abcdefghijklmnopqrstuvwxyz-_") == std::string::npos;
   return lower_case || node.text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
 }
 
-/// Whether the value of `name` may be copied, by the name.
-bool isSecretValue(std::string_view name, const Node& node) {
-  if (!isSecretName(name)) return false;
-  switch (node.type) {
-    case Node::Type::null:
-    case Node::Type::boolean: return false;
-    case Node::Type::integer:
-    case Node::Type::floating: return lowered(name).find("token") == std::string::npos;  // a number of tokens
-    case Node::Type::text: return !node.text.empty();
-    case Node::Type::list: return !node.items.empty();
-    case Node::Type::table: return !node.members.empty();
-  }
-  return true;
+/// A table of choices, such as which tools need consent.
+bool hasOnlyPlainWords(const Node& node) {
+  if (node.type == Node::Type::table)
+    return std::ranges::all_of(node.members, [](const auto& member) { return hasOnlyPlainWords(member.second); });
+  return node.type == Node::Type::boolean || isPlainWord(node);
 }
 
-/// {"name": "X_API_KEY", "value": "..."}
-bool namesSecretInside(const Node& table) {
-  return std::ranges::any_of(table.members, [](const auto& member) {
-    return member.second.type == Node::Type::text &&
-           (member.first == "name" || member.first == "key" || member.first == "header" ||
-            member.first == "variable") &&
-           isSecretName(member.second.text);
-  });
-}
-
-/// An argument after which a secret follows: `--api-key`, or the bare name of one.
-bool announcesSecret(const Node& item) {
-  if (item.type != Node::Type::text) return false;
-  if (item.text.starts_with('-')) return item.text.find('=') == std::string::npos && isSecretName(item.text);
-  constexpr std::string_view kBare[] = {"apikey", "api_key", "api-key",      "token", "password",
-                                        "secret", "bearer",  "access_token", "auth",  "authorization"};
-  return std::ranges::find(kBare, lowered(trimmed(item.text, ":= "))) != std::end(kBare);
+/// A value that may be a command, unless its name says that it is a text for readers or models.
+bool isSecretText(std::string_view name, std::string_view text) {
+  constexpr std::string_view kProse[] = {"prompt", "description", "instructions", "rule", "content", "title"};
+  return holdsSecret(text, TextKind::settings) || (!isOneOf(name, kProse) && givesVariable(commandWords(text)));
 }
 
 std::string shownPath(const KeyPath& path) {
@@ -138,7 +122,7 @@ std::string shownPath(const KeyPath& path) {
 
 class SettingsCleaner {
  public:
-  explicit SettingsCleaner(const SettingsFile& file) : file_(file) {}
+  explicit SettingsCleaner(SettingsFile file) : file_(file) {}
 
   Node clean(const Node& table, const KeyPath& path) {
     Node result = Node::ofType(Node::Type::table, 0);
@@ -171,17 +155,27 @@ class SettingsCleaner {
 
   /// A table, or a list of tables, some of whose keys are allowed.
   std::optional<Node> cleanBelow(const Node& value, const KeyPath& path) {
-    if (value.type == Node::Type::table) return clean(value, path);
+    if (value.type == Node::Type::table) return cleanPart(value, path);
     if (value.type != Node::Type::list) return leaveOut(path);
     Node result = Node::ofType(Node::Type::list, 0);
     for (const Node& item : value.items) {
-      if (item.type == Node::Type::table) {
-        result.items.push_back(clean(item, path));
-      } else {
+      auto kept = item.type == Node::Type::table ? cleanPart(item, path) : leaveOut(path);
+      if (!kept) continue;
+      if (kept->members.empty() && !item.members.empty()) {  // {} would be an error, or mean something else
         leaveOut(path);
+      } else {
+        result.items.push_back(std::move(*kept));
       }
     }
     return result;
+  }
+
+  /// A program that is started without its variables or arguments does something else.
+  std::optional<Node> cleanPart(const Node& table, const KeyPath& path) {
+    const bool started = table.find("command") != nullptr || table.find("cmd") != nullptr;
+    const auto isBlock = [](const auto& member) { return isEnvironmentOrHeaders(member.first, member.second); };
+    if (hasSecretInCommand(table) || (started && std::ranges::any_of(table.members, isBlock))) return leaveOut(path);
+    return clean(table, path);
   }
 
   std::optional<Node> cleanWhole(const std::string& key, const Node& value, const KeyPath& path) {
@@ -210,6 +204,7 @@ class SettingsCleaner {
           value.type == Node::Type::null || (!isScalar(value) && value.items.empty() && value.members.empty());
       if (empty) continue;
       if (std::ranges::find(kServerKeys, key) == std::end(kServerKeys)) return false;
+      if (value.type == Node::Type::table && !(key == "tools" && hasOnlyPlainWords(value))) return false;
       KeyPath below = path;
       below.push_back(key);
       if (!cleanWhole(key, value, below)) {
@@ -217,20 +212,20 @@ class SettingsCleaner {
         return false;
       }
     }
-    return true;
+    return !hasSecretInCommand(server);
   }
 
   /// Everything below is allowed, except secrets.
   std::optional<Node> cleanValue(std::string_view name, const Node& value, const KeyPath& path) {
-    if (isSecretValue(name, value)) return leaveOut(path);
-    if (value.type == Node::Type::text && holdsSecret(value.text, TextKind::settings)) return leaveOut(path);
-    if (value.type == Node::Type::list) return cleanList(value, path);
+    if (isSecretValue(name, value) || isEnvironmentOrHeaders(name, value)) return leaveOut(path);
+    if (value.type == Node::Type::text && isSecretText(name, value.text)) return leaveOut(path);
+    if (value.type == Node::Type::list) return cleanList(name, value, path);
     if (value.type == Node::Type::table) return cleanTable(value, path);
     return value;
   }
 
   std::optional<Node> cleanTable(const Node& table, const KeyPath& path) {
-    if (namesSecretInside(table)) return leaveOut(path);
+    if (namesSecretInside(table) || hasSecretInCommand(table)) return leaveOut(path);
     Node result = Node::ofType(Node::Type::table, 0);
     for (const auto& [key, value] : table.members) {
       KeyPath below = path;
@@ -244,30 +239,17 @@ class SettingsCleaner {
     return result;
   }
 
-  /// A table in a list, such as a hook, is kept as a whole or not at all.
-  std::optional<Node> cleanList(const Node& list, const KeyPath& path) {
+  /// A command line is kept as a whole or not at all, as is a table in a list, such as a hook.
+  std::optional<Node> cleanList(std::string_view name, const Node& list, const KeyPath& path) {
+    if (isCommandLine(name, list)) return hasSecretInLine(name, list) ? leaveOut(path) : std::optional(list);
     Node result = Node::ofType(Node::Type::list, 0);
-    for (std::size_t i = 0; i < list.items.size(); ++i) {
-      const Node& item = list.items[i];
-      if (announcesSecret(item)) {
-        leaveOut(path);
-        ++i;
-        continue;
-      }
-      if (item.type == Node::Type::text && isUserFlag(item.text) && i + 1 < list.items.size() &&
-          list.items[i + 1].text.find(':') != std::string::npos) {
-        leaveOut(path);
-        ++i;
-        continue;
-      }
+    for (const Node& item : list.items) {
       auto kept = isScalar(item) ? cleanValue("", item, path) : cleanWhole("", item, path);
       if (kept) result.items.push_back(std::move(*kept));
     }
+    if (isListOfWords(result) && hasSecretInLine(name, result)) return leaveOut(path);
     return result;
   }
-
-  /// `-u name:password` of curl and similar programs.
-  static bool isUserFlag(std::string_view text) { return text == "-u" || text == "--user"; }
 
   std::nullopt_t leaveOut(const KeyPath& path) {
     std::string text = shownPath(path);
@@ -275,27 +257,86 @@ class SettingsCleaner {
     return std::nullopt;
   }
 
-  const SettingsFile& file_;
+  const SettingsFile file_;
 };
+
+Result<policy::Document> readDocument(SettingsFormat format, std::string_view text) {
+  const bool json = format == SettingsFormat::json;
+  return policy::readText(json ? policy::withoutComments(text) : std::string(text),
+                          json                             ? policy::Format::json
+                          : format == SettingsFormat::toml ? policy::Format::toml
+                                                           : policy::Format::yaml,
+                          "");
+}
+
+/// The same of a text with a list or a scalar at the top, as a member of a table.
+Result<policy::Document> readDocumentOfAnyKind(SettingsFormat format, std::string_view text) {
+  auto document = readDocument(format, text);
+  if (document || format == SettingsFormat::toml) return document;
+  const bool json = format == SettingsFormat::json;
+  if (!json && text.starts_with("---\n")) text.remove_prefix(4);
+  return readDocument(format, (json ? "{\"items\": " : "items:\n") + std::string(text) + (json ? "\n}" : ""));
+}
+
+/// What a reading of text as a document finds: lists below a name, blocks and escaped letters have no form that a
+/// reader of words knows.
+enum class DocumentFinding { harmless, secret, unreadable };
+
+DocumentFinding judgeDocument(SettingsFormat format, std::string_view text, bool prose) {
+  if (trimmed(text, " \t\n").empty()) return DocumentFinding::harmless;
+  auto document = readDocumentOfAnyKind(format, text);
+  if (!document) return DocumentFinding::unreadable;
+  if (prose) std::erase_if(document->root.members, [](const auto& member) { return isScalar(member.second); });
+  constexpr std::string_view kEverything[] = {"*/**"};
+  SettingsCleaner cleaner({.path = "", .format = format, .keys = kEverything, .servers = {}});
+  cleaner.clean(document->root, {});
+  return cleaner.left_out.empty() ? DocumentFinding::harmless : DocumentFinding::secret;
+}
+
+/// A document that cannot be read may hold anything.
+bool mayHoldSecretInDocument(SettingsFormat format, std::string_view text) {
+  return judgeDocument(format, text, false) != DocumentFinding::harmless;
+}
+
+/// Front matter that is not YAML is common, so its lines are judged instead.
+bool mayHoldSecretInFrontMatter(std::string_view text, bool prose) {
+  const std::string_view front = frontMatter(text);
+  const DocumentFinding finding = judgeDocument(SettingsFormat::yaml, front, prose);
+  return finding == DocumentFinding::unreadable ? hasEnvironmentOrHeaderLine(front)
+                                                : finding == DocumentFinding::secret;
+}
 
 }  // namespace
 
 std::expected<CleanSettings, std::string> cleanSettings(const SettingsFile& file, std::string_view text) {
-  const bool json = file.format == SettingsFormat::json;
-  const policy::Format format = json                                  ? policy::Format::json
-                                : file.format == SettingsFormat::toml ? policy::Format::toml
-                                                                      : policy::Format::yaml;
   if (trimmed(text, " \t\r\n").empty()) return CleanSettings{};
-  const auto document = policy::readText(json ? policy::withoutComments(text) : std::string(text), format, "");
+  const auto document = readDocument(file.format, text);
   // The reader's error may quote the text.
   if (!document)
-    return std::unexpected(std::string("it cannot be read as ") + (json                             ? "JSON"
-                                                                   : format == policy::Format::toml ? "TOML"
-                                                                                                    : "YAML"));
+    return std::unexpected(std::string("it cannot be read as ") + (file.format == SettingsFormat::json   ? "JSON"
+                                                                   : file.format == SettingsFormat::toml ? "TOML"
+                                                                                                         : "YAML"));
   SettingsCleaner cleaner(file);
   const Node kept = cleaner.clean(document->root, {});
   CleanSettings result{.text = writeSettings(kept, file.format), .left_out = std::move(cleaner.left_out)};
   return result;
+}
+
+bool mayHoldSecret(std::string_view path, std::string_view text) {
+  const std::string small = lowered(path);
+  const auto endsWith = [&](std::initializer_list<std::string_view> endings) {
+    return std::ranges::any_of(endings, [&](std::string_view ending) { return small.ends_with(ending); });
+  };
+  const bool prose = endsWith({".md", ".mdc", ".txt"});
+  if (!isUtf8(text)) return true;  // compressed, or in an encoding whose words are unknown here
+  if (holdsSecret(text, prose ? TextKind::prose : TextKind::settings)) return true;
+  const std::string plain = withPlainLineEnds(text);
+  if (endsWith({".json", ".jsonc", ".json5"})) return mayHoldSecretInDocument(SettingsFormat::json, plain);
+  if (endsWith({".toml"})) return mayHoldSecretInDocument(SettingsFormat::toml, plain);
+  if (endsWith({".yaml", ".yml"})) return mayHoldSecretInDocument(SettingsFormat::yaml, plain);
+  if (!endsWith({".jsonl", ".ndjson"})) return mayHoldSecretInFrontMatter(plain, prose);
+  return std::ranges::any_of(split(plain, '\n'),
+                             [](std::string_view line) { return mayHoldSecretInDocument(SettingsFormat::json, line); });
 }
 
 }  // namespace caisson::cli

@@ -34,4 +34,7 @@ struct CleanSettings {
 /// The copy of a document. An error says why it cannot be read, without its content.
 std::expected<CleanSettings, std::string> cleanSettings(const SettingsFile& file, std::string_view text);
 
+/// Whether a file of text may hold a secret. The path decides how it is read: as prose, or also as a document.
+bool mayHoldSecret(std::string_view path, std::string_view text);
+
 }  // namespace caisson::cli

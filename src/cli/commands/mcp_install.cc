@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include "base/path_text.h"
 #include "cli/approval.h"
 #include "cli/commands/mcp_options.h"
 #include "cli/companion.h"
@@ -155,7 +156,7 @@ int installInHost(const Arguments& arguments, const std::string& program) {
   if (!before) return printError(before.error());
   const auto after = mcp::withEntry(host, *before, *line);
   if (!after) return printError(after.error());
-  const std::string shown_path = (target->project ? "./" : std::string(std::getenv("HOME")) + "/") + path;
+  const std::string shown_path = (target->project ? "./" : displayedPath(std::getenv("HOME")) + "/") + path;
   if (*after == *before) return print(shown_path + " has the entry already\n");
   const std::string title = std::string(host.title) + (target->project ? " (this project)" : "");
   const std::string list = title + ": " + shown_path + "\n" + addedLines(*before, *after);
@@ -166,7 +167,9 @@ int installInHost(const Arguments& arguments, const std::string& program) {
     if (::isatty(STDIN_FILENO) != 1)
       return printError(
           usageError("mcp install", "there is no terminal to ask on", "add --yes to write it without asking"));
-    if (!askOwnerAbout(list, "caisson: write it? [y/N] ")) return print("nothing was changed\n");
+    if (!askOwnerAbout(list, "caisson: write it? [y/N] "))
+      return printError(
+          usageError("mcp install", "needs an owner's yes on a terminal, which was not given", "nothing was changed"));
   }
   if (!directory.empty()) {
     if (auto made = base->makeDirs(directory, 0700); !made) return printError(made.error());

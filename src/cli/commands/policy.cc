@@ -1,10 +1,12 @@
 // `caisson policy check|explain|schema|import`; policy_author.cc has init and reference, policy_trial.cc has test.
 #include "caisson/policy.h"
 
+#include <filesystem>
 #include <optional>
 
 #include "approval/owner.h"
 #include "base/json_writer.h"
+#include "base/path_text.h"
 #include "caisson/run.h"
 #include "cli/commands/policy_author.h"
 #include "cli/output.h"
@@ -122,10 +124,13 @@ int explain(const Arguments& arguments) {
   std::string text = policy::explain(policy->model(), owner->ceilingsFor(policy->model()));
   text += "\nowner\n";
   if (owner->empty()) text += "  no configuration\n";
-  for (const std::string& file : owner->files) text += "  configuration                   " + file + "\n";
-  if (owner->profile) text += "  default profile                 " + *owner->profile + "\n";
-  for (const std::string& path : owner->always_denied) text += "  always denied                   " + path + "\n";
-  for (const std::string& host : owner->private_hosts) text += "  private host                    " + host + "\n";
+  for (const std::string& file : owner->files)
+    text += "  configuration                   " + displayedPath(file) + "\n";
+  if (owner->profile) text += "  default profile                 " + safeLine(*owner->profile) + "\n";
+  for (const std::string& path : owner->always_denied)
+    text += "  always denied                   " + displayedPath(path) + "\n";
+  for (const std::string& host : owner->private_hosts)
+    text += "  private host                    " + safeLine(host) + "\n";
   return print(safeLines(text));
 }
 
@@ -140,7 +145,8 @@ int import(const Arguments& arguments) {
   const std::string plain = *format == policy::Format::json ? policy::withoutComments(*text) : *text;
   const auto document = policy::readText(plain, *format, file);
   if (!document) return printError(document.error());
-  const auto imported = policy::importPolicy(*document);
+  std::error_code problem;  // without a directory, absolute paths of it stay those of the host
+  const auto imported = policy::importPolicy(*document, std::filesystem::current_path(problem).string());
   if (!imported) return printError(imported.error());
   if (!arguments.has(kImportJson)) {
     for (const policy::ImportNote& note : imported->notes)
@@ -204,7 +210,8 @@ constexpr Verb kImport{
         "Reads one of the shapes that docs/profiles.md describes (among them srt settings, devcontainer.json and "
         "compose files) and prints a policy file in JSON. On standard error it says, key by key, what could not be "
         "taken over, what was refused as unsafe, and what is wider than the "
-        "profile it starts from. A key that the shape does not have is an error.",
+        "profile it starts from. A key that the shape does not have is an error.\n\n"
+        "Run it in the directory that becomes the workspace: absolute paths of it are then those of the workspace.",
     .examples =
         "caisson policy import sandbox.yaml > policy.json\n"
         "caisson policy import .devcontainer/devcontainer.json > policy.json",

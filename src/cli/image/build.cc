@@ -67,7 +67,9 @@ int buildRecipe(const Store& store, std::string_view recipe, image::BuildOptions
   auto imported =
       status == 0
           ? image::importImage(
-                store, {.path = path, .name = root, .quota = options.quota, .settings = options.settings}, progress)
+                store,
+                {.path = path, .name = root, .quota = options.quota, .settings = options.settings, .for_build = true},
+                progress)
           : fail(plainError(Stage::state, "build", recipe, "mmdebstrap failed"));
   (void)directory->remove(file);
   if (!imported) return printError(imported.error());

@@ -100,10 +100,9 @@ int tagAction(const Arguments& arguments) {
   if (name->digest) return printError(usageError(arguments.operands[1], "a new name has no digest"));
   const auto owner = approval::loadOwner();
   if (!owner) return printError(owner.error());
-  if (auto allowed = image::refuseUnsigned(*name, owner->images); !allowed) return printError(allowed.error());
-  if (auto allowed = image::refuseReserved(*name); !allowed) return printError(allowed.error());
-  if (auto allowed = image::refuseIdName(*name); !allowed) return printError(allowed.error());
+  if (auto allowed = image::checkNewName(*name, owner->images); !allowed) return printError(allowed.error());
   loaded->stored.name = name->tagged();
+  loaded->stored.signed_by.clear();  // they signed it under the other name
   const auto added = store->addNames({loaded->stored});
   return added ? 0 : printError(added.error());
 }

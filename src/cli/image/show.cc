@@ -247,7 +247,7 @@ int verifyAction(const Arguments& arguments) {
       json.beginObject().key("object").string(object).key("what").string(what).end();
     out = json.end().end().text() + "\n";
   } else {
-    for (const auto& [object, what] : findings.list) out += safeLine(object) + ": " + what + "\n";
+    for (const auto& [object, what] : findings.list) out += safeLine(object) + ": " + safeLine(what) + "\n";
     if (findings.list.empty()) out = format("{} images, {} layers: verified\n", chosen.size(), seen.size());
   }
   const int status = print(out);

@@ -134,8 +134,8 @@ int perform(const Arguments& arguments) {
   if (!report) return printError(report.error());
   const int failed = print(arguments.has(kJson) ? asJson(*report) : asText(*report));
   if (!arguments.has(kJson)) printCommitLists(*report, request.dry_run);
-  if (failed != 0) return failed;
-  return report->complete() ? 0 : 1;
+  if (failed != 0) return request.dry_run ? failed : kIncomplete;
+  return report->complete() ? 0 : kIncomplete;
 }
 
 }  // namespace
@@ -150,9 +150,9 @@ constinit const Verb kSessionCommit{
         "configuration, editor tasks, shell start-up files, agent and CI configuration) is held back unless it is "
         "named "
         "as a path. A conflict is settled with --ours, --theirs or --merge. The changes are written as one "
-        "transaction: if "
-        "something "
-        "fails, nothing is written. The exit status is 0 if everything was done, 1 if something was left.",
+        "transaction: if something fails, nothing is written. A commit that was killed is finished first, also with "
+        "--dry-run. The exit status is 0 if everything was done, 1 if something was left or the list of changes could "
+        "not be printed.",
     .examples =
         "caisson session commit --dry-run fix-login\n"
         "caisson session commit --expect DIGEST fix-login\n"

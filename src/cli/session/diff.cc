@@ -88,7 +88,7 @@ int printPatch(Session& session, const DiffOptions& options) {
   const bool colour = terminal && wantsColour(STDOUT_FILENO);
   int failed = 0;
   const auto done = session.diffFiles(options, [&](const FileDiff& diff) {
-    if (diff.unread) printNotice(diff.path + ": " + diff.omitted);
+    if (diff.unread) printNotice(displayedPath(diff.path) + ": " + diff.omitted);
     // A patch holds no other permission bits than whether a file is executable.
     if (const std::string mode = modeChange(diff); !mode.empty()) printNotice(displayedPath(diff.path) + ": " + mode);
     if (!diff.patch.empty())
@@ -165,7 +165,7 @@ int listChanges(Session& session, const std::string& checkpoint, bool as_json) {
   const auto changes = session.diff(checkpoint);
   if (!changes) return printError(changes.error());
   for (const Change& change : *changes) {
-    if (!change.omitted.empty()) printNotice(change.path + ": " + change.omitted);
+    if (!change.omitted.empty()) printNotice(displayedPath(change.path) + ": " + change.omitted);
   }
   if (!as_json) {
     std::string text;
@@ -265,7 +265,8 @@ constinit const Verb kSessionDiff{
         "A line per path: A added, M modified, D deleted; a deleted directory is one line. With -p the changes inside "
         "the files in git's format, renames included; with --stat the number of lines. On a terminal control and "
         "bidirectional characters are shown escaped; elsewhere `git apply` accepts the output of -p. The content of "
-        "binary files is not shown: `caisson session export` writes it.",
+        "binary files is not shown: `caisson session export` writes it. A commit that was killed is finished first, "
+        "which standard error says.",
     .examples =
         "caisson session diff fix-login\n"
         "caisson session diff -p fix-login before-refactoring",

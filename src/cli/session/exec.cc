@@ -100,7 +100,7 @@ int perform(const Arguments& arguments) {
     return session ? startInBackground(*session, request, json) : refuse(session.error());
   }
   if (auto counted = countOperands(arguments, "session exec", 1, 1); !counted) return refuse(counted.error());
-  auto store = openSessions();
+  auto store = openSessionsForCommands();
   if (!store) return refuse(store.error());
   std::string printed;
   if (!json && policy::networkClient(request.command)) {

@@ -42,13 +42,9 @@ std::string asJson(const Details& details) {
   for (const ReplacedByCommit& one : details.replaced) {
     json.beginObject().key("number").number(std::uint64_t{one.number}).key("time").number(one.time);
     json.key("changes").number(std::uint64_t{one.changes}).key("kept").number(std::uint64_t{one.objects});
-    json.key("bytes")
-        .number(one.bytes)
-        .key("removed_in")
-        .number(one.removed_in)
-        .key("undone")
-        .boolean(one.undone)
-        .end();
+    json.key("bytes").number(one.bytes).key("removed_in").number(one.removed_in).key("undone").boolean(one.undone);
+    if (one.interrupted) json.key("interrupted").boolean(true).key("location").string(one.location);
+    json.end();
   }
   json.end().key("kept_data").beginObject().key("commits").number(details.kept.commits);
   json.key("quarantined").number(details.kept.quarantined).key("evidence").number(details.kept.evidence);
@@ -82,6 +78,11 @@ std::string asText(const Details& details) {
   for (const CheckpointInfo& one : details.checkpoints) checkpoints += (checkpoints.empty() ? "" : " ") + one.name;
   line("checkpoints", checkpoints.empty() ? "none" : checkpoints);
   for (const ReplacedByCommit& one : details.replaced) {
+    if (one.interrupted) {
+      line("commit " + std::to_string(one.number), utcText(one.time) + ", interrupted: what it replaced is in " +
+                                                       one.location + " for " + durationText(one.removed_in));
+      continue;
+    }
     line("commit " + std::to_string(one.number), utcText(one.time) + ", " + std::to_string(one.changes) + " changes, " +
                                                      std::to_string(one.objects) + " replaced or deleted (" +
                                                      std::to_string(one.bytes) + " bytes) kept for " +

@@ -17,6 +17,7 @@
 #include "policy/model.h"
 #include "policy/units.h"
 #include "supervise/disk/kept_logs.h"
+#include "supervise/workspace/exec_config.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 
@@ -157,6 +158,16 @@ std::string lossWarning(const SessionStore& store, std::string_view session) {
   return "warning: " + std::string(session) + " has uncommitted changes, which are lost";
 }
 
+/// Reports interrupted commits that could not be finished before the session was destroyed.
+void printInterruptedCommits(const SessionStore& store, const std::string& id) {
+  const auto commits = store.replaced(id);
+  for (const ReplacedByCommit& one : commits ? *commits : std::vector<ReplacedByCommit>{}) {
+    if (!one.interrupted) continue;
+    printNotice("warning: a commit of " + id + " was interrupted and could not be finished: what it replaced is in " +
+                safeLine(one.location) + "; `caisson session uncommit " + id + "` finishes and undoes it");
+  }
+}
+
 int destroy(const Arguments& arguments) {
   if (auto counted = countOperands(arguments, "session destroy", 1, 0); !counted) return printError(counted.error());
   auto store = openSessions();
@@ -171,6 +182,8 @@ int destroy(const Arguments& arguments) {
       continue;
     }
     if (!warning.empty()) printNotice(warning);
+    printInterruptedCommits(*store, id);
+    for (const std::string& notice : supervise::finishKilledRuns()) printNotice(notice);
     for (const std::string& path : supervise::keptLogsOf(id)) printNotice("logs of " + id + " are kept in " + path);
   }
   return status;

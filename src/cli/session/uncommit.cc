@@ -2,6 +2,7 @@
 #include "base/json_writer.h"
 #include "base/path_text.h"
 #include "cli/output.h"
+#include "cli/own_program.h"
 #include "cli/session/verbs.h"
 
 namespace caisson::cli {
@@ -38,14 +39,14 @@ std::string undoText(const CommitReport& report) {
 
 int undo(const Arguments& arguments) {
   if (auto counted = countOperands(arguments, "session uncommit", 1, 1); !counted) return printError(counted.error());
-  auto store = SessionStore::open();
+  auto store = openSessions();
   if (!store) return printError(store.error());
   const auto report = store->uncommit(arguments.operands[0], arguments.has(kDryRunUndo));
   if (!report) return printError(report.error());
   const int failed = print(arguments.has(kJsonUndo) ? undoJson(*report) : undoText(*report));
   if (!arguments.has(kJsonUndo)) printCommitLists(*report, false);
-  if (failed != 0) return failed;
-  return report->complete() ? 0 : 1;
+  if (failed != 0) return arguments.has(kDryRunUndo) ? failed : kIncomplete;
+  return report->complete() ? 0 : kIncomplete;
 }
 
 }  // namespace
@@ -55,7 +56,8 @@ constinit const Verb kSessionUncommit{
     .summary = "Undo the newest commit of a session",
     .description =
         "What the commit replaced and deleted is put back, what it added is removed. What changed in the workspace "
-        "since is left alone and named as a conflict. What a commit replaces is kept below CAISSON_HOME for seven "
+        "since is left alone and named as a conflict, with the place where the object from before the commit is kept; "
+        "resolve it and run the command again to continue. What a commit replaces is kept below CAISSON_HOME for seven "
         "days; "
         "`caisson session info` lists it. Also works after the session was destroyed, with its whole id.",
     .examples = "caisson session uncommit --dry-run fix-login\ncaisson session uncommit fix-login",

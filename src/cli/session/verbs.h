@@ -24,6 +24,9 @@ extern const Verb kSessionNetwork;                                              
 extern const Verb kSessionExpose;                                                // expose.cc
 extern const Verb kSessionRead, kSessionWrite;                                   // files.cc
 
+/// Exit status of a commit or uncommit that left something, or could not print what it did.
+inline constexpr int kIncomplete = 1;
+
 /// Fails if operands are missing or too many. `most` 0: any number.
 Result<void> countOperands(const Arguments& arguments, std::string_view verb, std::size_t least, std::size_t most);
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 
+#include "approval/image_signatures.h"
 #include "base/json_value.h"
 #include "base/text.h"
 #include "image/reference.h"
@@ -206,6 +207,17 @@ class Builder {
     return {};
   }
 
+  /// An error if the image was stored before the owner required signatures for its name.
+  Result<ImageDraft> signedDraft(const StoredName& image) {
+    if (!image.name.empty() && !image.name.starts_with(kBuildCache)) {
+      const auto name = Reference::parse(image.name);
+      if (!name) return fail(name.error());
+      auto allowed = approval::requireSignedBy(name->name(), name->familiar(), image.signed_by, options_.settings);
+      if (!allowed) return fail(allowed.error());
+    }
+    return draftOf(store_, image);
+  }
+
   Result<ImageDraft> base(const std::string& reference) {
     if (reference == "scratch") return ImageDraft::scratch(hostPlatform());
     for (const BuildStage& stage : stages_)
@@ -213,7 +225,7 @@ class Builder {
     for (const bool pulled : {false, true}) {
       const auto names = store_.names();
       if (!names) return fail(names.error());
-      if (const auto found = findImage(store_.root(), *names, reference)) return draftOf(store_, *found);
+      if (const auto found = findImage(store_.root(), *names, reference)) return signedDraft(*found);
       if (pulled) break;
       const auto parsed = Reference::parse(reference);
       if (!parsed) return fail(parsed.error());
@@ -394,9 +406,7 @@ Result<std::vector<std::string>> fullNames(const std::vector<std::string>& names
     const auto reference = Reference::parse(name);
     if (!reference) return fail(reference.error());
     if (reference->digest) return fail(plainError(Stage::usage, "image", name, "a new name has no digest"));
-    if (auto allowed = refuseUnsigned(*reference, settings); !allowed) return fail(allowed.error());
-    if (auto allowed = refuseReserved(*reference); !allowed) return fail(allowed.error());
-    if (auto allowed = refuseIdName(*reference); !allowed) return fail(allowed.error());
+    if (auto allowed = checkNewName(*reference, settings); !allowed) return fail(allowed.error());
     full.push_back(reference->tagged());
   }
   return full;

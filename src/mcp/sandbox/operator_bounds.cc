@@ -15,6 +15,7 @@
 #include "policy/decode/widening.h"
 #include "policy/limits.h"
 #include "policy/rules/denied_names.h"
+#include "sys/home_directory.h"
 
 namespace caisson::mcp {
 namespace {
@@ -239,14 +240,40 @@ Excess notOffered(const Tool& tool) {
   return {"", "the operator of this server does not offer " + std::string(tool.name), "use another tool"};
 }
 
+std::optional<DeniedThroughLink> findDeniedThroughLink(const std::vector<std::string>& denied, const std::string& top) {
+  namespace fs = std::filesystem;
+  for (const std::string& entry : denied) {
+    const std::string path = policy::normalPath(entry);
+    for (const std::string& shown : {std::string("/workspace"), top}) {
+      if (!policy::isWithin(path, shown) || path.size() <= shown.size()) continue;
+      std::error_code problem;
+      fs::path at = top;
+      for (const fs::path& part : fs::path(path.substr(shown.size() + 1))) {
+        at /= part;
+        if (fs::is_symlink(fs::symlink_status(at, problem)))
+          return DeniedThroughLink{entry, fs::weakly_canonical(top + path.substr(shown.size()), problem).string()};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 std::optional<Excess> denyAround(const OperatorBounds& bounds, const std::vector<std::string>& roots,
                                  const std::string& workspace, policy::Policy& policy) {
   if (workspace.empty()) return std::nullopt;
   std::vector<std::string> tops = bounds.directories;
   tops.insert(tops.end(), roots.begin(), roots.end());
   if (!bounds.project.empty()) tops.push_back(bounds.project);
+  std::string& around = policy.filesystem.workspace.around;
+  for (const std::string& top : tops) {
+    if (isWithin(workspace, top) && !sys::holdsHome(top) && (around.empty() || isWithin(around, top))) around = top;
+  }
   const std::vector<std::string> written = policy.filesystem.denied;
   for (const std::string& top : tops) {
+    const bool related = policy::isWithin(workspace, top) || policy::isWithin(top, workspace);
+    if (const auto found = related ? findDeniedThroughLink(written, top) : std::nullopt)
+      return Excess{"workspace_path", "a symbolic link is in " + found->entry + " of " + top + ", which is denied",
+                    "the operator has to deny the real path"};
     const policy::DeniedElsewhere elsewhere = policy::deniedElsewhere(written, top, workspace);
     if (!elsewhere.whole.empty())
       return Excess{"workspace_path", "the policy hides " + elsewhere.whole + " of " + top, "use another directory"};

@@ -59,9 +59,20 @@ struct Excess {
 
 Excess notOffered(const Tool& tool);
 
+/// A denied path that leads through a symbolic link of a directory: what it leads to would stay visible under its real
+/// name.
+struct DeniedThroughLink {
+  std::string entry;  ///< of the policy
+  std::string real;   ///< where it leads, on the host
+};
+
+/// The first of these entries that leads through a link of `top`, a canonical directory of the host.
+std::optional<DeniedThroughLink> findDeniedThroughLink(const std::vector<std::string>& denied, const std::string& top);
+
 /// Adds to the policy of a sandbox with this workspace what the operator denies in the directories around it or in it:
 /// `--deny src` for the workspace P means P/src, also if a sandbox shows P/src/lib. `roots`: directories that the
-/// client opened. An excess if the workspace itself is denied.
+/// client opened. An excess if the workspace itself is denied, or if a denied path leads through a link. Sets
+/// Workspace::around to the uppermost of these directories around it.
 std::optional<Excess> denyAround(const OperatorBounds& bounds, const std::vector<std::string>& roots,
                                  const std::string& workspace, policy::Policy& policy);
 

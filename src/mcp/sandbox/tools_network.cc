@@ -52,10 +52,11 @@ std::string messageFor(const SessionInfo& info, const std::string& host, const s
       "Let a sandbox reach " + host + " over the network?\nCommands in it can send there whatever they see";
   if (!info.workspace.empty()) text += ", all of " + info.workspace + " included";
   text += ".";
-  // The model's reason comes last and is marked as such: it is a claim, not a fact.
+  // The model's reason comes last, on its own line, and is marked as such: it is a claim, not a fact. As a JSON string
+  // it cannot end its own quotes.
   std::string words = reason.substr(0, kMaxReason);
   while (!isUtf8(words)) words.pop_back();  // cut inside a character
-  if (!words.empty()) text += "\nThe model says why: \"" + words + "\"";
+  if (!words.empty()) text += "\nThe model's own words, not checked: " + Json(words).dump();
   return text;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
+#include "base/base64.h"
 #include "base/error.h"
 #include "base/text.h"
 #include "policy/decode/convert.h"
@@ -145,8 +147,13 @@ class Decoder {
       const std::string path = prefix.empty() ? key : prefix + "." + key;
       // A quoted key with a dot ("resources.memory") is one key in the file's language, and not a key of ours.
       const Field* field = key.find('.') == std::string::npos ? findField(path) : nullptr;
-      if (field != nullptr) {
+      const Node* encoding = table.find(key + std::string(kEncodingSuffix));
+      if (field != nullptr && encoding != nullptr && mayBeEncoded(*field)) {
+        putEncoded(*field, node, *encoding, policy);
+      } else if (field != nullptr) {
         put(*field, node, policy);
+      } else if (isEncodingOf(table, key, path)) {
+        continue;
       } else if (key.find('.') == std::string::npos && isSection(path)) {
         if (node.type == Node::Type::table) {
           apply(node, path, policy);
@@ -158,6 +165,33 @@ class Decoder {
         errors_.push_back(unknownKey(place(document_.name, node.line, printable(path)), path));
       }
     }
+  }
+
+  /// Whether the key says how another one beside it is encoded.
+  static bool isEncodingOf(const Node& table, std::string_view key, std::string_view path) {
+    if (!key.ends_with(kEncodingSuffix)) return false;
+    const Field* field = findField(path.substr(0, path.size() - kEncodingSuffix.size()));
+    return field != nullptr && mayBeEncoded(*field) &&
+           table.find(key.substr(0, key.size() - kEncodingSuffix.size())) != nullptr;
+  }
+
+  void putEncoded(const Field& field, Node node, const Node& encoding, Policy& policy) {
+    const auto refuse = [&](int line, std::string_view suffix, std::string_view expected) {
+      errors_.push_back(decodeError(place(document_.name, line, std::string(field.key) + std::string(suffix)),
+                                    "expected " + std::string(expected)));
+    };
+    if (encoding.type != Node::Type::text || encoding.text != kBase64) {
+      return refuse(encoding.line, kEncodingSuffix, "\"base64\"");
+    }
+    std::vector<Node*> texts{&node};
+    if (node.type == Node::Type::list) texts.clear();
+    for (Node& item : node.items) texts.push_back(&item);
+    for (Node* one : texts) {
+      auto decoded = one->type == Node::Type::text ? decodeBase64(one->text) : std::nullopt;
+      if (!decoded || decoded->find('\0') != std::string::npos) return refuse(node.line, "", "base64 without NUL");
+      one->text = *std::move(decoded);
+    }
+    put(field, node, policy);
   }
 
   void put(const Field& field, const Node& node, Policy& policy) {
@@ -243,20 +277,31 @@ Result<const Field*> fieldOf(std::string_view key) {
   return field;
 }
 
-Result<void> putChecked(Policy& policy, const Field& field, Value value) {
-  if (auto problem = checkValue(field, value)) {
-    return fail(decodeError(printable(problem->key), problem->reason, problem->hint));
-  }
-  const Policy before = policy;
-  field.put(policy, std::move(value));
-  recordWidenings(before, policy);
-  return {};
-}
-
+/// The checked value of the field from text.
 Result<Value> valueOf(const Field& field, std::string_view text) {
   Converted<Value> value = fromText(field, text);
   if (!value) return fail(mismatchError(std::string(field.key) + printable(value.error().below), value.error()));
+  if (auto problem = checkValue(field, *value)) {
+    return fail(decodeError(printable(problem->key), problem->reason, problem->hint));
+  }
   return std::move(*value);
+}
+
+Result<const Field*> listOf(std::string_view key) {
+  Result<const Field*> field = fieldOf(key);
+  if (field && !isList(**field)) {
+    return fail(decodeError(std::string(key), "expected a key that holds a list, got one that holds a single value",
+                            "set it instead"));
+  }
+  return field;
+}
+
+/// Makes a change and records what it widens.
+Result<void> recorded(Policy& policy, const std::function<Result<void>()>& change) {
+  const Policy before = policy;
+  if (auto done = change(); !done) return done;
+  recordWidenings(before, policy);
+  return {};
 }
 
 }  // namespace
@@ -275,24 +320,46 @@ Result<Policy> parse(std::string_view text, Format format, std::string name) {
   return decode(*document, Origin{});
 }
 
-Result<void> setKey(Policy& policy, std::string_view key, std::string_view text) {
+Result<void> setUnrecorded(Policy& policy, std::string_view key, std::string_view text) {
   Result<const Field*> field = fieldOf(key);
   if (!field) return fail(field.error());
   Result<Value> value = valueOf(**field, text);
   if (!value) return fail(value.error());
-  return putChecked(policy, **field, std::move(*value));
+  (*field)->put(policy, std::move(*value));
+  return {};
+}
+
+Result<void> checkEntry(std::string_view key, std::string_view text) {
+  const Result<const Field*> field = listOf(key);
+  if (!field) return fail(field.error());
+  const Result<Value> value = valueOf(**field, text);
+  return value ? Result<void>() : fail(value.error());
+}
+
+Result<void> appendUnrecorded(Policy& policy, std::string_view key, std::span<const std::string> texts) {
+  const Result<const Field*> field = listOf(key);
+  if (!field) return fail(field.error());
+  Value all = (*field)->get(policy);
+  for (const std::string& text : texts) {
+    Result<Value> value = valueOf(**field, text);
+    if (!value) return fail(value.error());
+    all = concatenated(std::move(all), std::move(*value));
+  }
+  // Elements that are valid by themselves need not fit together.
+  if (auto problem = checkValue(**field, all)) {
+    return fail(decodeError(printable(problem->key), problem->reason, problem->hint));
+  }
+  (*field)->put(policy, std::move(all));
+  return {};
+}
+
+Result<void> setKey(Policy& policy, std::string_view key, std::string_view text) {
+  return recorded(policy, [&] { return setUnrecorded(policy, key, text); });
 }
 
 Result<void> appendKey(Policy& policy, std::string_view key, std::string_view text) {
-  Result<const Field*> field = fieldOf(key);
-  if (!field) return fail(field.error());
-  if (!isList(**field)) {
-    return fail(decodeError(std::string(key), "expected a key that holds a list, got one that holds a single value",
-                            "set it instead"));
-  }
-  Result<Value> value = valueOf(**field, text);
-  if (!value) return fail(value.error());
-  return putChecked(policy, **field, concatenated((*field)->get(policy), std::move(*value)));
+  const std::string one(text);
+  return recorded(policy, [&] { return appendUnrecorded(policy, key, {&one, 1}); });
 }
 
 }  // namespace caisson::policy

@@ -9,6 +9,10 @@
 // (`filesystem.tmpfs."/tmp".size`). Widenings are recorded in Policy::widenings.
 #pragma once
 
+#include <span>
+#include <string>
+#include <string_view>
+
 #include "caisson/error.h"
 #include "policy/document/document.h"
 #include "policy/limits.h"
@@ -42,5 +46,11 @@ Result<void> setKey(Policy& policy, std::string_view key, std::string_view text)
 /// The same, but adds to a list or to assignments; an unset list, which may mean "any", becomes a list of this element.
 /// An error for a key that holds no list.
 Result<void> appendKey(Policy& policy, std::string_view key, std::string_view text);
+
+// For many texts: these record no widenings, for which each call above compares two policies.
+Result<void> setUnrecorded(Policy& policy, std::string_view key, std::string_view text);
+/// Checks a text as appendKey() does.
+Result<void> checkEntry(std::string_view key, std::string_view text);
+Result<void> appendUnrecorded(Policy& policy, std::string_view key, std::span<const std::string> texts);
 
 }  // namespace caisson::policy

@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Contradictions, Validate,
     testing::Values(
-        Case{"workspace", [](Policy& p) { p.filesystem.workspace = {"/src", WorkspaceMode::none, false}; },
+        Case{"workspace", [](Policy& p) { p.filesystem.workspace = {.path = "/src", .mode = WorkspaceMode::none}; },
              "filesystem.workspace.path", "mode is \"none\""},
         Case{"readOnlyAndWrite",
              [](Policy& p) {

@@ -35,4 +35,19 @@ TEST(Explain, KeepsControlCharactersFromTheTerminal) {
   EXPECT_NE(text.find("a?[2Jb?resources"), std::string::npos);
 }
 
+TEST(Explain, QuotesBlanksThatLookLikeAnotherLine) {
+  Policy policy;
+  policy.filesystem.read_only = {"/srv/a" + std::string(60, ' ') + "network.mode  none"};
+  const std::string text = explain(policy);
+  EXPECT_EQ(text.find("network.mode  none"), std::string::npos);
+  EXPECT_NE(text.find("$'/srv/a \\040"), std::string::npos) << text;
+}
+
+TEST(Explain, QuotesElementsThatLookLikeTwo) {
+  Policy policy;
+  policy.filesystem.read_only = {"/srv/a, /srv/private", "/srv/b]  (default", "/srv/c d"};
+  const std::string text = explain(policy);
+  EXPECT_NE(text.find("[$'/srv/a, /srv/private', $'/srv/b] \\040(default', /srv/c d]"), std::string::npos) << text;
+}
+
 }  // namespace caisson::policy

@@ -1,8 +1,11 @@
 #include "policy/describe/json.h"
 
+#include <algorithm>
 #include <cmath>
 
+#include "base/base64.h"
 #include "base/json_writer.h"
+#include "base/utf8.h"
 #include "policy/describe/json_tree.h"
 #include "policy/fields.h"
 #include "policy/limits.h"
@@ -128,6 +131,20 @@ std::string alternatives(const Field& field) {
   return "{}";
 }
 
+/// Encodes text that is not UTF-8, as a path may be. Returns whether there was some: then all texts are encoded.
+bool encodeBytes(Value& value) {
+  const auto is_utf8 = [](const std::string& text) { return isUtf8(text); };
+  if (auto* text = std::get_if<std::string>(&value)) {
+    if (isUtf8(*text)) return false;
+    *text = encodeBase64(*text);
+    return true;
+  }
+  auto* texts = std::get_if<std::vector<std::string>>(&value);
+  if (texts == nullptr || std::ranges::all_of(*texts, is_utf8)) return false;
+  for (std::string& text : *texts) text = encodeBase64(text);
+  return true;
+}
+
 std::string fieldSchema(const Field& field, const Policy& defaults) {
   std::string any_of = alternatives(field);
   if (field.optional) any_of += R"(, {"type": "null"}, {"const": "unset"})";
@@ -182,7 +199,12 @@ std::string JsonTree::finish() {
 
 std::string toJson(const Policy& policy) {
   JsonTree tree;
-  for (const Field& field : fields()) tree.add(field.key, std::visit(ToJson{}, field.get(policy)));
+  for (const Field& field : fields()) {
+    Value value = field.get(policy);
+    const bool encoded = mayBeEncoded(field) && encodeBytes(value);
+    tree.add(field.key, std::visit(ToJson{}, value));
+    if (encoded) tree.add(std::string(field.key) + std::string(kEncodingSuffix), jsonString(kBase64));
+  }
   return tree.finish();
 }
 
@@ -193,7 +215,12 @@ std::string schema() {
   tree.add(
       "extends",
       R"({"description": "The built-in profile or the file that this policy starts from; bash when left out.", "type": "string"})");
-  for (const Field& field : fields()) tree.add(field.key, fieldSchema(field, defaults));
+  for (const Field& field : fields()) {
+    tree.add(field.key, fieldSchema(field, defaults));
+    if (!mayBeEncoded(field)) continue;
+    tree.add(std::string(field.key) + std::string(kEncodingSuffix),
+             R"({"description": "How the text is encoded that is not UTF-8.", "const": "base64"})");
+  }
   std::string text = tree.finish();
   text.insert(1, R"("$schema": "https://json-schema.org/draft/2020-12/schema", "title": "caisson policy", )");
   return text;

@@ -49,6 +49,28 @@ TEST(Json, UnusualTextReadsBackAsItself) {
   EXPECT_TRUE(sameSettings(policy, *again));
 }
 
+TEST(Json, PathsThatAreNotUtf8ReadBackAsThemselves) {
+  Policy policy = *builtin("bash");
+  policy.filesystem.denied = {"/workspace/a\377b", "/workspace/c"};
+  policy.filesystem.workspace.path = "/srv/\200";
+  const std::string text = toJson(policy);
+  EXPECT_NE(text.find("\"denied_encoding\": \"base64\""), std::string::npos) << text;
+  const auto again = parse(text, Format::json, "round trip");
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_TRUE(sameSettings(policy, *again));
+}
+
+TEST(Json, EncodingsThatAreNotKnownAreRefused) {
+  for (const char* text : {R"({"filesystem": {"denied": ["YQ=="], "denied_encoding": "rot13"}})",
+                           R"({"filesystem": {"denied": ["/a"], "denied_encoding": "base64"}})",
+                           R"({"filesystem": {"denied_encoding": "base64"}})",
+                           R"({"filesystem": {"denied": ["L2EA"], "denied_encoding": "base64"}})",
+                           R"({"name": "YQ==", "name_encoding": "base64"})",
+                           R"({"filesystem": {"denied": [1], "denied_encoding": "base64"}})"}) {
+    EXPECT_FALSE(parse(text, Format::json, "p")) << text;
+  }
+}
+
 TEST(Schema, IsJsonAndCoversEveryField) {
   CONFORMS("R-POLICY-1");
   const auto parsed = nlohmann::json::parse(schema(), nullptr, false);

@@ -39,10 +39,13 @@ std::size_t sequenceLength(std::string_view text, std::size_t at) {
   return 0;
 }
 
-std::optional<SyntaxError> checkEncoding(std::string_view text) {
+std::optional<SyntaxError> checkCharacters(std::string_view text) {
   int line = 1;
   for (std::size_t at = 0; at < text.size();) {
     if (text[at] == '\0') return SyntaxError{line, "the text contains a NUL byte"};
+    // YAML and JSON would read it as a line end, after which a terminal shows the next line over this one.
+    if (text[at] == '\r' && !text.substr(at + 1).starts_with('\n'))
+      return SyntaxError{line, "a carriage return without a line feed: lines end with LF or CR LF"};
     if (text[at] == '\n') ++line;
     const std::size_t length = sequenceLength(text, at);
     if (length == 0) return SyntaxError{line, "the text is not UTF-8"};
@@ -160,7 +163,7 @@ Result<Format> formatOf(std::string_view path) {
 
 Result<Document> readText(std::string_view text, Format format, std::string name) {
   if (text.size() > kMaxDocumentBytes) return fail(syntaxError(name, {0, "the file is larger than 1 MiB"}));
-  if (auto error = checkEncoding(text)) return fail(syntaxError(name, *error));
+  if (auto error = checkCharacters(text)) return fail(syntaxError(name, *error));
   Parsed<Node> root = format == Format::toml   ? readToml(text)
                       : format == Format::json ? readJson(text)
                                                : readYaml(text);

@@ -1,8 +1,9 @@
 // A policy file as a tree of plain values with line numbers, independent of its format.
 //
 // The three readers (TOML, JSON, YAML) produce this tree, so there is one decoder and one set of rules. A document is
-// untrusted input: everything is bounded (1 MiB, 64 levels, 100 000 values after YAML aliases are expanded), text is
-// UTF-8 without NUL, a duplicate key is an error, and no exception of a parsing library leaves this layer.
+// untrusted input: everything is bounded (1 MiB, 64 levels, 100 000 values after YAML aliases are expanded, 4 MiB of
+// text that they copy; TOML and JSON copy nothing), text is UTF-8 without NUL and with ends of lines that every program
+// sees, a duplicate key is an error, and no exception of a parsing library leaves this layer.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +21,7 @@ enum class Format : std::uint8_t { toml, json, yaml };
 inline constexpr std::size_t kMaxDocumentBytes = std::size_t{1024} * 1024;
 inline constexpr int kMaxDocumentDepth = 64;
 inline constexpr std::size_t kMaxDocumentNodes = 100'000;
+inline constexpr std::size_t kMaxCopiedBytes = std::size_t{4} * 1024 * 1024;  ///< by YAML's anchors and aliases
 inline constexpr std::size_t kMaxTableKeys = 4096;  ///< lookup is linear, so JSON and YAML have this bound
 
 struct Node {

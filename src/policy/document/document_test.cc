@@ -200,6 +200,25 @@ TEST(Document, YamlExpandsAliasesUnderABound) {
   EXPECT_NE(exploded.error().reason.find("too many"), std::string::npos);
 }
 
+TEST(Document, YamlAliasesCopyABoundedAmountOfText) {
+  const std::string text(800'000, 'A');
+  const std::string half(400'000, 'A');
+  const std::string bombs[] = {
+      "image: &x \"" + text + "\"\nvolumes: [" + repeated("*x,", 19'000) + "]\n",  // a string
+      "a: &x\n  ? " + text + "\n  : 1\nb: [" + repeated("*x,", 19'000) + "]\n",    // a key
+      "a: &x [" + half + ", [" + half + "]]\nb: [*x, *x, *x, *x, *x, *x]\n",       // a tree
+      "a: " + repeated("&x [", 60) + text + repeated("]", 60) + "\n",              // nested anchors, no alias
+  };
+  for (const std::string& bomb : bombs) {
+    const auto document = read(bomb, Format::yaml);
+    ASSERT_FALSE(document) << bomb.substr(0, 20);
+    EXPECT_NE(document.error().reason.find("copy too much text"), std::string::npos) << document.error().message();
+  }
+  const auto good = read("a: &x " + text + "\nb: [*x, *x, *x]\n", Format::yaml);
+  ASSERT_TRUE(good) << good.error().message();
+  EXPECT_EQ(good->root.find("b")->items[2].text.size(), text.size());
+}
+
 TEST(Document, DepthIsBounded) {
   EXPECT_FALSE(read("{\"a\":" + repeated("[", 400'000), Format::json));
   EXPECT_FALSE(read("{\"a\":" + repeated("[", 100) + repeated("]", 100) + "}", Format::json));
@@ -227,6 +246,22 @@ TEST(Document, TextMustBeUtf8WithoutNul) {
   EXPECT_FALSE(read("a: \"x\\0y\"", Format::yaml));
   EXPECT_FALSE(read("a = \"x\\u0000y\"", Format::toml));
   EXPECT_TRUE(read("a = '\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80'", Format::toml));
+}
+
+TEST(Document, CarriageReturnNeedsALineFeed) {
+  const std::pair<std::string_view, Format> hidden[] = {{"extends: dev # note\rnetwork: {mode: proxy}\n", Format::yaml},
+                                                        {"a: 1\r", Format::yaml},
+                                                        {"a: 1\r\r\nb: 1\n", Format::yaml},
+                                                        {"{\"a\": 1,\r\"b\": 2}", Format::json},
+                                                        {"a = 1 # note\rb = 2\n", Format::toml}};
+  for (const auto& [text, format] : hidden) {
+    const auto document = read(text, format);
+    ASSERT_FALSE(document) << text;
+    EXPECT_NE(document.error().reason.find("carriage return"), std::string::npos) << document.error().message();
+  }
+  EXPECT_TRUE(read("a: 1 # note\r\nb: 2\r\n", Format::yaml));
+  EXPECT_TRUE(read("{\r\n\"a\": \"\\r\"}\r\n", Format::json));
+  EXPECT_TRUE(read("a = 1\r\nb = 2\r\n", Format::toml));
 }
 
 TEST(Document, BareTomlKeysAreAscii) {

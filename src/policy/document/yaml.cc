@@ -85,11 +85,20 @@ Parsed<Node> readPlain(std::string text, int line) {
   return Node::ofText(std::move(text), line);
 }
 
-std::size_t countNodes(const Node& node) {
-  std::size_t count = 1;
-  for (const Node& item : node.items) count += countNodes(item);
-  for (const auto& [key, member] : node.members) count += countNodes(member);
-  return count;
+/// How large a copy of a node is.
+struct CopySize {
+  std::size_t nodes = 0;
+  std::size_t bytes = 0;  ///< of strings and keys
+};
+
+void addSize(const Node& node, CopySize& size) {
+  ++size.nodes;
+  size.bytes += node.text.size();
+  for (const Node& item : node.items) addSize(item, size);
+  for (const auto& [key, member] : node.members) {
+    size.bytes += key.size();
+    addSize(member, size);
+  }
 }
 
 int depthOf(const Node& node) {
@@ -238,13 +247,23 @@ class Builder {
     return anchors_.size() - 1;
   }
 
+  /// Counts a copy before it is made. Bytes are counted as well: 19,000 aliases of one long string would be 15 GB.
+  Parsed<void> countCopy(const Node& node, int line) {
+    CopySize size;
+    addSize(node, size);
+    nodes_ += size.nodes;
+    copied_bytes_ += size.bytes;
+    if (nodes_ > kMaxDocumentNodes) return refuseCount(line);
+    if (copied_bytes_ > kMaxCopiedBytes) return refuse(line, "anchors and aliases copy too much text");
+    return {};
+  }
+
   Parsed<void> alias(const std::string& name, int line) {
     const auto known = anchor_names_.find(name);
     if (known == anchor_names_.end()) return refuse(line, "not YAML: the anchor \"" + name + "\" is not defined");
     const std::optional<Node>& target = anchors_[known->second];
     if (!target) return refuse(line, "an alias refers to a value that contains it");
-    nodes_ += countNodes(*target);
-    if (nodes_ > kMaxDocumentNodes) return refuseCount(line);
+    if (auto counted = countCopy(*target, line); !counted) return counted;
     if (static_cast<int>(open_.size()) + depthOf(*target) > kMaxDocumentDepth) return refuseDepth(line);
     Node copy = *target;
     copy.line = line;
@@ -291,8 +310,7 @@ class Builder {
     if (++nodes_ > kMaxDocumentNodes) return refuseCount(node.line);
     if (anchor != kNoAnchor) {
       // The copy is bounded too: nested anchors would otherwise keep a quadratic number of copies.
-      nodes_ += countNodes(node);
-      if (nodes_ > kMaxDocumentNodes) return refuseCount(node.line);
+      if (auto counted = countCopy(node, node.line); !counted) return counted;
       anchors_[anchor] = node;
     }
     if (open_.empty()) {
@@ -324,6 +342,7 @@ class Builder {
   std::vector<std::optional<Node>> anchors_;
   Node root_;
   std::size_t nodes_ = 0;
+  std::size_t copied_bytes_ = 0;
 };
 
 std::optional<SyntaxError> checkText(std::string_view text) {

@@ -8,14 +8,30 @@
 #include "policy/decode/validate.h"
 #include "policy/decode/widening.h"
 #include "policy/profiles/profiles.h"
-#include "policy/rules/secret_files.h"
+#include "policy/rules/denied_names.h"
+#include "policy/rules/name_pattern.h"
 
 namespace caisson::policy {
 
+bool weakensSecurity(std::string_view option) {
+  const std::size_t sign = std::min(option.find_first_of("=:"), option.size());
+  const std::string_view name = option.substr(0, sign);
+  const std::string_view value = option.substr(std::min(sign + 1, option.size()));
+  if (option.find("unconfined") != std::string_view::npos || value == "disable" || name == "unmask") return true;
+  if (name == "writable-cgroups") return value != "false";
+  return name == "no-new-privileges" && (value == "false" || value == "0");
+}
+
+bool isRootUser(std::string_view user) {
+  const std::string_view name = user.substr(0, user.find(':'));
+  return name == "root" || (!name.empty() && name.find_first_not_of('0') == std::string_view::npos);
+}
+
 std::string hostPattern(const std::string& host) { return host.starts_with("*.") ? host.substr(1) : host; }
 
-ImportBuilder::ImportBuilder(const Document& document, std::string_view shape, std::string_view profile)
-    : document_(document), reader_(document), profile_(profile) {
+ImportBuilder::ImportBuilder(const Document& document, std::string_view shape, std::string_view profile,
+                             std::string_view workspace)
+    : document_(document), reader_(document), profile_(profile), workspace_(workspace) {
   result_.shape = shape;
   result_.policy = *builtin(profile);
   result_.policy.name = "imported-" + std::string(shape);
@@ -24,6 +40,11 @@ ImportBuilder::ImportBuilder(const Document& document, std::string_view shape, s
 
 void ImportBuilder::note(Kind kind, std::string_view key, std::string text) {
   result_.notes.push_back({kind, std::string(key), std::move(text)});
+}
+
+void ImportBuilder::widen(std::string_view from, std::string_view ours, std::string text) {
+  markReported(from, ours);
+  note(Kind::widening, from, std::move(text));
 }
 
 void ImportBuilder::lossy(std::string_view key, std::string text) {
@@ -36,14 +57,33 @@ void ImportBuilder::refuse(std::string_view from, std::string reason, std::strin
                         std::move(hint));
 }
 
+Policy& ImportBuilder::policy() {
+  while (!additions_.empty()) flush(std::string(additions_.begin()->first));
+  return result_.policy;
+}
+
+void ImportBuilder::flush(std::string_view key) {
+  const auto found = additions_.find(key);
+  if (found == additions_.end()) return;
+  const Additions added = std::move(found->second);
+  additions_.erase(found);
+  if (auto done = appendUnrecorded(result_.policy, key, added.values); !done)
+    refuse(added.from, done.error().reason, done.error().hint);
+}
+
 void ImportBuilder::set(std::string_view from, std::string_view key, const std::string& value) {
-  origins_.try_emplace(std::string(key), from);
-  if (auto done = setKey(result_.policy, key, value); !done) refuse(from, done.error().reason, done.error().hint);
+  flush(key);
+  origins_.emplace(key, from);
+  if (auto done = setUnrecorded(result_.policy, key, value); !done)
+    refuse(from, done.error().reason, done.error().hint);
 }
 
 void ImportBuilder::append(std::string_view from, std::string_view key, const std::string& value) {
-  origins_.try_emplace(std::string(key), from);
-  if (auto done = appendKey(result_.policy, key, value); !done) refuse(from, done.error().reason, done.error().hint);
+  origins_.emplace(key, from);
+  if (auto good = checkEntry(key, value); !good) return refuse(from, good.error().reason, good.error().hint);
+  Additions& added = additions_[std::string(key)];
+  if (added.values.empty()) added.from = from;
+  added.values.push_back(value);
 }
 
 void ImportBuilder::setList(std::string_view from, std::string_view key, const Texts& values) {
@@ -65,7 +105,8 @@ void ImportBuilder::takeHosts(std::string_view key, const Texts& hosts) {
       note(Kind::lossy, key, host + " may have private addresses: name each such host in network.private_hosts");
     } else if (private_name) {
       append(key, "network.private_hosts", host);
-      note(Kind::widening, key, host + " is a name inside your network: an exception from what is always blocked");
+      widen(key, "network.private_hosts",
+            host + " is a name inside your network: an exception from what is always blocked");
     }
   }
 }
@@ -74,6 +115,7 @@ void ImportBuilder::resizeTmpfs(std::string_view from, std::string_view path, st
   for (Tmpfs& mount : result_.policy.filesystem.tmpfs) {
     if (mount.path != path) continue;
     mount.size = bytes;
+    origins_.emplace("filesystem.tmpfs", from);
     return;
   }
   note(Kind::lossy, from, std::string(path) + " is not a separate directory here");
@@ -82,18 +124,20 @@ void ImportBuilder::resizeTmpfs(std::string_view from, std::string_view path, st
 void ImportBuilder::noteWidenings() {
   for (const Widening& widening : wideningsOver(*builtin(profile_), result_.policy)) {
     if (widening.from == widening.to) continue;  // it follows from another key
-    const auto origin = origins_.find(widening.key);
-    std::string_view from = origin == origins_.end() ? std::string_view(widening.key) : origin->second;
-    if (from.ends_with('.')) from.remove_suffix(1);
-    const bool noted = std::ranges::any_of(result_.notes, [&](const ImportNote& note) {
-      return note.kind == Kind::widening && (note.key == from || note.key == widening.key);
-    });
-    if (!noted) note(Kind::widening, from, widening.key + ": " + widening.from + " becomes " + widening.to);
+    const std::string text = widening.key + ": " + widening.from + " becomes " + widening.to;
+    bool known = false;
+    for (const KeyPair& pair : origins_) {
+      if (pair.first != widening.key) continue;
+      known = true;
+      if (!explained_.contains(pair)) note(Kind::widening, pair.second, text);
+    }
+    if (!known) note(Kind::widening, widening.key, text);
   }
 }
 
 Result<Imported> ImportBuilder::finish() {
   if (auto finished = reader_.finish(); !finished) return fail(finished.error());
+  policy();
   if (failure_) return fail(*failure_);
   noteWidenings();
   result_.policy.widenings.clear();
@@ -101,21 +145,48 @@ Result<Imported> ImportBuilder::finish() {
   return std::move(result_);
 }
 
-ShownPath judgeShownPath(const std::string& path, bool writable) {
-  const std::string name = normalPath(path);
-  const std::string home = expandHome("~").value_or("");
-  if (name == "/") return {"it is the whole host"};
-  if (!home.empty() && isWithin(home, name)) return {"it holds a home directory"};
-  if (findFlaw(Syntax::shown_path, name)) return {"it cannot be shown in a sandbox"};
-  for (const SecretPattern& secret : homeSecrets()) {
-    const std::string part = "/" + std::string(secret.pattern) + "/";
-    const bool of_any_home = part.starts_with("/.") && (name + "/").find(part) != std::string::npos;
-    if (of_any_home || (!home.empty() && isWithin(home + "/" + std::string(secret.pattern), name)))
-      return {"it usually holds keys or passwords"};
+std::string withoutAllBelow(std::string path) {
+  const auto cut = [&](std::string_view suffix) {
+    if (!path.ends_with(suffix)) return false;
+    path.resize(path.size() - suffix.size());
+    if (path.empty()) path = suffix.starts_with('/') ? "/" : ".";
+    return true;
+  };
+  while (true) {
+    if (path == "*" || path == "**") return ".";
+    if (path == "/" || (!cut("/") && !cut("/*") && !cut("/**"))) return path;
   }
-  if (!writable || home.empty() || !isWithin(name, home)) return {};
-  const std::string_view rest = std::string_view(name).substr(home.size() + 1);
-  return {.why_not = {}, .only_readable = rest.starts_with('.') || isWithin(name, home + "/bin")};
+}
+
+bool hasWildcards(std::string_view path) { return path.find_first_of("*?[") != std::string_view::npos; }
+
+WorkspacePart partOfWorkspace(const std::string& path, const std::string& workspace) {
+  WorkspacePart part;
+  const DeniedEntry entry(normalPath(path));
+  for (const std::string& top : {std::string("/workspace"), workspace}) {
+    if (top.empty()) continue;
+    DeniedEntry::Positions positions = entry.start();
+    part.whole = part.whole || entry.denies(positions);
+    for (const std::string_view name : splitParts(top, '/')) {
+      positions = entry.after(positions, name);
+      part.whole = part.whole || entry.denies(positions);
+    }
+    for (std::string& rest : entry.rests(positions)) {
+      if (!rest.empty() && std::ranges::find(part.below, rest) == part.below.end())
+        part.below.push_back(std::move(rest));
+    }
+  }
+  return part;
+}
+
+bool concerns(const std::string& pattern, const std::string& directory) {
+  const DeniedEntry entry(normalPath(pattern));
+  DeniedEntry::Positions positions = entry.start();
+  for (const std::string_view name : splitParts(directory, '/')) {
+    if (entry.denies(positions)) return true;
+    positions = entry.after(positions, name);
+  }
+  return entry.denies(positions) || entry.leadsOn(positions);
 }
 
 }  // namespace caisson::policy

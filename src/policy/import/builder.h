@@ -4,8 +4,10 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "policy/import/import.h"
@@ -18,14 +20,21 @@ class ImportBuilder {
   using Kind = ImportNote::Kind;
   using Texts = std::vector<std::string>;
 
-  /// The import starts from a built-in profile, which decides every key that the document does not set.
-  ImportBuilder(const Document& document, std::string_view shape, std::string_view profile);
+  /// The import starts from a built-in profile, which decides every key that the document does not set. `workspace`:
+  /// see importPolicy().
+  ImportBuilder(const Document& document, std::string_view shape, std::string_view profile, std::string_view workspace);
 
   ImportReader& reader() { return reader_; }
-  Policy& policy() { return result_.policy; }
+  Policy& policy();
+  /// The directory that becomes the workspace; "" if it is not known.
+  [[nodiscard]] const std::string& workspace() const { return workspace_; }
 
   /// Adds a remark about the foreign `key` to the report.
   void note(Kind kind, std::string_view key, std::string text);
+  /// Reports that the foreign key `from` makes our key `ours` wider, in place of the sentence of finish().
+  void widen(std::string_view from, std::string_view ours, std::string text);
+  /// The same, where the sentence about another of our keys covers `ours`, too.
+  void markReported(std::string_view from, std::string_view ours) { explained_.emplace(ours, from); }
   /// Marks `key` as known but not imported; if the document has it, `text` is reported.
   void lossy(std::string_view key, std::string text);
   /// Adds a line for an owner's configuration ("memory = ...") to the result.
@@ -53,24 +62,49 @@ class ImportBuilder {
   Result<Imported> finish();
 
  private:
-  /// Reports what is wider than in the profile and was not reported yet.
+  /// Adds what append() collected: each addition to a list copies the list.
+  void flush(std::string_view key);
+  /// Reports what is wider than in the profile and was not reported yet, at each foreign key that set it.
   void noteWidenings();
 
   const Document& document_;
   ImportReader reader_;
-  std::string profile_;
-  std::map<std::string, std::string, std::less<>> origins_;  ///< our key -> the foreign one that first set it
+  std::string profile_, workspace_;
+  using KeyPair = std::pair<std::string, std::string>;
+  std::set<KeyPair> origins_;    ///< our key and a foreign one that set it
+  std::set<KeyPair> explained_;  ///< those that widen() reported
+  struct Additions {
+    std::string from;  ///< the foreign key of the first
+    Texts values;
+  };
+  std::map<std::string, Additions, std::less<>> additions_;  ///< by our key
   Imported result_;
   std::optional<Error> failure_;
 };
 
-/// What an import may make of a path that the foreign document shows.
-struct ShownPath {
-  std::string_view why_not;    ///< empty: it may be shown
-  bool only_readable = false;  ///< programs of the host start from it or read it as their settings
+/// A path of a foreign document without what means all that is in a directory: "conf/", "conf/*" and "conf/**" become
+/// "conf", "**" becomes ".".
+std::string withoutAllBelow(std::string path);
+
+/// Whether a path has wildcards that entries of filesystem.denied have.
+bool hasWildcards(std::string_view path);
+
+/// What an absolute path or pattern of a foreign document means in the workspace.
+struct WorkspacePart {
+  bool whole = false;          ///< the workspace itself, or a directory above it
+  ImportBuilder::Texts below;  ///< paths and patterns relative to it
 };
-/// Judges a host path by its name. `writable`: the document wants to write there.
-ShownPath judgeShownPath(const std::string& path, bool writable);
+/// `path` names the workspace as /workspace, or by its path on the host if that is known.
+WorkspacePart partOfWorkspace(const std::string& path, const std::string& workspace);
+
+/// Whether a path or pattern can mean `directory`, what is above it, or something in it.
+bool concerns(const std::string& pattern, const std::string& directory);
+
+/// Whether an option of a container's `security_opt` gives up a protection: "seccomp=unconfined", "label:disable".
+bool weakensSecurity(std::string_view option);
+
+/// Whether a user of a container is root: "root", "0", "0:0".
+bool isRootUser(std::string_view user);
 
 /// Converts "*.example.org" of other sandboxes to our pattern for the name and its subdomains.
 std::string hostPattern(const std::string& host);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "policy/decode/syntax.h"
 #include "policy/import/builder.h"
@@ -12,14 +13,52 @@ namespace {
 using NoteKind = ImportNote::Kind;
 using Texts = ImportBuilder::Texts;
 
+/// The ports from `text`, which may be a range; nothing if it is none.
+std::optional<std::pair<int, int>> portRange(const std::string& text) {
+  if (findFlaw(Syntax::port, text)) return std::nullopt;
+  const std::size_t dash = text.find('-');
+  return std::pair{std::stoi(text), std::stoi(dash == std::string::npos ? text : text.substr(dash + 1))};
+}
+
+/// The ports that both lists allow. Invalid entries stay, for an error about them.
+Texts portsOfBoth(const Texts& one, const Texts& other) {
+  Texts both;
+  for (const std::string& text : one) {
+    const auto range = portRange(text);
+    if (!range) both.push_back(text);
+    for (const std::string& limit : other) {
+      const auto allowed = portRange(limit);
+      if (!range || !allowed) continue;
+      const int first = std::max(range->first, allowed->first), last = std::min(range->second, allowed->second);
+      if (first > last) continue;
+      std::string shared = std::to_string(first) + (first == last ? "" : "-" + std::to_string(last));
+      if (std::ranges::find(both, shared) == both.end()) both.push_back(std::move(shared));
+    }
+  }
+  for (const std::string& text : other)
+    if (!portRange(text)) both.push_back(text);
+  return both;
+}
+
+/// Two keys list ports: if both do, only those in both lists are allowed.
+void readPorts(ImportBuilder& in) {
+  constexpr std::string_view kRestrictions = "port_restrictions.allowed_ports",
+                             kConfig = "sandbox_config.network.ports";
+  const bool restricted = in.reader().has(kRestrictions), configured = in.reader().has(kConfig);
+  const Texts ports = in.reader().texts(kRestrictions), others = in.reader().texts(kConfig);
+  if (!restricted && !configured) return;
+  const std::string_view key = restricted ? kRestrictions : kConfig;
+  const Texts allowed = restricted && configured ? portsOfBoth(ports, others) : restricted ? ports : others;
+  in.setList(key, "network.allowed_ports", allowed);
+  if (restricted && configured && (allowed != ports || allowed != others))
+    in.note(NoteKind::lossy, key, "only ports that " + std::string(kConfig) + " lists as well are allowed");
+}
+
 void readCargoNetwork(ImportBuilder& in) {
   const Texts hosts = in.reader().texts("network_allowlist");
   in.takeHosts("network_allowlist", hosts);
   in.lossy("blocked_protocols", "protocols other than HTTP and HTTPS are refused unless their ports are named");
-  if (in.reader().has("port_restrictions.allowed_ports")) {
-    in.setList("port_restrictions.allowed_ports", "network.allowed_ports",
-               in.reader().texts("port_restrictions.allowed_ports"));
-  }
+  readPorts(in);
   if (in.reader().has("port_restrictions.blocked_ranges")) {
     in.setList("port_restrictions.blocked_ranges", "network.denied_ports",
                in.reader().texts("port_restrictions.blocked_ranges"));
@@ -28,17 +67,19 @@ void readCargoNetwork(ImportBuilder& in) {
 
 void readExecution(ImportBuilder& in) {
   const Texts allowed = in.reader().texts("execution_policy.allowed_executables");
+  const auto& before = in.policy().process.allowed_executables;
+  std::set<std::string> known = before ? std::set(before->begin(), before->end()) : std::set<std::string>();
   for (const std::string& program : allowed) {
-    const auto& list = in.policy().process.allowed_executables;
-    if (!list || std::ranges::find(*list, program) == list->end())
+    if (known.insert(program).second)
       in.append("execution_policy.allowed_executables", "process.allowed_executables", program);
   }
   if (!allowed.empty())
     in.note(NoteKind::widening, "execution_policy.allowed_executables",
             "the linker chain is allowed as well: rustc cannot build without");
+  const Texts& own = in.policy().process.blocked_executables;
+  std::set<std::string> blocked(own.begin(), own.end());
   for (const std::string& program : in.reader().texts("execution_policy.blocked_executables")) {
-    const Texts& list = in.policy().process.blocked_executables;
-    if (std::ranges::find(list, program) == list.end())
+    if (blocked.insert(program).second)
       in.append("execution_policy.blocked_executables", "process.blocked_executables", program);
   }
   const Node* rules = in.reader().take("execution_policy.command_validation");
@@ -99,29 +140,67 @@ void readConfig(ImportBuilder& in) {
   readConfigSizes(in);
   if (const auto enabled = in.reader().boolean("sandbox_config.network.enabled"); enabled && *enabled) {
     in.set("sandbox_config.network.enabled", "network.mode", "proxy");
-    in.note(NoteKind::widening, "sandbox_config.network.enabled", "network access through the egress filter");
+    in.widen("sandbox_config.network.enabled", "network.mode", "network access through the egress filter");
     std::erase(in.policy().network.allowed_hosts, "preset:cargo");  // the profile's; the file lists its hosts
   }
   Texts more;
+  const Texts& hosts = in.policy().network.allowed_hosts;
+  std::set<std::string> known(hosts.begin(), hosts.end());
   for (const std::string& host : in.reader().texts("sandbox_config.network.allowlist")) {
-    const Texts& known = in.policy().network.allowed_hosts;
-    if (std::ranges::find(known, hostPattern(host)) == known.end()) more.push_back(host);
+    if (known.insert(hostPattern(host)).second) more.push_back(host);
   }
   in.takeHosts("sandbox_config.network.allowlist", more);
-  if (in.reader().has("sandbox_config.network.ports"))
-    in.setList("sandbox_config.network.ports", "network.allowed_ports",
-               in.reader().texts("sandbox_config.network.ports"));
-  in.lossy("sandbox_config.security", "always so here: strict, audited, without shells in this profile");
+  constexpr std::string_view kSecurityStays = "always so here: strict, audited, without shells in this profile";
+  const Node* security = in.reader().take("sandbox_config.security");
+  const bool open = security != nullptr && std::ranges::any_of(security->members, [](const auto& member) {
+                      return member.second.type == Node::Type::boolean && !member.second.boolean;
+                    });
+  if (security != nullptr)
+    in.note(open ? NoteKind::unsafe : NoteKind::lossy, "sandbox_config.security", std::string(kSecurityStays));
+}
+
+/// Directories that the sandbox makes itself: a path in them is not the host's.
+bool isOfSandbox(const std::string& path) {
+  return path == "/tmp" || std::ranges::any_of(std::array{"/etc", "/proc", "/sys", "/dev", "/run", "/var", "/boot"},
+                                               [&](const char* top) { return isWithin(path, top); });
+}
+
+/// Denies what an absolute path means in the workspace, wherever that is. Whether it means the whole workspace.
+bool denyBlockedPath(ImportBuilder& in, const std::string& named, const std::string& path) {
+  constexpr std::string_view kKey = "blocked_paths";
+  const WorkspacePart part = partOfWorkspace(path, in.workspace());
+  if (path == "/workspace" || path == in.workspace()) return true;
+  for (const std::string& below : part.below) in.append(kKey, "filesystem.denied", "/workspace/" + below);
+  const bool programs = std::ranges::any_of(std::array{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"},
+                                            [&](const char* top) { return isWithin(path, top); });
+  const bool homes = path == "/" || path == "/home" || path == "/root" ||
+                     (path.starts_with("/home/") && path.find('/', std::size("/home/") - 1) == std::string::npos);
+  if (programs) {
+    in.note(NoteKind::lossy, kKey, named + " is shown read-only, with the allowed programs alone: cargo lies there");
+  } else if (part.whole || homes) {
+    in.note(NoteKind::lossy, kKey, named + " of the host is not in the sandbox, except for the workspace");
+  } else if (hasWildcards(path) || isOfSandbox(path)) {
+    if (part.below.empty())
+      in.note(NoteKind::lossy, kKey, named + " of the host is not in the sandbox, which has a separate root");
+  } else if (!isWithin(path, "/workspace")) {
+    in.append(kKey, "filesystem.denied", path);  // it may lie in the workspace of a run elsewhere
+  }
+  return false;
 }
 
 void readBlockedPaths(ImportBuilder& in) {
   for (const std::string& path : in.reader().texts("blocked_paths")) {
-    const bool programs = std::ranges::any_of(std::array{"/usr", "/bin", "/sbin"},
-                                              [&](const char* top) { return isWithin(normalPath(path), top); });
-    in.note(NoteKind::lossy, "blocked_paths",
-            programs                ? path + " is shown read-only, with the allowed programs alone: cargo lies there"
-            : path.starts_with('/') ? path + " of the host is not in the sandbox, which has a separate root"
-                                    : path + " is a path of another system");
+    const std::string plain = withoutAllBelow(expandHome(path).value_or(path));
+    const bool other_system = path.find('\\') != std::string::npos || (path.size() > 1 && path[1] == ':');
+    if (other_system || plain.empty()) {
+      in.note(NoteKind::lossy, "blocked_paths", path + " is a path of another system");
+    } else if (!plain.starts_with('/') && plain != ".") {
+      in.append("blocked_paths", "filesystem.denied", normalPath("/workspace/" + plain));
+    } else if (plain == "." || denyBlockedPath(in, path, normalPath(plain))) {
+      in.note(NoteKind::unsafe, "blocked_paths",
+              path + ": the workspace cannot be hidden; filesystem.workspace.mode is \"none\"");
+      in.set("blocked_paths", "filesystem.workspace.mode", "none");
+    }
   }
 }
 

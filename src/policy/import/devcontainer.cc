@@ -1,9 +1,12 @@
 // devcontainer.json: what a development container gets. The image, the editor's settings and the set-up commands have
 // no counterpart; what would open the host (privileges, sockets, the host's network) is refused.
 #include <algorithm>
+#include <set>
 
 #include "policy/decode/syntax.h"
 #include "policy/import/builder.h"
+#include "policy/import/mount.h"
+#include "policy/import/shown_path.h"
 #include "policy/units.h"
 
 namespace caisson::policy {
@@ -26,39 +29,11 @@ std::optional<std::string> withoutVariables(std::string text) {
   return text;
 }
 
-struct DevMount {
-  std::string type, source, target;
-  bool read_only = false;
-};
-
-/// Parses "source=...,target=...,type=bind,readonly", or "SOURCE:TARGET[:ro]" of `-v`.
-DevMount parseMount(const std::string& text) {
-  DevMount mount;
-  if (text.find('=') == std::string::npos) {
-    const std::size_t first = text.find(':');
-    const std::size_t second = first == std::string::npos ? first : text.find(':', first + 1);
-    mount.source = text.substr(0, first);
-    mount.type = mount.source.find('/') == std::string::npos ? "volume" : "bind";
-    if (first != std::string::npos) mount.target = text.substr(first + 1, second - first - 1);
-    mount.read_only = second != std::string::npos && text.find("ro", second) != std::string::npos;
-    return mount;
-  }
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(',', start), text.size());
-    const std::string part = text.substr(start, end - start);
-    const std::size_t equals = part.find('=');
-    const std::string name = part.substr(0, equals);
-    const std::string value = equals == std::string::npos ? "" : part.substr(equals + 1);
-    if (name == "type") mount.type = value;
-    if (name == "source" || name == "src") mount.source = value;
-    if (name == "target" || name == "dst" || name == "destination") mount.target = value;
-    if ((name == "readonly" || name == "ro") && value != "false") mount.read_only = true;
-    start = end + 1;
-  }
-  return mount;
-}
-
-void takeMount(ImportBuilder& in, std::string_view key, const DevMount& mount) {
+void takeMount(ImportBuilder& in, std::string_view key, const ParsedMount& parsed) {
+  if (!parsed) return in.refuse(key, parsed.error(), "remove it; nothing is dropped in silence");
+  const ContainerMount& mount = *parsed;
+  for (const std::string& option : mount.ignored)
+    in.note(DevNote::lossy, key, mount.source + ": \"" + option + "\" is not taken over");
   if (mount.type != "bind" && mount.type != "")
     return in.note(DevNote::lossy, key, mount.type + " " + mount.source + " is not taken over");
   if (mount.source.find("docker.sock") != std::string::npos || mount.source.find("podman.sock") != std::string::npos)
@@ -70,14 +45,15 @@ void takeMount(ImportBuilder& in, std::string_view key, const DevMount& mount) {
   if (!path || !path->starts_with('/'))
     return in.note(DevNote::lossy, key, mount.source + ": a path with this variable cannot be resolved here");
   const ShownPath judged = judgeShownPath(*path, !mount.read_only);
-  if (!judged.why_not.empty()) return in.note(DevNote::unsafe, key, mount.source + ": " + std::string(judged.why_not));
+  if (!judged.why_not.empty()) return in.note(DevNote::unsafe, key, mount.source + ": " + judged.why_not);
   if (judged.only_readable)
     in.note(DevNote::unsafe, key, mount.source + " is shown read-only: programs of the host use what is in it");
   const bool read_only = mount.read_only || judged.only_readable;
-  in.append(key, read_only ? "filesystem.read_only" : "filesystem.read_write", *path);
-  in.note(DevNote::widening, key,
-          *path + (read_only ? " is shown, read-only" : " is shown and changed directly") +
-              (mount.target.empty() || mount.target == *path ? "" : ", at its own path and not at " + mount.target));
+  const std::string_view ours = read_only ? "filesystem.read_only" : "filesystem.read_write";
+  in.append(key, ours, pathToShow(*path, judged, in.workspace()));
+  in.widen(key, ours,
+           withPlace(*path, judged) + (read_only ? " is shown, read-only" : " is shown and changed directly") +
+               (mount.target.empty() || mount.target == *path ? "" : ", at its own path and not at " + mount.target));
 }
 
 void takeVariable(ImportBuilder& in, std::string_view key, const std::string& name, const std::string& value) {
@@ -85,11 +61,13 @@ void takeVariable(ImportBuilder& in, std::string_view key, const std::string& na
     in.note(DevNote::lossy, key, "\"" + name + "\" is not the name of a variable");
   } else if (value == "${localEnv:" + name + "}") {
     in.append(key, "environment.pass", name);
-    in.note(DevNote::widening, key, "your variable " + name + " is passed on");
+    in.widen(key, "environment.pass", "your variable " + name + " is passed on");
   } else if (value.find("${") != std::string::npos) {
     in.note(DevNote::lossy, key, name + " refers to other variables");
   } else {
     in.append(key, "environment.set", name + "=" + value);
+    // A variable gives no access by itself, but decides what programs do: LD_PRELOAD, HTTPS_PROXY.
+    in.widen(key, "environment.set", "the variable " + name + " is set");
   }
 }
 
@@ -105,20 +83,29 @@ void takeVariables(ImportBuilder& in, std::string_view key) {
   }
 }
 
-void takePorts(ImportBuilder& in, std::string_view key) {
+/// Collects the ports of the foreign `key` with those of others.
+void takePorts(ImportBuilder& in, std::string_view key, std::vector<std::pair<std::string, std::string>>& ports) {
   const Node* node = in.reader().take(key);
   if (node == nullptr) return;
   std::vector<Node> one{*node};
-  ImportBuilder::Texts ports;
   for (const Node& item : node->type == Node::Type::list ? node->items : one) {
     const std::string text = item.type == Node::Type::integer ? std::to_string(item.integer) : item.text;
     if (findFlaw(Syntax::port, text)) {
       in.note(DevNote::lossy, key, text + ": only ports of the sandbox itself can be exposed");
     } else {
-      ports.push_back(text);
+      ports.emplace_back(key, text);
     }
   }
-  if (!ports.empty()) in.setList(key, "network.exposed_ports", ports);
+}
+
+void takeAllPorts(ImportBuilder& in) {
+  std::vector<std::pair<std::string, std::string>> ports;
+  takePorts(in, "forwardPorts", ports);
+  takePorts(in, "appPort", ports);
+  if (!ports.empty()) in.setList(ports.front().first, "network.exposed_ports", {});
+  std::set<std::string> known;
+  for (const auto& [key, port] : ports)
+    if (known.insert(port).second) in.append(key, "network.exposed_ports", port);
 }
 
 /// One option of `docker run` with its value, or "".
@@ -128,23 +115,29 @@ class RunArgument {
       : in_(in), name_(std::move(name)), value_(std::move(value)) {}
 
   void take() {
-    if (name_ == "--privileged" || name_ == "--cap-add" || name_ == "--device") {
+    if (givesPrivileges()) {
       in_.note(DevNote::unsafe, kKey, name_ + " " + value_ + ": no sandbox gets privileges or devices");
-    } else if (name_ == "--security-opt" && value_.find("unconfined") != std::string::npos) {
+    } else if (name_ == "--security-opt" && weakensSecurity(value_)) {
       in_.note(DevNote::unsafe, kKey, value_ + ": the protection stays");
     } else if (name_ == "--network" || name_ == "--net") {
       if (value_ != "none")
         in_.note(DevNote::unsafe, kKey, "network " + value_ + ": name hosts and use the mode proxy");
-    } else if (name_ == "--pid" || name_ == "--ipc" || name_ == "--uts" || name_ == "--userns") {
-      if (value_ == "host") in_.note(DevNote::unsafe, kKey, name_ + "=host: namespaces are never shared with the host");
+    } else if (name_ == "--pid" || name_ == "--ipc" || name_ == "--uts" || name_ == "--userns" ||
+               name_ == "--cgroupns") {
+      if (value_ == "host" || value_.starts_with("container:"))
+        in_.note(DevNote::unsafe, kKey, name_ + "=" + value_ + ": namespaces are never shared");
+    } else if (name_ == "--user" || name_ == "-u") {
+      in_.note(isRootUser(value_) ? DevNote::unsafe : DevNote::lossy, kKey, "user " + value_ + ": always sandbox here");
     } else if (name_ == "--memory" || name_ == "-m") {
       in_.set(kKey, "resources.memory", sizeText());
     } else if (name_ == "--cpus") {
       in_.set(kKey, "resources.cpus", value_);
     } else if (name_ == "--pids-limit") {
       in_.set(kKey, "process.max_processes", value_);
-    } else if (name_ == "--volume" || name_ == "-v" || name_ == "--mount") {
-      takeMount(in_, kKey, parseMount(value_));
+    } else if (name_ == "--volume" || name_ == "-v") {
+      takeMount(in_, kKey, parseVolume(value_));
+    } else if (name_ == "--mount") {
+      takeMount(in_, kKey, parseMountOptions(value_));
     } else if ((name_ == "--env" || name_ == "-e") && value_.find('=') != std::string::npos) {
       const std::size_t equals = value_.find('=');
       takeVariable(in_, kKey, value_.substr(0, equals), value_.substr(equals + 1));
@@ -160,6 +153,13 @@ class RunArgument {
 
  private:
   static constexpr std::string_view kKey = "runArgs";
+
+  [[nodiscard]] bool givesPrivileges() const {
+    constexpr std::array kOptions = {"--privileged", "--cap-add",         "--device",       "--device-cgroup-rule",
+                                     "--gpus",       "--group-add",       "--volumes-from", "--cgroup-parent",
+                                     "--sysctl",     "--oom-kill-disable"};
+    return value_ != "false" && std::ranges::find(kOptions, name_) != kOptions.end();
+  }
 
   /// The value in our notation: "2G" for "2g", "512M" for "512mb". All are binary multiples.
   [[nodiscard]] std::string sizeText() const {
@@ -189,22 +189,8 @@ void takeRunArguments(ImportBuilder& in) {
 void takeMounts(ImportBuilder& in) {
   const Node* list = in.reader().take("mounts");
   if (list == nullptr) return;
-  for (const Node& item : list->items) {
-    if (item.type == Node::Type::text) {
-      takeMount(in, "mounts", parseMount(item.text));
-      continue;
-    }
-    const auto member = [&](std::string_view name) {
-      const Node* node = item.find(name);
-      return node != nullptr && node->type == Node::Type::text ? node->text : std::string();
-    };
-    const Node* read_only = item.find("readonly");
-    takeMount(in, "mounts",
-              {.type = member("type"),
-               .source = member("source"),
-               .target = member("target"),
-               .read_only = read_only != nullptr && (read_only->type != Node::Type::boolean || read_only->boolean)});
-  }
+  if (list->type != Node::Type::list) return in.refuse("mounts", "expected a list");
+  for (const Node& item : list->items) takeMount(in, "mounts", parseMountEntry(item));
 }
 
 }  // namespace
@@ -218,21 +204,24 @@ void importDevcontainer(ImportBuilder& in) {
   takeVariables(in, "containerEnv");
   takeVariables(in, "remoteEnv");
   takeMounts(in);
-  takePorts(in, "forwardPorts");
-  takePorts(in, "appPort");
+  takeAllPorts(in);
   takeRunArguments(in);
   if (reader.boolean("privileged").value_or(false))
     in.note(DevNote::unsafe, "privileged", "no sandbox gets privileges");
   if (!reader.texts("capAdd").empty()) in.note(DevNote::unsafe, "capAdd", "no sandbox gets capabilities");
   for (const std::string& option : reader.texts("securityOpt")) {
-    const bool open = option.find("unconfined") != std::string::npos || option.find("disable") != std::string::npos;
+    const bool open = weakensSecurity(option);
     in.note(open ? DevNote::unsafe : DevNote::lossy, "securityOpt",
             option + (open ? ": the protection stays" : " is not taken over"));
   }
   in.lossy("workspaceMount", "the workspace is the current directory; its mode stays overlay");
   in.lossy("workspaceFolder", "the workspace is at /workspace");
-  for (const char* key : {"remoteUser", "containerUser", "updateRemoteUserUID", "init"})
-    in.lossy(key, "always so here: user sandbox, and a pid 1 that reaps");
+  for (const char* key : {"remoteUser", "containerUser", "updateRemoteUserUID", "init"}) {
+    const Node* value = reader.take(key);
+    if (value == nullptr) continue;
+    in.note(isRootUser(value->text) ? DevNote::unsafe : DevNote::lossy, key,
+            "always so here: user sandbox, and a pid 1 that reaps");
+  }
   if (reader.take("initializeCommand") != nullptr)
     in.note(DevNote::unsafe, "initializeCommand", "it runs on the host, outside of any sandbox");
   for (const char* key :

@@ -14,7 +14,7 @@ void setRoute(ImportBuilder& in, const std::string& key, const char* ours, const
   } else {
     in.setList(key, ours, servers);
   }
-  for (const std::string& server : servers) in.note(NoteKind::widening, key, server + " learns which hosts are used");
+  for (const std::string& server : servers) in.widen(key, ours, server + " learns which hosts are used");
 }
 
 }  // namespace
@@ -33,8 +33,10 @@ void importDocker(ImportBuilder& in) {
     if (*mode == "bridge") {
       in.set("sandbox.network_mode", "network.mode", "proxy");
       in.setList("sandbox.network_mode", "network.allowed_hosts", {"*"});
-      in.note(NoteKind::widening, "sandbox.network_mode",
-              "\"bridge\" becomes \"proxy\" to any public host; private addresses stay blocked");
+      constexpr std::string_view kBridge =
+          "\"bridge\" becomes \"proxy\" to any public host; private addresses stay blocked";
+      in.widen("sandbox.network_mode", "network.mode", std::string(kBridge));
+      in.markReported("sandbox.network_mode", "network.allowed_hosts");
     } else if (*mode == "host") {
       in.note(NoteKind::unsafe, "sandbox.network_mode", "\"host\": the network of the host needs an owner's approval");
     } else {
@@ -46,7 +48,8 @@ void importDocker(ImportBuilder& in) {
   if (const auto proxy = in.reader().text("sandbox.http_proxy"))
     setRoute(in, "sandbox.http_proxy", "network.upstream_proxy", {*proxy});
   if (const auto access = in.reader().text("sandbox.workspace_access")) {
-    if (*access == "rw") in.note(NoteKind::widening, "sandbox.workspace_access", "the workspace is changed directly");
+    if (*access == "rw")
+      in.widen("sandbox.workspace_access", "filesystem.workspace.mode", "the workspace is changed directly");
     in.set("sandbox.workspace_access", "filesystem.workspace.mode", *access);
   }
 }

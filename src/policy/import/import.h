@@ -46,7 +46,8 @@ struct Imported {
 /// Blanks out the comments and trailing commas that devcontainer.json may have; lines stay where they are.
 std::string withoutComments(std::string_view json);
 
-/// Detects the shape of a document and imports it. An error for an unknown shape.
-Result<Imported> importPolicy(const Document& document);
+/// Detects the shape of a document and imports it. An error for an unknown shape. Absolute paths below `workspace`, the
+/// canonical path of the directory that the document is for, are those of the workspace; "" if it is not known.
+Result<Imported> importPolicy(const Document& document, std::string_view workspace = {});
 
 }  // namespace caisson::policy

@@ -386,7 +386,7 @@ TEST(Import, SrtSettings) {
   "network": {"allowedDomains": ["github.com", "*.npmjs.org:443", "localhost"], "deniedDomains": ["evil.example"],
               "allowUnixSockets": ["/run/docker.sock"], "allowLocalBinding": true},
   "filesystem": {"denyRead": ["~/.ssh", "secrets"], "allowWrite": [".", "/tmp", "/srv/cache", "/srv/state", "/"],
-                 "denyWrite": ["Makefile", "/srv/state/fixed"]},
+                 "denyWrite": ["Makefile", "vendor/", "lib/**", "/srv/state/fixed"]},
   "enableWeakerNestedSandbox": true
 })",
                                    Format::json);
@@ -399,7 +399,8 @@ TEST(Import, SrtSettings) {
   EXPECT_EQ(result.policy.filesystem.read_only, std::vector<std::string>{"/srv/state"}) << "a part of it is read-only";
   EXPECT_EQ(result.policy.filesystem.denied,
             (std::vector<std::string>{expandHome("~/.ssh").value_or(""), "/workspace/secrets"}));
-  EXPECT_EQ(result.policy.filesystem.workspace.protected_files, std::vector<std::string>{"Makefile"});
+  EXPECT_EQ(result.policy.filesystem.workspace.protected_files,
+            (std::vector<std::string>{"Makefile", "vendor/", "lib/"}));
   for (const char* key : {"allowedDomains", "allowUnixSockets", "allowWrite", "denyWrite", "enableWeakerNestedSandbox"})
     EXPECT_TRUE(notes(result, NoteKind::unsafe, key)) << key;
   EXPECT_TRUE(notes(result, NoteKind::widening, "allowWrite", "changed directly"));

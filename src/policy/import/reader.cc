@@ -9,8 +9,6 @@
 
 namespace caisson::policy {
 
-namespace {}  // namespace
-
 const Node* ImportReader::find(std::string_view path) const {
   const Node* node = &document_.root;
   while (node != nullptr && !path.empty()) {

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "policy/decode/syntax.h"
 #include "policy/import/builder.h"
+#include "policy/import/shown_path.h"
 #include "policy/rules/secret_files.h"
 #include "policy/units.h"
 
@@ -13,8 +15,13 @@ namespace {
 using NoteKind = ImportNote::Kind;
 using Texts = ImportBuilder::Texts;
 
+/// Judges a path as it is named: "~" is the home of this user.
+ShownPath judgeNamedPath(const std::string& named, bool writable) {
+  return judgeShownPath(expandHome(named).value_or(named), writable);
+}
+
 /// Why an imported policy may not show a path: it is a whole home or above one, or usually holds keys. "" if it may.
-std::string_view whyNotShown(const std::string& named) {
+std::string whyNotShown(const std::string& named) {
   const bool in_own = named.starts_with('~');
   if (in_own && named.find("..") != std::string::npos) return "it leaves the home directory";
   const std::string path = in_own ? "/home/~" + normalPath("/" + named.substr(1)) : normalPath(named);
@@ -43,26 +50,32 @@ void readFilesystem(ImportBuilder& in) {
                                             [&](const char* top) { return isWithin(normal, top); });
     if (system) {
       in.note(NoteKind::lossy, "filesystem.readOnlyPaths", path + " is always shown, read-only");
-    } else if (const std::string_view why = whyNotShown(path); !why.empty()) {
-      in.note(NoteKind::unsafe, "filesystem.readOnlyPaths", path + ": " + std::string(why));
+    } else if (const std::string why = whyNotShown(path); !why.empty()) {
+      in.note(NoteKind::unsafe, "filesystem.readOnlyPaths", path + ": " + why);
     } else {
-      in.append("filesystem.readOnlyPaths", "filesystem.read_only", path);
-      in.note(NoteKind::widening, "filesystem.readOnlyPaths", path + " of the host is shown");
+      in.append("filesystem.readOnlyPaths", "filesystem.read_only",
+                pathToShow(path, judgeNamedPath(path, false), in.workspace()));
+      in.widen("filesystem.readOnlyPaths", "filesystem.read_only",
+               withPlace(path, judgeNamedPath(path, false)) + " of the host is shown");
     }
   }
   for (const std::string& path : in.reader().texts("filesystem.readWritePaths")) {
     if (path == "/tmp" || path == "/var/tmp") {
       in.note(NoteKind::lossy, "filesystem.readWritePaths", path + " is the sandbox's own, in memory");
-    } else if (const std::string_view why = whyNotShown(path); !why.empty()) {
-      in.note(NoteKind::unsafe, "filesystem.readWritePaths", path + ": " + std::string(why));
-    } else if (judgeShownPath(expandHome(path).value_or(path), true).only_readable) {
-      in.append("filesystem.readWritePaths", "filesystem.read_only", path);
+    } else if (const std::string why = whyNotShown(path); !why.empty()) {
+      in.note(NoteKind::unsafe, "filesystem.readWritePaths", path + ": " + why);
+    } else if (judgeNamedPath(path, true).only_readable) {
+      in.append("filesystem.readWritePaths", "filesystem.read_only",
+                pathToShow(path, judgeNamedPath(path, true), in.workspace()));
       in.note(NoteKind::unsafe, "filesystem.readWritePaths",
               path + " is not writable: programs of the host use what is in it");
-      in.note(NoteKind::widening, "filesystem.readWritePaths", path + " of the host is shown");
+      in.widen("filesystem.readWritePaths", "filesystem.read_only",
+               withPlace(path, judgeNamedPath(path, true)) + " of the host is shown");
     } else {
-      in.append("filesystem.readWritePaths", "filesystem.read_write", path);
-      in.note(NoteKind::widening, "filesystem.readWritePaths", path + " of the host is changed directly");
+      in.append("filesystem.readWritePaths", "filesystem.read_write",
+                pathToShow(path, judgeNamedPath(path, true), in.workspace()));
+      in.widen("filesystem.readWritePaths", "filesystem.read_write",
+               withPlace(path, judgeNamedPath(path, true)) + " of the host is changed directly");
     }
   }
   for (const std::string& path : in.reader().texts("filesystem.deniedPaths")) {
@@ -117,29 +130,34 @@ void readSyscalls(ImportBuilder& in) {
   if (*mode != "WHITELIST" && *mode != "BLACKLIST")
     return in.refuse("syscalls.mode", "expected WHITELIST or BLACKLIST");
   if (*mode == "BLACKLIST") {
-    in.note(NoteKind::widening, "syscalls.mode", "all calls but the listed ones, and those that no policy allows");
+    in.widen("syscalls.mode", "syscalls.mode", "all calls but the listed ones, and those that no policy allows");
+    in.markReported("syscalls.syscalls", "syscalls.names");
     in.set("syscalls.mode", "syscalls.mode", "denylist");
     return in.setList("syscalls.syscalls", "syscalls.names", names);
   }
   // The profile's list is the minimum with which a program starts; the document's calls are added to it.
-  std::size_t added = in.policy().syscalls.names ? in.policy().syscalls.names->size() : 0;
+  const auto& own = in.policy().syscalls.names;
+  std::size_t added = own ? own->size() : 0;
+  std::set<std::string> known = own ? std::set(own->begin(), own->end()) : std::set<std::string>();
+  std::string more;
   for (const std::string& name : names) {
-    auto& list = in.policy().syscalls.names;
-    if (list && std::ranges::find(*list, name) != list->end()) {
+    if (!known.insert(name).second) {
       --added;
     } else {
       in.append("syscalls.syscalls", "syscalls.names", name);
+      more += (more.empty() ? "" : ", ") + name;
     }
   }
-  in.note(NoteKind::widening, "syscalls.syscalls",
-          std::to_string(added) + " calls are added, without which no program starts and ends");
+  in.widen("syscalls.syscalls", "syscalls.names",
+           std::to_string(added) + " calls are added, without which no program starts and ends");
+  if (!more.empty()) in.widen("syscalls.syscalls", "syscalls.names", "beyond those of the profile: " + more);
 }
 
 void readNetwork(ImportBuilder& in) {
   const bool allowed = in.reader().boolean("network.allowNetwork").value_or(false);
   if (allowed) {
     in.set("network.allowNetwork", "network.mode", "proxy");
-    in.note(NoteKind::widening, "network.allowNetwork", "network access through the egress filter");
+    in.widen("network.allowNetwork", "network.mode", "network access through the egress filter");
   }
   const Texts hosts = in.reader().texts("network.allowedHosts");
   const Texts ports = in.reader().texts("network.allowedPorts");
@@ -161,7 +179,7 @@ void importRfc(ImportBuilder& in) {
     in.note(NoteKind::unsafe, "isolationLevel",
             "LEVEL_0 means no isolation and needs an owner's approval for each run; LEVEL_2 is used");
   } else if (level == "LEVEL_1") {
-    in.note(NoteKind::widening, "isolationLevel", "LEVEL_1 is level process");
+    in.widen("isolationLevel", "isolation.level", "LEVEL_1 is level process");
     in.set("isolationLevel", "isolation.level", "process");
   } else if (level && *level != "LEVEL_2") {
     in.refuse("isolationLevel", "expected LEVEL_0, LEVEL_1 or LEVEL_2");

@@ -1,9 +1,13 @@
 // Settings of srt (sandbox-runtime): lists of domains, of paths that may not be read, and of paths that may be written.
 // There the whole file system can be read unless a path is denied; here only what is named is visible.
 #include <algorithm>
+#include <filesystem>
+#include <map>
 
 #include "policy/decode/syntax.h"
 #include "policy/import/builder.h"
+#include "policy/import/permission_rules.h"
+#include "policy/import/shown_path.h"
 
 namespace caisson::policy {
 
@@ -18,17 +22,87 @@ bool isTemporary(const std::string& path) {
 /// A path of the settings, resolved: in the workspace or on the host.
 struct SrtPath {
   bool in_workspace = false;
-  std::string path;  ///< of the host, or below the workspace ("" for itself)
+  bool all_below = false;  ///< named as all that is in a directory: "conf/", "conf/*", "conf/**"
+  std::string path;        ///< of the host, or below the workspace ("" for itself)
 };
 
-SrtPath resolveSrtPath(const std::string& text) {
+SrtPath resolveSrtPath(const std::string& text, const std::string& workspace) {
   const std::string expanded = expandHome(text).value_or(text);
-  if (expanded.starts_with('/')) return {false, normalPath(expanded)};
-  std::string_view rest = expanded;
+  std::string plain = withoutAllBelow(expanded);
+  const bool all_below = plain != expanded;
+  if (!plain.starts_with('/') && !workspace.empty()) plain = workspace + "/" + plain;
+  if (plain.starts_with('/')) {
+    std::string path =
+        normalPath(hasWildcards(plain) ? plain : std::filesystem::path(plain).lexically_normal().string());
+    if (workspace.empty()) return {false, all_below, path};
+    if (!isWithin(path, workspace)) {
+      const std::string place = realPlace(path);
+      if (!isWithin(place, workspace)) return {false, all_below, path};
+      path = place;
+    }
+    return {true, all_below, path == workspace ? "" : path.substr(workspace == "/" ? 1 : workspace.size() + 1)};
+  }
+  std::string_view rest = plain;
   while (rest.starts_with("./")) rest.remove_prefix(2);
-  while (rest.ends_with('/')) rest.remove_suffix(1);
-  return {true, rest == "." ? "" : std::string(rest)};
+  return {true, all_below, rest == "." ? "" : std::string(rest)};
 }
+
+/// A path that may not be written as a pattern of protected files, which match at every depth; nothing if it has none.
+std::optional<std::string> protectedPattern(const SrtPath& path) {
+  constexpr std::string_view kAnywhere = "**/";
+  std::string pattern = path.path;
+  while (pattern.starts_with(kAnywhere)) pattern.erase(0, kAnywhere.size());
+  const bool other_wildcards = pattern.find_first_of("?[{\\") != std::string::npos;
+  if (other_wildcards || ("/" + pattern).find("/**") != std::string::npos) return std::nullopt;
+  if (findFlaw(Syntax::protected_pattern, pattern)) return std::nullopt;
+  return pattern + (path.all_below ? "/" : "");
+}
+
+/// A path or pattern of the host that is denied.
+struct Denial {
+  std::string path, text, key;
+};
+
+class Denials {
+ public:
+  /// Denies the path by its name, and the place where it leads now.
+  void add(const Denial& denial) {
+    const std::string name = normalPath(denial.path), place = realPlace(name);
+    addName({name, denial.text, denial.key});
+    if (place != name) addName({place, denial.text, denial.key});
+  }
+
+  /// A denial of this path, of one above it or of one in it; null if there is none. Links in the path are followed.
+  [[nodiscard]] const Denial* findFor(const std::string& path) const {
+    const Denial* found = findForName(path);
+    if (found != nullptr) return found;
+    const std::string place = realPlace(path);
+    return place == path ? nullptr : findForName(place);
+  }
+
+ private:
+  void addName(Denial denial) {
+    if (hasWildcards(denial.path)) return patterns_.push_back(std::move(denial));
+    std::string path = denial.path;
+    paths_.try_emplace(std::move(path), std::move(denial));
+  }
+
+  [[nodiscard]] const Denial* findForName(const std::string& path) const {
+    const std::string inside = path == "/" ? path : path + "/";
+    if (const auto next = paths_.lower_bound(inside); next != paths_.end() && next->first.starts_with(inside))
+      return &next->second;
+    for (std::size_t end = path.size(); end != 0 && end != std::string::npos; end = path.rfind('/', end - 1)) {
+      const auto found = paths_.find(path.substr(0, end));
+      if (found != paths_.end()) return &found->second;
+    }
+    if (const auto root = paths_.find("/"); root != paths_.end()) return &root->second;
+    const auto meant = std::ranges::find_if(patterns_, [&](const Denial& one) { return concerns(one.path, path); });
+    return meant == patterns_.end() ? nullptr : &*meant;
+  }
+
+  std::map<std::string, Denial> paths_;  ///< by the normal path
+  std::vector<Denial> patterns_;
+};
 
 class SrtImport {
  public:
@@ -42,7 +116,7 @@ class SrtImport {
         continue;
       }
       in_.append(key, "network.allowed_hosts", host);
-      any_host_ = true;
+      if (hosts_key_.empty()) hosts_key_ = key;
     }
   }
 
@@ -52,11 +126,11 @@ class SrtImport {
 
   void allowWrite(std::string_view key, const ImportBuilder::Texts& paths) {
     for (const std::string& text : paths) {
-      const SrtPath path = resolveSrtPath(text);
+      const SrtPath path = resolveSrtPath(text, in_.workspace());
       if (text.find('*') != std::string::npos) {
         in_.note(SrtNote::lossy, key, text + ": patterns are not taken over");
       } else if (path.in_workspace && path.path.empty()) {
-        writes_workspace_ = true;
+        writes_workspace_ = key;
       } else if (path.in_workspace) {
         in_.note(SrtNote::lossy, key, text + ": the workspace is writable as a whole or not at all");
       } else if (isTemporary(path.path)) {
@@ -69,7 +143,7 @@ class SrtImport {
 
   void allowRead(std::string_view key, const ImportBuilder::Texts& paths) {
     for (const std::string& text : paths) {
-      const SrtPath path = resolveSrtPath(text);
+      const SrtPath path = resolveSrtPath(text, in_.workspace());
       if (path.in_workspace) continue;  // it can be read in any case
       if (text.find('*') != std::string::npos) {
         in_.note(SrtNote::lossy, key, text + ": patterns are not taken over");
@@ -82,31 +156,33 @@ class SrtImport {
   /// Call after allowWrite(): a denied path wins over an allowed one.
   void denyWrite(std::string_view key, const ImportBuilder::Texts& paths) {
     for (const std::string& text : paths) {
-      const SrtPath path = resolveSrtPath(text);
-      if (path.in_workspace) {
-        if (!writes_workspace_) continue;
-        if (findFlaw(Syntax::protected_pattern, path.path)) {
-          in_.note(SrtNote::unsafe, key,
-                   text + " cannot be kept read-only in a writable workspace: it becomes an overlay");
-          overlay_instead_ = true;
-        } else {
-          in_.append(key, "filesystem.workspace.protected_files", path.path);
-        }
+      const SrtPath path = resolveSrtPath(text, in_.workspace());
+      if (!path.in_workspace) {
+        denyWriteOnHost(key, text, path.path);
+        const WorkspacePart part = partByEachName(path.path);
+        if (part.whole) denyWriteInWorkspace(key, text, {.in_workspace = true, .all_below = true, .path = ""});
+        for (const std::string& below : part.below) denyWriteInWorkspace(key, text, {true, path.all_below, below});
         continue;
       }
-      denyWriteOnHost(key, text, path.path);
+      if (!in_.workspace().empty()) denyWriteOnHost(key, text, in_.workspace() + "/" + path.path);
+      denyWriteInWorkspace(key, text, path);
     }
   }
 
+  /// Call after allowRead().
   void denyRead(std::string_view key, const ImportBuilder::Texts& paths) {
     for (const std::string& text : paths) {
-      const SrtPath path = resolveSrtPath(text);
+      const SrtPath path = resolveSrtPath(text, in_.workspace());
+      if (text.find('{') != std::string::npos)
+        in_.note(SrtNote::unsafe, key, text + ": braces are part of the name, and list no names");
       if (path.in_workspace && path.path.empty()) {
         in_.note(SrtNote::unsafe, key,
                  text + ": the workspace cannot be hidden; filesystem.workspace.mode is \"none\"");
         hides_workspace_ = true;
       } else if (path.in_workspace) {
-        in_.append(key, "filesystem.denied", "/workspace/" + path.path);
+        denyReadInWorkspace(key, text, path.path);
+      } else if (hasWildcards(path.path)) {
+        denyReadOfPattern(key, text, path.path);
       } else if (isWithin(expandHome("~").value_or("/"), path.path)) {
         in_.note(SrtNote::lossy, key, text + " is not shown here in any case, except for the workspace");
       } else {
@@ -118,81 +194,123 @@ class SrtImport {
   void finish(std::string_view key) {
     in_.note(SrtNote::lossy, "filesystem",
              "the rest of the host's files cannot be read here; filesystem.read_only names what is needed");
-    if (any_host_) {
-      in_.set(key, "network.mode", "proxy");
-      in_.note(SrtNote::widening, "network.allowedDomains", "network access through the egress filter by default");
+    if (!hosts_key_.empty()) {
+      in_.set(hosts_key_, "network.mode", "proxy");
+      in_.widen(hosts_key_, "network.mode", "network access through the egress filter by default");
       in_.note(SrtNote::lossy, "network.allowedDomains",
                "a domain without a port is reached on ports 80 and 443; network.allowed_ports names others");
     }
-    for (const std::string& path : written_) {
-      in_.append(key, "filesystem.read_write", path);
-      in_.note(SrtNote::widening, "filesystem.allowWrite", path + " is changed directly");
-    }
+    showPaths();
     if (hides_workspace_) return in_.set(key, "filesystem.workspace.mode", "none");
-    if (writes_workspace_ && !overlay_instead_) {
-      in_.set(key, "filesystem.workspace.mode", "rw");
-      in_.note(SrtNote::widening, "filesystem.allowWrite", "the workspace is changed directly");
+    if (!writes_workspace_.empty() && !overlay_instead_) {
+      in_.set(writes_workspace_, "filesystem.workspace.mode", "rw");
+      in_.widen(writes_workspace_, "filesystem.workspace.mode", "the workspace is changed directly");
     }
-    if (!writes_workspace_) in_.set(key, "filesystem.workspace.mode", "ro");
+    if (writes_workspace_.empty()) in_.set(key, "filesystem.workspace.mode", "ro");
   }
 
  private:
+  /// A path of the host that is to be shown, unless a denial concerns it.
+  struct Shown {
+    std::string path, text, key;
+    bool writable = false;
+  };
+
   void show(std::string_view key, const std::string& text, const std::string& path, bool writable) {
     const ShownPath judged = judgeShownPath(path, writable);
-    if (!judged.why_not.empty()) return in_.note(SrtNote::unsafe, key, text + ": " + std::string(judged.why_not));
-    if (writable && !judged.only_readable) return written_.push_back(path);
-    if (judged.only_readable)
+    if (!judged.why_not.empty()) return in_.note(SrtNote::unsafe, key, text + ": " + judged.why_not);
+    if (writable && judged.only_readable)
       in_.note(SrtNote::unsafe, key, text + " is not writable: programs of the host use what is in it");
-    in_.append(key, "filesystem.read_only", path);
-    in_.note(SrtNote::widening, key, text + " is shown, read-only");
+    const bool changed = writable && !judged.only_readable;
+    shown_.push_back({pathToShow(path, judged, in_.workspace()), withPlace(changed ? path : text, judged),
+                      std::string(key), changed});
   }
 
-  /// Makes every writable path that contains `path`, or lies in it, read-only: a directory is writable as a whole or
-  /// not at all.
+  /// What a path or pattern of the host means in the workspace, by its name and by the place where links in it lead.
+  [[nodiscard]] WorkspacePart partByEachName(const std::string& path) const {
+    WorkspacePart part = partOfWorkspace(path, in_.workspace());
+    const std::string place = realPlace(path);
+    if (place == path) return part;
+    const WorkspacePart there = partOfWorkspace(place, in_.workspace());
+    part.whole = part.whole || there.whole;
+    for (const std::string& below : there.below)
+      if (std::ranges::find(part.below, below) == part.below.end()) part.below.push_back(below);
+    return part;
+  }
+
   void denyWriteOnHost(std::string_view key, const std::string& text, const std::string& path) {
-    std::erase_if(written_, [&](const std::string& written) {
-      if (!isWithin(path, written) && !isWithin(written, path)) return false;
-      in_.note(SrtNote::unsafe, key, written + " is not writable, because " + text + " may not be written");
-      in_.append(key, "filesystem.read_only", written);
-      return true;
-    });
-    if (writes_workspace_)
+    unwritable_.add({path, text, std::string(key)});
+    if (!writes_workspace_.empty() && in_.workspace().empty() && !isWithin(path, "/workspace"))
       in_.note(SrtNote::lossy, key, text + ": a path in the workspace is kept read-only if it is given relative to it");
   }
 
+  /// A writable path that contains one that may not be written, or lies in it, is shown read-only: a directory is
+  /// writable as a whole or not at all. One that a denied pattern concerns is not shown.
+  void showPaths() {
+    std::vector<Shown> changed;
+    const auto showReadOnly = [&](const Shown& one) {
+      in_.append(one.key, "filesystem.read_only", one.path);
+      in_.widen(one.key, "filesystem.read_only", one.text + " is shown, read-only");
+    };
+    for (const Shown& one : shown_) {
+      if (const Denial* denial = unreadable_.findFor(one.path)) {
+        in_.note(SrtNote::unsafe, denial->key,
+                 one.path + " is not shown, because " + denial->text + " may not be read");
+        continue;
+      }
+      const Denial* denial = one.writable ? unwritable_.findFor(one.path) : nullptr;
+      if (denial != nullptr) {
+        in_.note(SrtNote::unsafe, denial->key,
+                 one.path + " is not writable, because " + denial->text + " may not be written");
+        changed.push_back({one.path, one.text, denial->key, false});
+      } else if (one.writable) {
+        in_.append(one.key, "filesystem.read_write", one.path);
+        in_.widen(one.key, "filesystem.read_write", one.text + " is changed directly");
+      } else {
+        showReadOnly(one);
+      }
+    }
+    for (const Shown& one : changed) showReadOnly(one);
+  }
+
+  void denyWriteInWorkspace(std::string_view key, const std::string& text, const SrtPath& path) {
+    if (writes_workspace_.empty()) return;
+    const auto pattern = protectedPattern(path);
+    if (!pattern)
+      return useOverlay(key, text + " cannot be kept read-only in a writable workspace: it becomes an overlay");
+    in_.append(key, "filesystem.workspace.protected_files", *pattern);
+    if (!path.all_below)
+      in_.note(SrtNote::unsafe, key, text + " is kept as a file; if it is a directory, write " + text + "/");
+  }
+
+  void denyReadInWorkspace(std::string_view key, const std::string& text, const std::string& path) {
+    in_.append(key, "filesystem.denied", "/workspace/" + path);
+    if (hasWildcards(path) && !writes_workspace_.empty())
+      useOverlay(key, text + ": a pattern cannot be hidden in a writable workspace: it becomes an overlay");
+  }
+
+  /// A pattern of the host: what it means in the workspace is denied, and no path that it concerns is shown.
+  void denyReadOfPattern(std::string_view key, const std::string& text, const std::string& path) {
+    for (const std::string& below : partByEachName(path).below) denyReadInWorkspace(key, text, below);
+    in_.note(SrtNote::unsafe, key,
+             text + ": patterns outside the workspace are not taken over; name the files, or filesystem.denied");
+    unreadable_.add({path, text, std::string(key)});
+  }
+
+  void useOverlay(std::string_view key, const std::string& why) {
+    in_.note(SrtNote::unsafe, key, why);
+    overlay_instead_ = true;
+  }
+
   ImportBuilder& in_;
-  std::vector<std::string> written_;
-  bool any_host_ = false, writes_workspace_ = false, hides_workspace_ = false, overlay_instead_ = false;
+  std::vector<Shown> shown_;
+  Denials unwritable_, unreadable_;
+  std::string hosts_key_, writes_workspace_;  ///< the key that allows a host, or to write; or ""
+  bool hides_workspace_ = false, overlay_instead_ = false;
 };
 
 void refuseWhenTrue(ImportBuilder& in, std::string_view key, std::string text) {
   if (in.reader().boolean(key).value_or(false)) in.note(SrtNote::unsafe, key, std::move(text));
-}
-
-/// Rules of older settings: "WebFetch(domain:example.org)", "Edit(src)", "Read(~/.ssh)".
-struct SrtRules {
-  ImportBuilder::Texts domains, reads, writes;
-};
-
-SrtRules takeRules(ImportBuilder& in, std::string_view key) {
-  SrtRules rules;
-  for (const std::string& rule : in.reader().texts(key)) {
-    const std::size_t open = rule.find('(');
-    const std::string tool = rule.substr(0, open);
-    std::string argument =
-        open != std::string::npos && rule.ends_with(')') ? rule.substr(open + 1, rule.size() - open - 2) : "";
-    while (argument.ends_with('*') || (argument.size() > 1 && argument.ends_with('/'))) argument.pop_back();
-    if (tool == "WebFetch" && argument.starts_with("domain:")) {
-      rules.domains.push_back(argument.substr(7));
-    } else if ((tool == "Edit" || tool == "Write") && !argument.empty()) {
-      rules.writes.push_back(argument);
-    } else if (tool == "Read" && !argument.empty()) {
-      rules.reads.push_back(argument);
-    } else {
-      in.note(SrtNote::lossy, key, rule + " has no counterpart here");
-    }
-  }
-  return rules;
 }
 
 }  // namespace
@@ -200,8 +318,8 @@ SrtRules takeRules(ImportBuilder& in, std::string_view key) {
 void importSrt(ImportBuilder& in) {
   SrtImport srt(in);
   ImportReader& reader = in.reader();
-  const SrtRules allowed = takeRules(in, "permissions.allow");
-  const SrtRules denied = takeRules(in, "permissions.deny");
+  const PermissionRules allowed = takePermissionRules(in, "permissions.allow", false);
+  const PermissionRules denied = takePermissionRules(in, "permissions.deny", true);
   srt.domains("permissions.allow", allowed.domains);
   srt.denyDomains("permissions.deny", denied.domains);
   srt.domains("network.allowedDomains", reader.texts("network.allowedDomains"));
@@ -226,7 +344,7 @@ void importSrt(ImportBuilder& in) {
   if (const auto proxy = reader.text("network.parentProxy.http")) {
     in.set("network.parentProxy.http", "network.upstream_proxy",
            proxy->ends_with('/') ? proxy->substr(0, proxy->size() - 1) : *proxy);
-    in.note(SrtNote::widening, "network.parentProxy.http", *proxy + " learns which hosts are used");
+    in.widen("network.parentProxy.http", "network.upstream_proxy", *proxy + " learns which hosts are used");
   }
   for (const char* key : {"network.parentProxy.https", "network.parentProxy.noProxy"})
     in.lossy(key, "all traffic goes through network.upstream_proxy");

@@ -15,6 +15,30 @@ TEST(DeniedNames, AreNamesAndPatterns) {
   EXPECT_FALSE(deniesName("*.dump", "x.dump.gz"));
 }
 
+TEST(DeniedNames, TwoStarsMeanAnyDirectories) {
+  for (const char* path : {".env", "a/.env.local", "a/b/c/.env"}) EXPECT_TRUE(deniesPath("**/.env*", path)) << path;
+  EXPECT_TRUE(deniesPath("a/**/x", "a/x"));
+  EXPECT_TRUE(deniesPath("a/**/x", "a/b/c/x"));
+  EXPECT_FALSE(deniesPath("a/**/x", "b/x"));
+  EXPECT_FALSE(deniesPath("**/.env*", "a/.env/b"));
+  EXPECT_TRUE(deniesPath("a/**", "a/b/c"));
+  EXPECT_FALSE(deniesPath("a/**", "a"));
+  EXPECT_EQ(deniedElsewhere({"/workspace/**/b/x"}, "/p", "/p/a/b").entries,
+            (Entries{"/workspace/**/b/x", "/workspace/x"}));
+  EXPECT_EQ(deniedElsewhere({"/workspace/**/b"}, "/p", "/p/a/b/c").whole, "/workspace/**/b");
+  EXPECT_EQ(deniedElsewhere({"/workspace/**/x"}, "/a/p", "/a").entries, Entries{"/workspace/p/**/x"});
+}
+
+TEST(DeniedNames, ManyStarsCostNoMoreThanTheProductOfBothLengths) {
+  std::string entry, path, elsewhere = "/p";
+  for (int i = 0; i < 100; ++i) entry += "**/d/";
+  for (int i = 0; i < 1000; ++i) path += "d/";
+  for (int i = 0; i < 300; ++i) elsewhere += "/d";
+  EXPECT_TRUE(deniesPath(entry + "x", path + "x"));
+  EXPECT_FALSE(deniesPath(entry + "x", path + "y"));
+  EXPECT_LE(deniedElsewhere({"/workspace/" + entry + "x"}, "/p", elsewhere).entries.size(), 201U);
+}
+
 TEST(DeniedNames, BelongToTheHostsFilesInAWorkspaceBelow) {
   const Entries entries{"/workspace/src/key", "/workspace/s*/*.dump", "/workspace/other", "/srv/x",
                         "/workspace/src/a/b"};

@@ -1,7 +1,9 @@
 #include "policy/rules/git_config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <iterator>
+#include <utility>
 
 #include "base/text.h"
 
@@ -37,7 +39,6 @@ constexpr std::string_view kCommands[] = {
     "guitool.cmd",
     "hook.command",
     "imap.tunnel",
-    "init.templatedir",
     "instaweb.browser",
     "instaweb.httpd",
     "interactive.difffilter",
@@ -168,22 +169,112 @@ void addWord(std::string_view word, std::vector<std::string>& to) {
   if (word.find_first_not_of("./") != std::string_view::npos) to.emplace_back(word);
 }
 
-/// The words of a command that look like paths: with a slash or a dot, and not an option. After a variable or a command
-/// that is replaced, `$PWD/x` and `$(git rev-parse --show-toplevel)/x`, the rest counts, too.
-void addWords(std::string_view command, std::vector<std::string>& to) {
-  constexpr std::string_view kBetween = " \t\n\"'`!$(){}<>|&;=,";
-  for (char before = ' '; !command.empty();) {
-    const std::size_t end = std::min(command.find_first_of(kBetween), command.size());
-    const std::string_view word = command.substr(0, end);
-    addWord(word, to);
-    const std::size_t slash = word.find('/');
-    const bool replaced =
-        before == '$' || (slash == 0 && std::string_view(")}`\"").find(before) != std::string_view::npos);
-    if (replaced && slash != std::string_view::npos) addWord(word.substr(slash + 1), to);
-    if (end < command.size()) before = command[end];
-    command.remove_prefix(std::min(end + 1, command.size()));
+/// A command with `~` instead of `$HOME` and `${HOME}`.
+std::string withHome(std::string_view command) {
+  std::string text;
+  while (!command.empty()) {
+    for (const std::string_view home : {"${HOME}", "$HOME"}) {
+      if (!command.starts_with(home)) continue;
+      const char next = command.size() > home.size() ? command[home.size()] : '\0';
+      if (!home.ends_with('}') && (std::isalnum(static_cast<unsigned char>(next)) != 0 || next == '_')) continue;
+      text += '~';
+      command.remove_prefix(home.size());
+      break;
+    }
+    if (command.empty()) break;
+    text += command.front();
+    command.remove_prefix(1);
   }
+  return text;
 }
+
+/// Collects the words of a command that look like paths: with a slash or a dot, and not an option. After a variable or
+/// a command that is replaced, `$PWD/x` and `$(git rev-parse --show-toplevel)/x`, the rest counts, too.
+class CommandWords {
+ public:
+  explicit CommandWords(std::vector<std::string>& to) : to_(to) {}
+
+  void add(std::string_view command) {
+    constexpr std::string_view kBetween = " \t\n\"'`!$(){}<>|&;=,";
+    std::string_view last;
+    for (char before = ' '; !command.empty();) {
+      const std::size_t end = std::min(command.find_first_of(kBetween), command.size());
+      const std::string_view word = command.substr(0, end);
+      const bool quoted = std::string_view(")}`\"'").find(before) != std::string_view::npos;
+      if (last == "~" && quoted && word.starts_with('/')) addPath("~" + std::string(word));  // "$HOME"/x
+      addPath(word);
+      const std::size_t slash = word.find('/');
+      const bool replaced = before == '$' || (slash == 0 && quoted);
+      if (replaced && slash != std::string_view::npos) addPath(word.substr(slash + 1));
+      if (word == "cd" || word == "pushd") enters_ = true;
+      if (!word.empty()) last = word;
+      if (end < command.size()) before = command[end];
+      if (std::string_view(";&|\n").find(before) != std::string_view::npos) leaveCd();
+      command.remove_prefix(std::min(end + 1, command.size()));
+    }
+  }
+
+ private:
+  static constexpr std::size_t kMaxDirectories = 8;
+
+  void addPath(std::string_view word) {
+    addWord(word, to_);
+    const bool relative = !word.starts_with('/') && !word.starts_with('~');
+    if (enters_ && !word.empty() && !word.starts_with('-') && word != "cd" && word != "pushd") {
+      if (relative) {
+        for (const std::string& directory : directories_) entered_.push_back(directory + "/" + std::string(word));
+      }
+      if (!relative || directories_.empty()) entered_.emplace_back(word);
+    } else if (relative) {
+      if (word.starts_with('-') || word.find_first_of("/.") == std::string_view::npos) return;
+      for (const std::string& directory : directories_) addWord(directory + "/" + std::string(word), to_);
+    }
+  }
+
+  /// The command `cd` is complete.
+  void leaveCd() {
+    if (!enters_) return;
+    enters_ = false;
+    directories_ = std::exchange(entered_, {});
+    if (directories_.size() > kMaxDirectories) directories_.resize(kMaxDirectories);
+  }
+
+  std::vector<std::string>& to_;
+  std::vector<std::string> directories_, entered_;  ///< where the command may be, and what `cd` names
+  bool enters_ = false;
+};
+
+constexpr std::string_view kHooks[] = {
+    "applypatch-msg",
+    "commit-msg",
+    "fsmonitor-watchman",
+    "post-applypatch",
+    "post-checkout",
+    "post-commit",
+    "post-index-change",
+    "post-merge",
+    "post-receive",
+    "post-rewrite",
+    "post-update",
+    "pre-applypatch",
+    "pre-auto-gc",
+    "pre-commit",
+    "pre-merge-commit",
+    "pre-push",
+    "pre-rebase",
+    "pre-receive",
+    "prepare-commit-msg",
+    "proc-receive",
+    "push-to-checkout",
+    "p4-changelist",
+    "p4-post-changelist",
+    "p4-pre-submit",
+    "p4-prepare-changelist",
+    "query-watchman",
+    "reference-transaction",
+    "sendemail-validate",
+    "update",
+};
 
 }  // namespace
 
@@ -192,19 +283,24 @@ GitConfigPaths pathsInGitConfig(std::string_view text) {
   Setting setting;
   for (Reader reader(text); reader.next(setting);) {
     if (setting.value.empty()) continue;
-    found.complete = found.executed.size() + found.included.size() <= kMaxGitConfigPaths;
+    found.complete = found.executed.size() + found.included.size() + found.hooks.size() <= kMaxGitConfigPaths;
     if (!found.complete) break;
     if ((setting.section == "include" || setting.section == "includeif") && setting.key == "path") {
       found.included.push_back(setting.value);
-    } else if (setting.section == "core" && (setting.key == "hookspath" || setting.key == "attributesfile")) {
+    } else if ((setting.section == "core" && setting.key == "hookspath") ||
+               (setting.section == "init" && setting.key == "templatedir")) {
+      found.hooks.push_back(setting.value);
+    } else if (setting.section == "core" && setting.key == "attributesfile") {
       found.executed.push_back(setting.value);
     } else if (setting.section == "core" && setting.key == "worktree") {
       found.work_tree = setting.value;
     } else if (isCommand(setting)) {
-      addWords(setting.value, found.executed);
+      CommandWords(found.executed).add(withHome(setting.value));
     }
   }
   return found;
 }
+
+std::span<const std::string_view> gitHookNames() { return kHooks; }
 
 }  // namespace caisson::policy

@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/text.h"
+#include "policy/rules/secret_content.h"
 
 namespace caisson::policy {
 namespace {
@@ -73,6 +74,14 @@ constexpr std::string_view kShownKeys[] = {
     "committer.name",
     "committer.email",
 };
+/// Sections of other programs and of credentials: their keys may be named, since git or these programs define them.
+constexpr std::string_view kNamedSections[] = {
+    "alias",     "browser", "color",  "core",      "credential", "difftool", "filter",      "github", "gitlab",
+    "gpg",       "http",    "https",  "hub",       "imap",       "instaweb", "interactive", "lfs",    "man",
+    "mergetool", "pager",   "remote", "sendemail", "svn",        "trailer",  "url",         "user",   "web",
+};
+/// Longer words of a comment, or names of a key, may be a token.
+constexpr std::size_t kMaxPlainWord = 15, kMaxNamedKey = 24;
 /// Commands that name no secret.
 constexpr std::string_view kFilterCommands[] = {"clean", "process", "smudge"};
 constexpr std::string_view kKnownFilter = "git-lfs ";
@@ -89,8 +98,10 @@ class Lines {
   explicit Lines(std::string_view text) : text_(text) {
     if (text_.starts_with("\xef\xbb\xbf")) text_.remove_prefix(3);
   }
-  /// Whether a comment was passed that may hold a setting.
+  /// Whether a comment was passed that may hold a setting or a token.
   [[nodiscard]] bool hasComments() const { return comments_; }
+  /// Whether git would accept what was read.
+  [[nodiscard]] bool valid() const { return valid_; }
 
   bool next(Line& line) {
     while (!text_.empty()) {
@@ -119,15 +130,23 @@ class Lines {
   }
   void skipComment() {
     const std::string_view comment = text_.substr(0, std::min(text_.find('\n'), text_.size()));
-    comments_ = comments_ || comment.find_first_of("=:@") != std::string_view::npos;
+    comments_ = comments_ || comment.find_first_of("=:@") != std::string_view::npos || hasLongWord(comment);
     text_.remove_prefix(comment.size());
+  }
+  static bool hasLongWord(std::string_view text) {
+    std::size_t length = 0;
+    return std::ranges::any_of(text, [&](char c) {
+      length = kSpaces.find(c) == std::string_view::npos ? length + 1 : 0;
+      return length > kMaxPlainWord;
+    });
   }
 
   /// A header without settings is in no other text: what it holds has to be left out, too.
   void endSection() {
     constexpr std::string_view kOfNames = "abcdefghijklmnopqrstuvwxyz0123456789-";
-    comments_ = comments_ || (unused_ && (at_.subsection.find_first_of("=:@") != std::string::npos ||
-                                          at_.section.find_first_not_of(kOfNames) != std::string::npos));
+    comments_ = comments_ ||
+                (unused_ && (at_.subsection.find_first_of("=:@") != std::string::npos || hasLongWord(at_.subsection) ||
+                             at_.section.find_first_not_of(kOfNames) != std::string::npos));
   }
 
   void readSection() {
@@ -137,7 +156,9 @@ class Lines {
     at_ = {};
     while (!text_.empty() && text_.front() != ']' && text_.front() != '\n' && text_.front() != '"')
       at_.section += take();
+    const bool blank_first = !at_.section.empty() && kSpaces.find(at_.section.front()) != std::string_view::npos;
     at_.section = lowered(trimmed(at_.section, kSpaces));
+    valid_ = valid_ && !blank_first && !at_.section.empty() && std::ranges::all_of(at_.section, isOfSection);
     if (const std::size_t dot = at_.section.find('.'); dot != std::string::npos) {
       at_.subsection = at_.section.substr(dot + 1);
       at_.section.resize(dot);
@@ -145,10 +166,10 @@ class Lines {
     }
     if (!text_.empty() && text_.front() == '"') readSubsection();
     while (!text_.empty() && text_.front() != '\n') {
-      const char c = take();
-      if (c == ']') return;
-      comments_ = comments_ || kSpaces.find(c) == std::string_view::npos;  // git would refuse it
+      if (take() == ']') return;
+      valid_ = false;
     }
+    valid_ = false;
   }
 
   void readSubsection() {
@@ -159,8 +180,16 @@ class Lines {
       if (c == '\\' && !text_.empty() && text_.front() != '\n') c = take();
       at_.subsection += c;
     }
-    if (!text_.empty() && text_.front() == '"') text_.remove_prefix(1);
+    if (!text_.empty() && text_.front() == '"') {
+      text_.remove_prefix(1);
+    } else {
+      valid_ = false;
+    }
   }
+
+  static bool isLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+  static bool isOfKey(char c) { return isLetter(c) || (c >= '0' && c <= '9') || c == '-'; }
+  static bool isOfSection(char c) { return isOfKey(c) || c == '.'; }
 
   void readSetting(Line& line) {
     std::string key;
@@ -170,8 +199,12 @@ class Lines {
     }
     line = at_;
     line.key = lowered(trimmed(key, kSpaces));
+    valid_ = valid_ && !at_.section.empty() && isLetter(key.front()) && std::ranges::all_of(line.key, isOfKey);
     line.set = !text_.empty() && text_.front() == '=';
-    if (!line.set) return;
+    if (!line.set) {
+      valid_ = valid_ && (text_.empty() || text_.front() == '\n');
+      return;
+    }
     text_.remove_prefix(1);
     readValue(line.value);
   }
@@ -196,6 +229,7 @@ class Lines {
       if (!blank) kept = value.size();
     }
     value.resize(kept);
+    valid_ = valid_ && !quoted;
   }
 
   /// Reads what follows a backslash. True: the line is continued.
@@ -203,6 +237,7 @@ class Lines {
     if (text_.starts_with("\r\n")) text_.remove_prefix(1);
     if (text_.empty()) return true;
     const char escaped = take();
+    valid_ = valid_ && std::string_view("tnb\"\\\n").find(escaped) != std::string_view::npos;
     c = escaped == 't' ? '\t' : escaped == 'n' ? '\n' : escaped == 'b' ? '\b' : escaped;
     return escaped == '\n';
   }
@@ -210,6 +245,7 @@ class Lines {
   std::string_view text_;
   Line at_;
   bool comments_ = false;
+  bool valid_ = true;
   bool unused_ = false;  ///< no setting of the section was read yet
 };
 
@@ -223,6 +259,19 @@ bool isShownKey(const Line& line) {
   if (hasMember(kNeverShown, name)) return false;
   if (line.section == "core" || hasMember(kPlainSections, line.section) || hasMember(kShownKeys, name)) return true;
   return line.section == "filter" && hasMember(kFilterCommands, line.key) && line.value.starts_with(kKnownFilter);
+}
+
+/// A known key with a secret as its value, or in the name of its section.
+bool isSecret(const std::string& key, const std::string& value, const std::string& subsection) {
+  return hasSecretSetting(key + " = " + value + "\n", false) || findToken(value) || findToken(subsection) ||
+         hasPrivateKey(value);
+}
+
+/// Whether the name of a key that is left out tells nothing: it may be any word of another text.
+bool mayBeNamed(const Line& line) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; };
+  return line.set && line.key.size() <= kMaxNamedKey && std::ranges::all_of(line.key, plain) &&
+         (hasMember(kNamedSections, line.section) || hasMember(kPlainSections, line.section));
 }
 
 std::string escaped(std::string_view text) {
@@ -266,28 +315,39 @@ std::string withoutUrlCredentials(std::string_view text) {
   return result;
 }
 
-ShownGitConfig shownGitConfig(std::string_view text) {
+std::optional<ShownGitConfig> shownGitConfig(std::string_view text) {
   ShownGitConfig shown;
   Line line;
   std::string header;
   Lines lines(text);
   while (lines.next(line)) {
-    if (!isShownKey(line)) {
+    const std::string subsection = withoutUrlCredentials(line.subsection), value = withoutUrlCredentials(line.value);
+    shown.complete = shown.complete && subsection == line.subsection && value == line.value;
+    if (!isShownKey(line) || isSecret(line.key, value, subsection)) {
       const std::string name = line.section + "." + line.key;
-      if (!hasMember(shown.left_out, name)) shown.left_out.push_back(name);
+      if (mayBeNamed(line) && !hasMember(shown.left_out, name)) shown.left_out.push_back(name);
       shown.complete = false;
       continue;
     }
-    const std::string subsection = withoutUrlCredentials(line.subsection), value = withoutUrlCredentials(line.value);
-    shown.complete = shown.complete && subsection == line.subsection && value == line.value;
     std::string wanted = "[" + line.section + (line.quoted ? " \"" + escaped(subsection) + "\"" : "") + "]\n";
     if (wanted != header) shown.text += wanted;
     header = std::move(wanted);
     const char* const quote = needsQuotes(value) ? "\"" : "";
     shown.text += "\t" + line.key + (line.set ? " = " + std::string(quote) + escaped(value) + quote : "") + "\n";
   }
+  if (!lines.valid()) return std::nullopt;
   shown.complete = shown.complete && !lines.hasComments();
   return shown;
+}
+
+bool isRepositoryConfig(std::string_view text) {
+  Line line;
+  Lines lines(text);
+  bool found = false;
+  while (lines.next(line)) {
+    found = found || (line.section == "core" && (line.key == "repositoryformatversion" || line.key == "bare"));
+  }
+  return found && lines.valid();
 }
 
 }  // namespace caisson::policy

@@ -23,7 +23,8 @@ TEST(GitConfig, NamesWhatGitExecutes) {
       "[diff \"word\"]\n\ttextconv = \\\n  bin/convert\n"
       "[include]\n\tpath = ../shared.gitconfig\n[includeIf \"gitdir:x\"]\n\tpath=other\n"
       "[remote \"origin\"]\n\turl = ../x.git\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n");
-  EXPECT_EQ(found.executed, (Words{"tools/hooks", "ci/clean.py", "./scripts/st.sh", "bin/convert"}));
+  EXPECT_EQ(found.hooks, Words{"tools/hooks"});
+  EXPECT_EQ(found.executed, (Words{"ci/clean.py", "./scripts/st.sh", "bin/convert"}));
   EXPECT_EQ(found.included, (Words{"../shared.gitconfig", "other"}));
   EXPECT_EQ(found.work_tree, "../..");
 }
@@ -31,14 +32,35 @@ TEST(GitConfig, NamesWhatGitExecutes) {
 TEST(GitConfig, AcceptsAnyText) {
   for (const char* text : {"", "[", "]", "[core", "=", "[core]hookspath", "[core]\nhooksPath =\n", "\\", "a\\\n\\\n"}) {
     EXPECT_TRUE(pathsInGitConfig(text).executed.empty()) << text;
+    EXPECT_TRUE(pathsInGitConfig(text).hooks.empty()) << text;
   }
-  EXPECT_EQ(pathsInGitConfig("[core]\r\nhooksPath=\"a b\"\r\n").executed, Words{"a b"});
+  EXPECT_EQ(pathsInGitConfig("[core]\r\nhooksPath=\"a b\"\r\n").hooks, Words{"a b"});
 }
 
 TEST(GitConfig, NamesTheRestAfterAVariable) {
   const auto found = pathsInGitConfig(
       "[alias]\n\ta = \"!$(git rev-parse --show-toplevel)/t/a.sh\"\n\tb = !$PWD/t/b.sh\n\tc = !\\\"${X}\\\"/t/c.sh\n");
   for (const char* path : {"t/a.sh", "t/b.sh", "t/c.sh"}) {
+    EXPECT_NE(std::ranges::find(found.executed, path), found.executed.end()) << path;
+  }
+}
+
+TEST(GitConfig, NamesPathsInTheHome) {
+  const auto found = pathsInGitConfig(
+      "[alias]\n\ta = !$HOME/t/a.sh\n\tb = !\\\"$HOME\\\"/t/b.sh\n\tc = !${HOME}/t/c.sh\n\td = "
+      "!\\\"${HOME}\\\"/t/d.sh\n"
+      "\te = !\\\"$HOME/t/e.sh\\\"\n\tf = !$HOMES/t/f.sh\n");
+  for (const char* path : {"~/t/a.sh", "~/t/b.sh", "~/t/c.sh", "~/t/d.sh", "~/t/e.sh"}) {
+    EXPECT_NE(std::ranges::find(found.executed, path), found.executed.end()) << path;
+  }
+  EXPECT_EQ(std::ranges::find(found.executed, "~/t/f.sh"), found.executed.end());
+}
+
+TEST(GitConfig, NamesPathsAfterCd) {
+  const auto found = pathsInGitConfig(
+      "[alias]\n\ta = !cd one && ./x\n\tb = \"!cd \\\"$(git rev-parse --show-toplevel)\\\"/two; ./x\"\n"
+      "\tc = !(cd three && cd four && exec sh ./x)\n\td = !cd $HOME/five && ./x\n");
+  for (const char* path : {"one/./x", "two/./x", "three/four/./x", "~/five/./x"}) {
     EXPECT_NE(std::ranges::find(found.executed, path), found.executed.end()) << path;
   }
 }
@@ -73,7 +95,7 @@ TEST(GitConfig, IsReadAsGitReadsIt) {
     for (int c = std::fgetc(git); c != EOF; c = std::fgetc(git)) listed += static_cast<char>(c);
     if (::pclose(git) != 0) continue;  // git refuses the text, or there is no such key
     ++accepted;
-    const auto found = pathsInGitConfig(text).executed;
+    const auto found = pathsInGitConfig(text).hooks;
     // Versions of git differ in tabs between words.
     const auto folded = [](std::string_view value) {
       std::string plain(trimmed(value, " \t\r"));

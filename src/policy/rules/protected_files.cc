@@ -150,6 +150,14 @@ std::string foldName(std::string_view name) {
   return folded;
 }
 
+bool isConfigName(std::string_view name) {
+  if (name.empty()) return false;
+  const unsigned char first = name.front();
+  if (first != 'c' && first != 'C' && first < 0x80) return false;  // most names
+  const std::string folded = foldName(name);
+  return folded == "config" || folded == "config.worktree";
+}
+
 std::optional<std::string> protectedPatternProblem(std::string_view pattern) {
   if (pattern.size() > kMaxProtectedPattern) return "at most " + std::to_string(kMaxProtectedPattern) + " bytes";
   if (pattern.starts_with('/')) return "a path relative to the workspace";
@@ -173,6 +181,17 @@ ProtectedFiles::ProtectedFiles(std::span<const std::string> added, std::string_v
   for (const std::string& pattern : added) {
     if (!protectedPatternProblem(pattern)) add(pattern, ProtectedCategory::custom);
   }
+  setDirectory(directory);
+}
+
+ProtectedFiles ProtectedFiles::at(std::string_view directory) const {
+  ProtectedFiles files = *this;
+  files.setDirectory(directory);
+  return files;
+}
+
+void ProtectedFiles::setDirectory(std::string_view directory) {
+  above_.clear();
   std::vector<std::string> parts = foldedParts(splitParts(directory, '/'));
   std::size_t begin = 0;
   for (std::size_t at = 0; at + 2 < parts.size(); ++at) {

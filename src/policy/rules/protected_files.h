@@ -66,6 +66,9 @@ class ProtectedFiles {
   /// absolute path on the host that paths are relative to; empty: nothing is known about it.
   explicit ProtectedFiles(std::span<const std::string> added = {}, std::string_view directory = {});
 
+  /// The same patterns for paths relative to another directory.
+  [[nodiscard]] ProtectedFiles at(std::string_view directory) const;
+
   /// Whether the name of a path is protected: a pattern matches it with the directories above it, or it is `.git`, or
   /// lies in `.git` and is not isRepositoryData(). Ignores case, and characters that some file systems ignore in names.
   /// A work tree that an agent keeps in its own directory (`.claude/worktrees/NAME`) is judged as if it were elsewhere.
@@ -80,6 +83,7 @@ class ProtectedFiles {
     bool directory = false;
     ProtectedCategory category = ProtectedCategory::custom;
   };
+  void setDirectory(std::string_view directory);
   /// Adds one pattern to the indexes below.
   void add(std::string_view pattern, ProtectedCategory category);
   /// The folded parts of a path, after those of the directory.
@@ -103,6 +107,9 @@ class ProtectedFiles {
 /// and characters that case-insensitive file systems ignore are dropped, also dots and blanks at the end. The short
 /// name that such file systems give to `.git` becomes `.git`. Other letters keep their case.
 std::string foldName(std::string_view name);
+
+/// Whether this is a git directory's `config` or `config.worktree`, in any spelling.
+bool isConfigName(std::string_view name);
 
 // Git directories are recognised by their contents, as git does: any directory can be one, under any name.
 

@@ -206,13 +206,18 @@ std::optional<std::string_view> secretIn(const SecretJudgement& judgement, std::
     text = narrow;
   }
   if (judgement.unnamed && isKnownFormat(text.substr(0, kFormatBytes))) return std::nullopt;
-  const auto checks = [&](std::uint8_t any) { return (judgement.checks & any) != 0; };
+  const auto checks = [&](std::uint16_t any) { return (judgement.checks & any) != 0; };
   if (checks(kCheckKeys) && hasPrivateKey(text)) return "a private key";
   if (checks(kCheckPrivate)) return findPrivateOnly(text, whole);
   if (checks(kCheckTokens)) {
     if (const auto issuer = findToken(text)) return issuer;
     if (hasClusterSecret(text)) return "credentials of a cluster";
   }
+  if (checks(kCheckKeys)) {
+    if (const auto document = secretDocument(text)) return document;
+  }
+  if (checks(kCheckTable) && hasPasswordColumn(text)) return "a column of passwords";
+  if (checks(kCheckCommands) && hasCommandPassword(text)) return "a password of a command";
   if (checks(kCheckSettings) && hasSecretSetting(text, false)) return "a password, token or key";
   if (checks(kCheckRandom) && hasSecretSetting(text, true)) return "a password, token or key";
   if (checks(kCheckSettings | kCheckAllUrls) && hasUrlPassword(text, false)) return "a URL with a password";

@@ -30,6 +30,12 @@ bool hasPrivateKey(std::string_view text);
 bool hasOnlyPublicKeys(std::string_view text);
 /// The issuer of a token in the text.
 std::optional<std::string_view> findToken(std::string_view text);
+/// Which file of a known program, with passwords, the text is: cookies, a store of passwords.
+std::optional<std::string_view> secretDocument(std::string_view text);
+/// Whether a command of a script is given a password: `sshpass -p x`.
+bool hasCommandPassword(std::string_view text);
+/// Whether a table has a column of passwords with a value: one that looks random, or any if a column names places.
+bool hasPasswordColumn(std::string_view text);
 /// Whether a setting of the text is a password, token or key, and no placeholder; `random`: only one that looks random.
 bool hasSecretSetting(std::string_view text, bool random);
 /// Whether a URL of the text has a password; `random`: only one that looks random.

@@ -104,6 +104,83 @@ TEST(SecretContent, SettingsNeedAValue) {
   EXPECT_FALSE(hasSecretSetting("\"token\": \"Zugriffsschl\\u00fcssel\"", true));
 }
 
+TEST(SecretContent, TokensThatManualsShowDoNotCount) {
+  for (const char* text :
+       {"AKIAIOSFODNN7EXAMPLE", "sk_test_4eC39HqLyjWDarjtT1zdp7dc",
+        "AccountKey=Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRAZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==",
+        "token: eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0"
+        ".SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c"}) {
+    EXPECT_FALSE(findToken(text)) << text;
+  }
+  EXPECT_FALSE(hasSecretSetting("aws_secret_access_key = wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY", false));
+  EXPECT_FALSE(hasSecretSetting("SECRET_KEY = 'django-insecure-aB3!dE5gH7jK9mN1pQ3sT'", true));
+}
+
+TEST(SecretContent, TokensWithoutAPrefix) {
+  EXPECT_TRUE(findToken("run('MTE5NDQ4MjAxOTM3NDY1MTU5.Gq7Vn3.xKd9Lm2Wt5Zb8Rc4Yf6Hj1Ps0GaTeUw8Q')")) << "Discord";
+  EXPECT_FALSE(findToken("run('MTE5NDQ4MjAxOTM3NDY1MTU5.Gq7Vn3.xKd9Lm2')")) << "short";
+  EXPECT_FALSE(findToken("run('MyModuleWithAVeryLongNameX.method.xKd9Lm2Wt5Zb8Rc4Yf6Hj1Ps0GaTeUw8Q')")) << "no number";
+  EXPECT_TRUE(findToken("'k3T8Q~q7Vn3xKd9Lm2Wt5Zb8Rc4Yf6Hj1Ps0GaT'")) << "Azure";
+  EXPECT_TRUE(findToken("'9f3c1b7a5e2d804c6f1e9a7b3d5c2048-us14'")) << "Mailchimp";
+  EXPECT_FALSE(findToken("9f3c1b7a5e2d804c6f1e9a7b3d5c2048-usual")) << "a digest";
+}
+
+TEST(SecretContent, ValuesBesideTheirName) {
+  for (const char* text :
+       {"- name: DB_PASSWORD\n  value: hunter2", R"({"name": "DB_PASSWORD", "value": "hunter2"})",
+        R"({"ParameterKey": "DbPassword", "ParameterValue": "hunter2"})",
+        "<key>API_TOKEN</key>\n<string>hunter2</string>", "<name>a.ConnectionPassword</name><value>hunter2</value>",
+        "<Password>\n  <Value>hunter2</Value>", R"({"name":"Cookie","value":"sid=q7Vn3xKd9Lm2Wt5Z; theme=dark"})",
+        "#define SECRET_PASS \"hunter2\"", "user a insecure-password hunter2", "IPSec secret hunter2",
+        "set :api_token, 'hunter2'", "rootpw --plaintext hunter2"}) {
+    EXPECT_TRUE(hasSecretSetting(text, false)) << text;
+  }
+  for (const char* text : {"- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: x", R"({"name":"Cookie","value":""})",
+                           "<field name=\"password\" type=\"password\"/>", "<key>API_TOKEN</key>\n<true/>",
+                           "#define SECRET_PASS \"\"", "arn:aws:secretsmanager:eu-west-1:482019374651:secret:db-a1B2c3",
+                           "USDC_TOKEN = '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48'"}) {
+    EXPECT_FALSE(hasSecretSetting(text, false)) << text;
+  }
+}
+
+TEST(SecretContent, DocumentsOfPrograms) {
+  for (const char* text : {"# Netscape HTTP Cookie File\n.a.org\tTRUE\t/\tTRUE\t1\tSID\tx\n",
+                           R"([{"domain":"a.org","httpOnly":true,"value":"q7Vn3xKd9Lm2Wt5Z"}])",
+                           "otpauth://totp/a?secret=GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ&issuer=b", "<KeePassFile>",
+                           "machine a.org login me password hunter2", "db.example.org:5432:shop:app:hunter2"}) {
+    EXPECT_TRUE(secretDocument(text)) << text;
+  }
+  for (const char* text :
+       {"# Netscape HTTP Cookie File\n", R"([{"domain":"a.org","httpOnly":true,"value":"dark"}])",
+        "otpauth://totp/a?secret=JBSWY3DPEHPK3PXP", "machine learning is fun", "http://db.example.org:5432:"}) {
+    EXPECT_FALSE(secretDocument(text)) << text;
+  }
+}
+
+TEST(SecretContent, PasswordsOfCommands) {
+  for (const char* text :
+       {"$p = ConvertTo-SecureString 'Sommer2024' -AsPlainText -Force", "sshpass -p 'hunter2x' ssh a",
+        "mysqldump -u root -phunter2x shop", "curl -u me:hunter2x https://a.org", "keytool -storepass hunter2x",
+        "echo 'hunter2x' | docker login --password-stdin", "credentials += Credentials(\"a\", \"b\", \"c\", \"d\")"}) {
+    EXPECT_TRUE(hasCommandPassword(text)) << text;
+  }
+  for (const char* text :
+       {"$p = ConvertTo-SecureString $env:P -AsPlainText -Force", "ConvertTo-SecureString 'Sommer2024'",
+        "sshpass -p \"$PASS\" ssh a", "mysql -u root -proot", "mysql; mkdir -p build", "curl -u $A:$B https://a.org",
+        "# sshpass -p hunter2x", "echo \"$TOKEN\" | docker login --password-stdin", "docker run -p 8080:80 a"}) {
+    EXPECT_FALSE(hasCommandPassword(text)) << text;
+  }
+}
+
+TEST(SecretContent, ColumnsOfPasswords) {
+  EXPECT_TRUE(hasPasswordColumn("name,url,username,password\na,https://a.org,me,hunter2\n"));
+  EXPECT_TRUE(hasPasswordColumn("\"url\",\"password\"\r\n\"https://a.org/?a,b\",\"hunter2\"\r\n"));
+  EXPECT_TRUE(hasPasswordColumn("user,password\nana,Gk7!pQ2vXz9w\n"));
+  EXPECT_FALSE(hasPasswordColumn("name,email,password\nana,a@example.org,secret\n")) << "of a test";
+  EXPECT_FALSE(hasPasswordColumn("name,url,password\na,https://a.org,\n")) << "no value";
+  EXPECT_FALSE(hasPasswordColumn("time,token_count\n1,2\n"));
+}
+
 TEST(SecretContent, UrlsWithAPassword) {
   EXPECT_TRUE(hasUrlPassword("index-url = https://me:hunter2@example.org/simple", false));
   EXPECT_TRUE(hasUrlPassword("0123 branch 'main' of https://me:hunter2@example.org/x", false));

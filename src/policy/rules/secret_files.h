@@ -30,23 +30,26 @@ std::string_view name(SecretKind kind);
 enum class SecretVerdict : std::uint8_t { no, hide, by_content };
 
 /// What makes the content of a file secret.
-enum SecretChecks : std::uint8_t {
-  kCheckKeys = 1,       ///< private keys
-  kCheckTokens = 2,     ///< tokens that services issue, and credentials of clusters
-  kCheckSettings = 4,   ///< values of keys such as `password`, and URLs with a password
-  kCheckRandom = 8,     ///< the same if the value looks random
-  kCheckRaw = 16,       ///< a single value
-  kCheckPrivate = 32,   ///< anything but public keys and certificates
-  kCheckUrls = 64,      ///< URLs with a password that looks random
-  kCheckAllUrls = 128,  ///< URLs with any password
+enum SecretChecks : std::uint16_t {
+  kCheckKeys = 1,        ///< private keys
+  kCheckTokens = 2,      ///< tokens that services issue, and credentials of clusters
+  kCheckSettings = 4,    ///< values of keys such as `password`, and URLs with a password
+  kCheckRandom = 8,      ///< the same if the value looks random
+  kCheckRaw = 16,        ///< a single value
+  kCheckPrivate = 32,    ///< anything but public keys and certificates
+  kCheckUrls = 64,       ///< URLs with a password that looks random
+  kCheckAllUrls = 128,   ///< URLs with any password
+  kCheckCommands = 256,  ///< passwords that commands of a script are given
+  kCheckTable = 512,     ///< a column of passwords
 };
 
 struct SecretJudgement {
   SecretVerdict verdict = SecretVerdict::no;
   SecretKind kind = SecretKind::token;
-  std::uint8_t checks = 0;        ///< of `by_content`
+  std::uint16_t checks = 0;       ///< of `by_content`
   bool bounded = false;           ///< read for its ending alone: a large one is data, and shown
-  bool unnamed = false;           ///< it is read since its name has no ending: programs and archives are shown
+  bool first_only = false;        ///< the first lines decide
+  bool unnamed = false;           ///< its ending says nothing: programs and archives are shown
   std::string_view pattern = "";  ///< of the catalogue; empty: no name, but the content decides
 };
 
@@ -71,7 +74,7 @@ struct SecretPattern {
   std::string_view pattern;
   SecretKind kind;
   SecretVerdict verdict = SecretVerdict::hide;
-  std::uint8_t checks = 0;
+  std::uint16_t checks = 0;
 };
 /// The table, in its order.
 std::span<const SecretPattern> secretPatterns();

@@ -37,8 +37,8 @@ TEST(SecretFiles, AreHiddenByName) {
 
 TEST(SecretFiles, OrdinaryFilesAreNotRead) {
   for (const char* path :
-       {"/p/Makefile", "/p/keyboard.c", "/p/monkey.h", "/p/package.json", "/p/a.png", "/p/id_rsa.pub",
-        "/p/tokenizer.rs", "/p/.gitignore", "/p/lib.so", "/p/lib.so.1", "/p/env.d.ts"}) {
+       {"/p/keyboard.c", "/p/monkey.h", "/p/node_modules/x/package.json", "/p/node_modules/x/Makefile", "/p/a.png",
+        "/p/id_rsa.pub", "/p/tokenizer.rs", "/p/.gitignore", "/p/lib.so", "/p/lib.so.1", "/p/env.d.ts"}) {
     EXPECT_EQ(judgePath(path).verdict, SecretVerdict::no) << path;
   }
 }
@@ -115,6 +115,22 @@ TEST(SecretFiles, ContentDecidesWhereTheNameDoesNot) {
   }
   EXPECT_EQ(judgePath("/p/node_modules/x/settings.json").verdict, SecretVerdict::by_content) << "a name of the table";
   EXPECT_EQ(judgePath("/p/node_modules/x/package-data.json").verdict, SecretVerdict::no);
+}
+
+TEST(SecretFiles, ScriptsTablesAndUnknownEndingsAreReadForLess) {
+  const auto checks = [](std::string_view path) { return judgePath(path).checks; };
+  EXPECT_EQ(checks("/p/Makefile"), kCheckTokens | kCheckUrls);
+  EXPECT_EQ(checks("/p/package.json"), kCheckTokens | kCheckUrls);
+  EXPECT_EQ(checks("/p/app.py"), kCheckTokens | kCheckUrls);
+  EXPECT_EQ(checks("/p/app.py.orig"), kCheckTokens | kCheckUrls | kCheckRandom) << "no program needs a copy";
+  EXPECT_EQ(checks("/p/run.sh"), kCheckTokens | kCheckUrls | kCheckRandom | kCheckCommands);
+  EXPECT_EQ(checks("/p/users.csv"), kCheckTokens | kCheckTable);
+  EXPECT_TRUE(judgePath("/p/users.csv").first_only);
+  EXPECT_TRUE(judgePath("/p/legacy.sapphire").unnamed) << "shown if it is a program or an archive";
+  EXPECT_NE(checks("/p/app.service") & kCheckSettings, 0);
+  EXPECT_NE(checks("/p/.zshrc.local") & kCheckSettings, 0);
+  EXPECT_TRUE(isHidden("/p/Chrome Passwords.csv"));
+  EXPECT_FALSE(isHidden("/p/passwords.py"));
 }
 
 /// The search drops names for which this is false, without asking again.

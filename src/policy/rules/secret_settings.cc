@@ -1,5 +1,6 @@
 // Settings whose key says that the value is a password, a token or a key.
 #include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "base/text.h"
@@ -8,14 +9,14 @@
 namespace caisson::policy {
 namespace {
 
-constexpr std::string_view kSecretParts[] = {"password",    "passwd",       "passphrase",   "passwort",   "apikey",
-                                             "apitoken",    "secretkey",    "accesskey",    "privatekey", "authtoken",
-                                             "accesstoken", "refreshtoken", "clientsecret", "authident"};
+constexpr std::string_view kSecretParts[] = {
+    "password",   "passwd",    "passphrase",  "passwort",     "apikey",       "apitoken",  "secretkey", "accesskey",
+    "privatekey", "authtoken", "accesstoken", "refreshtoken", "clientsecret", "authident", "rootpw",    "passcode"};
 constexpr std::string_view kSecretEndings[] = {
     "secret",     "token",         "auth",          "pass",         "pwd",          "psk",           "bearer",
     "oauth",      "httpbasic",     "authorization", "credentials",  "credential",   "authkey",       "sessionkey",
     "signingkey", "encryptionkey", "sharedkey",     "masterkey",    "presharedkey", "secretkeybase", "wepkey0",
-    "mnemonic",   "seed",          "salt",          "securestring", "githuboauth",  "tokens"};
+    "mnemonic",   "seed",          "salt",          "securestring", "githuboauth",  "tokens",        "totp"};
 /// A key that ends with one of these says something about a secret.
 constexpr std::string_view kAboutEndings[] = {
     "file",     "path",      "name",      "ref",      "env",   "length",  "policy",      "ttl",
@@ -70,7 +71,10 @@ constexpr std::string_view kPlaceholderBeginnings[] = {"your",
                                                        "enc[",
                                                        "/run/secrets",
                                                        "secretkeyref",
+                                                       "django-insecure-",
                                                        "__"};
+/// Endings of values that manuals show: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY".
+constexpr std::string_view kExampleEndings[] = {"EXAMPLEKEY", "EXAMPLE"};
 
 bool isNameLetter(char c) {
   return isDigit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '_' || c == '-' || c == '.';
@@ -95,7 +99,11 @@ bool isVariableKey(std::string_view name) {
 }
 
 bool isSecretName(std::string_view name) {
+  constexpr std::size_t kLeast = 3;
+  if (name.size() < kLeast) return false;
   const std::string text = compact(name);
+  constexpr std::string_view kNames[] = {"loadcredential", "importcredential", "conditioncredential"};  // systemd
+  if (std::ranges::find(kNames, text) != std::end(kNames)) return false;
   if (endsWithOne(text, kSecretEndings)) return true;
   const bool has =
       std::ranges::any_of(kSecretParts, [&](std::string_view part) { return text.find(part) != std::string::npos; });
@@ -110,23 +118,34 @@ bool isPlaceholder(std::string_view name, std::string_view value) {
   if (std::ranges::find(kPlaceholders, text) != std::end(kPlaceholders)) return true;
   if (std::ranges::any_of(kPlaceholderBeginnings, [&](std::string_view one) { return text.starts_with(one); }))
     return true;
+  constexpr std::size_t kAddress = 42;  // of a contract in a chain
+  if (value.size() == kAddress && value.starts_with("0x")) return true;
+  if (std::ranges::any_of(kExampleEndings, [&](std::string_view one) { return value.ends_with(one); })) return true;
   if (value.front() == '$' && value.size() > 1 && (isNameLetter(value[1]) && !isDigit(value[1]))) return true;
   if (value.find_first_not_of("xX*.-_") == std::string_view::npos) return true;
   const bool phrase = compact(name).find("pass") != std::string::npos ||
                       compact(name).find("mnemonic") != std::string::npos || compact(name).ends_with("salt") ||
-                      compact(name).ends_with("key");
+                      compact(name) == "rootpw" || compact(name).ends_with("key");
   // A sentence, or an expression of a program.
   if (!phrase && value.find(' ') != std::string_view::npos) return true;
   return value.find('(') != std::string_view::npos && value.find(')') != std::string_view::npos &&
          value.find(' ') == std::string_view::npos && value.find_first_of("!@#%^&*") == std::string_view::npos;
 }
 
+/// What may separate a key from its value.
+enum class SettingSeparation : std::uint8_t {
+  sign,   ///< = or :
+  blank,  ///< or a blank: the key begins its line
+  comma,  ///< or a comma: a symbol of Ruby
+};
+
 /// Reads the value that follows a key: `= value`, `: "value"`, `=> 'value'`, `>value<`, `" value="value"`, ", 'value'".
+/// A key may also be the value of a name: `name: key` and then `value: x`, `<name>key</name><value>x</value>`.
 class SettingValue {
  public:
   /// Only what is near is looked at: many keys without an end of the line must not take the square of the length.
-  SettingValue(std::string_view text, std::size_t at, bool first_in_line)
-      : text_(text.substr(at, kNear)), first_(first_in_line) {}
+  SettingValue(std::string_view text, std::size_t at, SettingSeparation separation)
+      : text_(text.substr(at, kNear)), separation_(separation) {}
 
   std::string_view read() {
     const bool quoted = at_ < text_.size() && (text_[at_] == '"' || text_[at_] == '\'' || text_[at_] == '`');
@@ -134,16 +153,17 @@ class SettingValue {
     const std::size_t before = at_;
     skip(" \t");
     if (rest().starts_with("]")) ++at_;  // $config['password'] = ...
+    if (const auto pair = valueOfPair(); !pair.empty()) return pair;
     skip(" \t");
     if (rest().starts_with("value=")) {
       at_ += 6;
     } else if (rest().starts_with("=>") || rest().starts_with(":=") || rest().starts_with("==")) {
       at_ += 2;
     } else if (rest().starts_with('=') || rest().starts_with(':') || rest().starts_with('>') ||
-               (quoted && rest().starts_with(','))) {
+               ((quoted || separation_ == SettingSeparation::comma) && rest().starts_with(','))) {
       ++at_;
     } else if (rest().starts_with('{')) {
-    } else if (at_ == before || !(first_ || rest().starts_with('"'))) {
+    } else if (at_ == before || !(separation_ == SettingSeparation::blank || rest().starts_with('"'))) {
       return {};
     }
     skip(" \t");
@@ -154,6 +174,44 @@ class SettingValue {
   [[nodiscard]] std::string_view rest() const { return text_.substr(at_); }
   void skip(std::string_view blanks) {
     while (at_ < text_.size() && blanks.find(text_[at_]) != std::string_view::npos) ++at_;
+  }
+
+  /// Moves from `<Password>` to the text of a first element in it, `<Value>`.
+  bool entersElement() {
+    const std::size_t next = at_ > 0 && text_[at_ - 1] == '>' ? text_.find_first_not_of(" \t\r\n", at_) : at_;
+    if (next == std::string_view::npos || lowered(text_.substr(next, 7)) != "<value>") return false;
+    at_ = next + 7;
+    return true;
+  }
+
+  /// The value of `"name": "key", "value": "x"` and of `<name>key</name> <value>x</value>`; moves only if there is one.
+  std::string_view valueOfPair() {
+    std::size_t at = text_.find_first_not_of(" \t\r\n,", at_);
+    if (at == std::string_view::npos) return {};
+    std::string_view left = text_.substr(at);
+    if (left.starts_with("</")) {  // the next element
+      const std::size_t end = left.find('>');
+      const std::size_t next = end == std::string_view::npos ? end : left.find_first_not_of(" \t\r\n", end + 1);
+      if (next == std::string_view::npos || left[next] != '<' || left.substr(next, 2) == "</") return {};
+      const std::size_t open = left.find('>', next);
+      if (open == std::string_view::npos || left[open - 1] == '/') return {};
+      const std::string tag = lowered(left.substr(next + 1, open - next - 1));
+      if (!tag.starts_with("value") && !tag.starts_with("string") && !tag.starts_with("data")) return {};
+      return left.substr(open + 1, left.find('<', open) - open - 1);
+    }
+    if (at == at_) return {};
+    if (left.starts_with('"') || left.starts_with('\'')) left.remove_prefix(1);
+    for (const std::string_view word : {"value", "Value", "ParameterValue", "defaultValue"}) {
+      if (!left.starts_with(word)) continue;
+      left.remove_prefix(word.size());
+      if (left.starts_with('"') || left.starts_with('\'')) left.remove_prefix(1);
+      const std::size_t sign = left.find_first_not_of(" \t");
+      if (sign == std::string_view::npos || (left[sign] != ':' && left[sign] != '=')) return {};
+      at_ = static_cast<std::size_t>(left.data() - text_.data()) + sign + 1;
+      skip(" \t");
+      return value(0);
+    }
+    return {};
   }
 
   /// `depth`: how many objects are entered, as in `"github-oauth": {"github.com": "value"}`.
@@ -171,6 +229,7 @@ class SettingValue {
     }
     if (rest().starts_with('[') && !rest().starts_with("[[")) ++at_;
     skip(" \t");
+    if (entersElement()) return value(0);
     std::string_view found;
     if (!rest().empty() && (rest()[0] == '"' || rest()[0] == '\'')) {
       const std::size_t end = text_.find_first_of(std::string{rest()[0], '\n'}, at_ + 1);
@@ -190,12 +249,24 @@ class SettingValue {
   static constexpr std::size_t kNear = 256;
   std::string_view text_;
   std::size_t at_ = 0;
-  bool first_;  ///< the key begins its line, so that a blank may separate it from the value
+  SettingSeparation separation_;
 };
+
+bool isCookieName(std::string_view name) {
+  const std::string text = compact(name);
+  return text == "cookie" || text == "setcookie";
+}
 
 bool isSecretValue(std::string_view name, std::string_view value) {
   if (isSecretName(name)) return !isPlaceholder(name, value);
+  constexpr std::size_t kCookieSize = 20;
+  const std::size_t sign = value.find('=');
+  if (isCookieName(name)) {
+    return sign != std::string_view::npos && value.size() >= kCookieSize && std::ranges::any_of(value, isDigit);
+  }
   const std::string text = compact(name);
+  // Consul, Serf and Nomad: the key of the gossip.
+  if (text == "encrypt") return value.size() >= kCookieSize && value.ends_with('=') && looksRandom(value);
   if (text == "user" || text == "proxyuser") {  // curl: name:password
     return value.find(':') != std::string_view::npos && value.find("//") == std::string_view::npos &&
            !isPlaceholder(name, value);
@@ -205,8 +276,26 @@ bool isSecretValue(std::string_view name, std::string_view value) {
          std::ranges::any_of(value, isDigit) && !isPlaceholder(name, value);
 }
 
-constexpr std::string_view kHashes[] = {":$6$",  ":$5$",  ":$1$",    ":$y$",   ":$2y$",
-                                        ":$2b$", ":$2a$", ":$apr1$", ":{SHA}", ":{SSHA}"};
+bool mayBeSetting(std::string_view name) {
+  return isSecretName(name) || isVariableKey(name) || isCookieName(name) || lowered(name).ends_with("user") ||
+         name == "encrypt";
+}
+
+/// The word in "arn:aws:secretsmanager:...:secret:name".
+bool isPartOfResource(std::string_view text, std::size_t at, std::size_t end) {
+  return at > 1 && text[at - 1] == ':' && text[at - 2] != ':' && end + 1 < text.size() && text[end] == ':' &&
+         isNameLetter(text[end + 1]);
+}
+
+SettingSeparation separationAt(std::string_view text, std::size_t at, bool line_start) {
+  if (line_start || text.substr(at).starts_with("insecure-password")) return SettingSeparation::blank;  // HAProxy
+  const std::string_view before = text.substr(at < 6 ? 0 : at - 6, std::min<std::size_t>(at, 6));
+  if (before == "IPSec " || before == "Xauth ") return SettingSeparation::blank;  // vpnc
+  return before.ends_with(':') && !before.ends_with("::") ? SettingSeparation::comma : SettingSeparation::sign;
+}
+
+constexpr std::string_view kHashes[] = {":$6$",  ":$5$",    ":$1$",   ":$y$",    ":$2y$", ":$2b$",
+                                        ":$2a$", ":$apr1$", ":{SHA}", ":{SSHA}", ":$7$"};
 
 }  // namespace
 
@@ -226,7 +315,8 @@ bool hasSecretSetting(std::string_view text, bool random) {
       ++at;
       continue;
     }
-    if (line_start && (text[at] == '#' || text[at] == ';')) {  // a comment
+    const bool comment = text[at] == ';' || (text[at] == '#' && !text.substr(at).starts_with("#define"));
+    if (line_start && comment) {
       at = std::min(text.find('\n', at), text.size());
       continue;
     }
@@ -238,8 +328,8 @@ bool hasSecretSetting(std::string_view text, bool random) {
     std::size_t end = at;
     while (end < text.size() && isNameLetter(text[end])) ++end;
     const std::string_view name = text.substr(at, end - at);
-    if (name.size() <= kMaxKey && (isSecretName(name) || isVariableKey(name) || lowered(name).ends_with("user"))) {
-      const std::string_view value = SettingValue(text, end, line_start).read();
+    if (name.size() <= kMaxKey && mayBeSetting(name) && !isPartOfResource(text, at, end)) {
+      const std::string_view value = SettingValue(text, end, separationAt(text, at, line_start)).read();
       if ((!random || looksRandom(value)) && isSecretValue(name, value)) return true;
     }
     line_start = false;

@@ -38,6 +38,7 @@ struct Content {
 };
 
 Content readRegular(const LayerStack& stack, const LayerStack::Entry& entry, const std::string& path) {
+  if (stack.isHidden(path, entry)) return {{}, kHiddenOnHost};
   const auto opened = stack.open(path, entry);
   if (!opened) {
     return {{}, opened.error().sys_errno == EACCES ? "its content cannot be read" : "it changed while it was read"};
@@ -59,12 +60,14 @@ Content readRegular(const LayerStack& stack, const LayerStack::Entry& entry, con
     content.bytes.resize(std::min<std::uint64_t>(have * 2, kMaxFileBytes + 1));
   }
   content.bytes.resize(have);
+  if (stack.isHiddenContent(path, entry, content.bytes, have)) return {{}, kHiddenOnHost};
   return content;
 }
 
 Content readSide(const LayerStack& stack, const LayerStack::Entry& entry, const std::string& path) {
   if (!entry.present) return {};
   if (entry.info.type == FileType::link) {
+    if (stack.isHidden(path, entry)) return {{}, kHiddenOnHost};
     auto target = stack.readLink(path, entry);
     if (!target) return {{}, "it changed while it was read"};
     return {*std::move(target), {}};
@@ -96,7 +99,7 @@ class ContentDiff {
       const bool was_directory = change.before.present && change.before.info.type == FileType::directory;
       const bool is_directory = change.now.present && change.now.info.type == FileType::directory;
       if (was_directory && !is_directory) {
-        if (auto added = addDeleted(change.path, change.before.below); !added) return added;
+        if (auto added = addDeleted(change.path, change.before); !added) return added;
       }
       if (items_.size() >= kMaxPaths) return tooMany(change.path);
       if (!change.unread.empty()) unread_.emplace(change.path, std::move(change.unread));
@@ -105,6 +108,8 @@ class ContentDiff {
     std::stable_sort(items_.begin(), items_.end(), [](const Item& a, const Item& b) { return a.path < b.path; });
     return {};
   }
+
+  [[nodiscard]] bool empty() const { return items_.empty(); }
 
   void pairRenames() {
     std::vector<RenameCandidate> deleted, added;
@@ -147,13 +152,14 @@ class ContentDiff {
                            "compare with a later checkpoint"));
   }
 
-  /// Everything below a directory that is gone.
-  Result<void> addDeleted(const std::string& top, const LayerStack::View& view) {
-    std::vector<std::pair<std::string, LayerStack::View>> pending{{top, view}};
+  /// Everything below a directory that is gone. Of one that is hidden on the host not even the names.
+  Result<void> addDeleted(const std::string& top, const LayerStack::Entry& removed) {
+    std::vector<std::pair<std::string, LayerStack::Entry>> pending{{top, removed}};
     while (!pending.empty()) {
-      const auto [directory, below] = std::move(pending.back());
+      const auto [directory, parent] = std::move(pending.back());
       pending.pop_back();
-      auto names = before_.names(directory, below);
+      if (before_.isHidden(directory, parent)) continue;
+      auto names = before_.names(directory, parent.below);
       if (!names && isUnread(names.error().sys_errno)) {
         unread_.emplace(directory, describeUnread(names.error().sys_errno));
         continue;
@@ -161,10 +167,10 @@ class ContentDiff {
       if (!names) return fail(names.error());
       for (const std::string& name : *names) {
         const std::string path = directory + "/" + name;
-        LayerStack::Entry entry = before_.lookUp(path, below);
+        LayerStack::Entry entry = before_.lookUp(path, parent.below);
         if (entry.problem != 0) unread_.emplace(directory, describeUnread(entry.problem));
         if (!entry.present) continue;
-        if (entry.info.type == FileType::directory) pending.emplace_back(path, entry.below);
+        if (entry.info.type == FileType::directory) pending.emplace_back(path, entry);
         if (items_.size() >= kMaxPaths) return tooMany(path);
         items_.push_back({path, path, std::move(entry), {}});
       }
@@ -182,6 +188,8 @@ class ContentDiff {
                                      : ChangeKind::modified;
     describe(item.before, diff.old_type, diff.old_mode, diff.old_size);
     describe(item.now, diff.type, diff.mode, diff.size);
+    if (before_.isHidden(item.old_path, item.before)) diff.old_size = 0;
+    if (now_.isHidden(item.path, item.now)) diff.size = 0;
     diff.unread = unread_.contains(item.path);
     const PatchSide::Mode old_mode = modeOf(item.before), new_mode = modeOf(item.now);
     if (old_mode == PatchSide::Mode::none && new_mode == PatchSide::Mode::none) {
@@ -226,6 +234,7 @@ class ContentDiff {
   /// git creates and removes with them.
   std::string whyNoPatch(const Item& item, const FileDiff& diff) const {
     if (diff.unread) return unread_.at(item.path);
+    if (before_.isHidden(item.old_path, item.before)) return kHiddenOnHost;
     const std::string below = item.path + "/";
     const auto first = std::lower_bound(items_.begin(), items_.end(), below,
                                         [](const Item& one, const std::string& path) { return one.path < path; });
@@ -265,6 +274,8 @@ Result<void> SessionContext::diffFiles(const DiffOptions& options, const std::fu
   if (!changes) return fail(changes.error());
   ContentDiff diff(compared->before, compared->now, options);
   if (auto collected = diff.collect(std::move(*changes)); !collected) return collected;
+  // After everything was looked up: what changes from now on is not read.
+  if (compared->roots.hidden() != nullptr && !diff.empty()) compared->roots.hidden()->search();
   // The reader of the result may be slow, and must not block other users of the session.
   held->reset();
   if (options.renames) diff.pairRenames();

@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
+#include "policy/rules/secret_content.h"
 #include "session/changes/left_out.h"
 #include "session/changes/sparse_read.h"
 #include "session/changes/tar_stream.h"
@@ -50,7 +52,7 @@ class TarExport {
   bool addLink(const StackChange& change, TarEntry entry) {
     auto target = now_.readLink(change.path, change.now);
     if (!target) {
-      leaveOut(change.path, "it changed while it was read");
+      leaveOut(change.path, now_.isHidden(change.path, change.now) ? kHiddenOnHost : "it changed while it was read");
       return true;
     }
     entry.type = TarEntry::Type::link;
@@ -59,8 +61,22 @@ class TarExport {
     return tar_.begin(entry);
   }
 
+  /// The archive may hold a file of the host where it has what a checkpoint does not have.
+  bool isHidden(const StackChange& change, const Result<sys::OpenedFile>& opened) const {
+    if (now_.isHidden(change.path, change.now)) return true;
+    if (!opened || !now_.layers()[change.now.layer].name.empty()) return false;
+    std::string text(std::min<std::uint64_t>(opened->info.size, policy::kMaxJudgedBytes), '\0');
+    const ssize_t got = ::pread(opened->file.get(), text.data(), text.size(), 0);
+    text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    return now_.isHiddenContent(change.path, change.now, text, opened->info.size);
+  }
+
   bool addFile(const StackChange& change, TarEntry entry) {
     const auto opened = now_.open(change.path, change.now);
+    if (isHidden(change, opened)) {
+      leaveOut(change.path, kHiddenOnHost);
+      return true;
+    }
     if (!opened) {
       const bool denied = opened.error().sys_errno == EACCES;
       leaveOut(change.path, denied ? "its content cannot be read" : "it changed while it was read");

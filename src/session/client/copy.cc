@@ -7,10 +7,11 @@
 #include <cstdlib>
 #include <utility>
 
-#include "policy/rules/protected_files.h"
 #include "session/client/as_payload.h"
+#include "session/client/copy_guard.h"
 #include "session/client/session_context.h"
 #include "session/client/tree_copy.h"
+#include "session/commit/own_paths.h"
 #include "sys/descriptor_path.h"
 
 namespace caisson::session {
@@ -74,6 +75,10 @@ Result<CopyReport> SessionContext::copyIn(const std::string& from, std::string_v
   if (!source) return fail(source.error());
   auto host = RootDir::open(source->directory);
   if (!host) return fail(host.error());
+  const OwnPaths own(source->directory);
+  const auto withhold = [&](const std::string& path) {
+    return std::string(own.contain(path) ? "caisson's own configuration or state" : "");
+  };
   CopyReport report;
   forgetRoom();
   std::uint64_t pending = 0;  // the file that is being copied
@@ -103,7 +108,7 @@ Result<CopyReport> SessionContext::copyIn(const std::string& from, std::string_v
       if (!target) return fail(target.error());
     }
     auto done = copyTree({&*host, source->name, 0}, {&*target, name, metadata_.payload_id},
-                         {.exact_mode = true, .reserve = reserve});
+                         {.exact_mode = true, .withhold = withhold, .reserve = reserve});
     if (!done) return fail(done.error());
     report = std::move(*done);
     return {};
@@ -122,19 +127,23 @@ Result<CopyReport> SessionContext::copyOut(std::string_view from, const std::str
   if (!host) return fail(noSuchPath(target->directory, host.error().sys_errno));
   const auto real = sys::canonicalPath(host->descriptor());
   if (!real) return fail(real.error());
-  // As a commit: what the host would execute by itself comes only by its own name. Judged with the directories above
-  // the target, since `cp ID:workflows .github` gives its files a protected name.
-  const policy::ProtectedFiles files(metadata_.policy.filesystem.workspace.protected_files);
-  const auto hold_back = [&](const std::string& path, bool link) {
-    const std::string whole = real->substr(1) + "/" + path;
-    if (const auto found = files.match(whole)) return std::string(policy::reason(found->category));
-    return std::string(link && files.mayHold(whole) ? "a link that gives other files names that the host executes"
-                                                    : "");
+  const OwnPaths own(*real);
+  const auto refuse = [&](const std::string& path, FileType type) {
+    const bool redirects = type != FileType::directory && own.areBelow(path);
+    return std::string(own.contain(path) || redirects ? "caisson's own configuration or state is there" : "");
+  };
+  // As a commit: what the host would execute by itself, and what would replace a file that the session does not show,
+  // comes only by its own name. Judged with the directories above the target, since `cp ID:workflows .github` gives its
+  // files a protected name.
+  CopyGuard guard(*host, *real, metadata_);
+  const auto hold_back = [&](const std::string& path, FileType type, const std::string& link) {
+    return guard.whyHeld(path, type, link);
   };
   CopyReport report;
   auto copied = useWorkspace([&](const RootDir& root) -> Result<void> {
+    if (auto listed = guard.list(root, std::string(from), target->name); !listed) return listed;
     auto done = copyTree({&root, std::string(from), metadata_.payload_id}, {&*host, target->name, 0},
-                         {.links_stay_inside = true, .hold_back = hold_back});
+                         {.links_stay_inside = true, .hold_back = hold_back, .refuse = refuse});
     if (!done) return fail(done.error());
     report = std::move(*done);
     return {};

@@ -4,6 +4,7 @@
 #include "host/facts.h"
 #include "plan/workspace.h"
 #include "session/client/session_context.h"
+#include "session/commit/recover.h"
 #include "session/store/workspace_root.h"
 #include "session/tier/tier_files.h"
 
@@ -32,9 +33,16 @@ Result<void> SessionContext::rebind(const std::string& directory, WhenBusy when_
     return fail(sysError(Stage::state, "session rebind", id(), EBUSY,
                          "another process runs a command in the session: end that process first"));
   }
+  if (directory_.stat(kJournal) && !isInterruptedIn(directory_, after.workspace_identity)) {
+    // Nobody would finish it any more.
+    const InterruptedCommit interrupted{directory_, id(), metadata_.workspace};
+    if (auto aside = setAsideUnfinished(store_->paths(), interrupted); !aside) return aside;
+    (void)note("interrupted commit kept aside", metadata_.workspace);
+  }
   if (auto noted = note("rebound", metadata_.workspace + " to " + after.workspace); !noted) return noted;
   if (auto written = writeMetadata(directory_, after); !written) return written;
   metadata_ = std::move(after);
+  (void)finishInterruptedCommit();  // in the directory that was moved; a failure only blocks the next commit
   return reload();
 }
 

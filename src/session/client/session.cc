@@ -306,4 +306,6 @@ Result<CommitReport> SessionStore::uncommit(std::string_view id_or_name, bool dr
 
 Result<std::vector<std::string>> SessionStore::clean(bool all) { return store_->clean(all); }
 
+void SessionStore::onNotice(std::function<void(const std::string&)> handler) { store_->onNotice(std::move(handler)); }
+
 }  // namespace caisson

@@ -208,9 +208,11 @@ class SessionContext {
   /// An error if an escape attempt requested a rollback while the commit read files: none of them may be written. Does
   /// the rollback.
   Result<void> rollBackBeforeApply();
-  /// Finishes a commit that a crash interrupted, if there is one. The caller holds the lock. The error about a journal
-  /// that was kept aside is returned once more by the next call.
+  /// Finishes a commit or uncommit that a crash interrupted, if there is one. The caller holds the lock. The error
+  /// about a journal that was kept aside is returned once more by the next call.
   Result<void> finishInterruptedCommit();
+  /// Writes it to the audit log and passes it to SessionStore::onNotice(), or else keeps it for the next command.
+  void reportFinished(std::string_view state, std::string notice);
   /// If the session has as many layers as possible, starts a worker that merges them and waits at most ten minutes for
   /// it.
   void makeRoom();
@@ -232,7 +234,8 @@ class SessionContext {
   std::optional<SupervisorConnection> connection_;
   std::shared_ptr<WriteRoom> room_;  ///< since the first write
   std::optional<Error> rejected_journal_;
-  std::string restart_notice_;  ///< for the next command's result
+  std::optional<CommitReport> finished_uncommit_;  ///< one that was interrupted
+  std::string restart_notice_;                     ///< for the next command's result
   Record record_;
 };
 

@@ -11,6 +11,8 @@
 #include "session/changes/left_out.h"
 #include "session/changes/sparse_read.h"
 #include "session/client/as_payload.h"
+#include "session/commit/host_attributes.h"
+#include "session/commit/object_moves.h"
 #include "session/layers/steps.h"
 #include "sys/remove_tree.h"
 
@@ -22,6 +24,7 @@ using sys::FileInfo;
 using sys::FileType;
 
 constexpr std::uint64_t kMaxEntries = 5'000'000;  // a payload may add directories while the copy runs
+constexpr mode_t kAccessOfOthers = 066;           // of the group, too
 constexpr mode_t kCopiedModeBits = 0777;          // never setuid, setgid or sticky
 
 /// Errors of the target that every further file would hit too.
@@ -76,13 +79,14 @@ class TreeCopy {
       return from_.root->stat(join(from_.path, one.below));
     }();
     if (!info) return leaveOutOrFail(one, info.error());
-    if (options_.hold_back && !one.below.empty() && info->type != FileType::directory) {
-      const std::string why = options_.hold_back(join(to_.path, one.below), info->type == FileType::link);
-      if (!why.empty()) {
-        leaveOut(one.below, why + "; copy it by naming it");
-        return {};
-      }
+    const std::string target = join(to_.path, one.below);
+    if (const std::string why = options_.refuse ? options_.refuse(target, info->type) : ""; !why.empty()) {
+      return leaveOutOrFail(one, plainError(Stage::usage, "session cp", target, why, "copy it to another place"));
     }
+    if (const std::string why = options_.withhold ? options_.withhold(join(from_.path, one.below)) : ""; !why.empty()) {
+      return leaveOutOrFail(one, plainError(Stage::usage, "session cp", join(from_.path, one.below), why));
+    }
+    if (info->type != FileType::link && isHeldBack(one, info->type, "")) return {};
     switch (info->type) {
       case FileType::regular: return copyFile(one);
       case FileType::directory: return copyDirectory(one, *info);
@@ -93,6 +97,14 @@ class TreeCopy {
     if (one.below.empty()) return fail(plainError(Stage::usage, "session cp", from_.path, reason));
     leaveOut(one.below, reason);
     return {};
+  }
+
+  /// Lists what is held back in the report.
+  bool isHeldBack(const Pending& one, FileType type, const std::string& link) {
+    if (!options_.hold_back || one.below.empty()) return false;
+    const std::string why = options_.hold_back(join(to_.path, one.below), type, link);
+    if (!why.empty()) leaveOut(one.below, why + "; copy it by naming it");
+    return !why.empty();
   }
 
   /// Returns the target directory of `path`, walked without following links, and the last name.
@@ -188,6 +200,7 @@ class TreeCopy {
       leaveOut(one.below, "a link that may lead out of the copied tree");
       return {};
     }
+    if (isHeldBack(one, FileType::link, *target)) return {};
     const AsPayload identity(to_.identity);
     const std::string path = join(to_.path, one.below);
     NewEntry entry;
@@ -234,13 +247,17 @@ class TreeCopy {
     const std::string path = join(to_.path, one.below);
     NewEntry entry;
     if (auto prepared = prepare(one, path, entry); !prepared || entry.parent < 0) return prepared;
-    const mode_t mode = status.st_mode & kCopiedModeBits;
+    mode_t mode = status.st_mode & kCopiedModeBits;
+    const auto replaced = options_.exact_mode ? std::nullopt : infoAt(entry.parent, entry.name);
+    const bool keeps_rights = replaced && replaced->type == FileType::regular;
+    if (keeps_rights) mode &= ~kAccessOfOthers | replaced->mode;
     Fd target(
         ::openat(entry.parent, entry.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     int error = target ? 0 : errno;
     bool cut = false;
     if (error == 0) error = write(source->get(), target.get(), extents, size, cut);
     if (error == 0 && options_.exact_mode && ::fchmod(target.get(), mode) != 0) error = errno;
+    if (error == 0 && keeps_rights) error = keepRights(entry, path, target.get());
     if (error == 0 && options_.keep_times) {
       const timespec times[2] = {status.st_atim, status.st_mtim};
       (void)::futimens(target.get(), times);
@@ -254,6 +271,16 @@ class TreeCopy {
     report_.bytes += data;
     if (cut) leaveOut(one.below, "it became shorter during the copy; its end is zeros in the copy");
     return {};
+  }
+
+  /// A file that replaces another keeps that one's access list and attributes. Returns 0 or the errno.
+  static int keepRights(const NewEntry& entry, const std::string& path, int target) {
+    struct stat made{};
+    if (::fstat(target, &made) != 0) return errno;
+    const auto attributes = readAttributes(entry.parent, entry.name, path);
+    if (!attributes) return attributes.error().sys_errno;
+    if (auto set = setAttributes(target, *attributes, path); !set) return set.error().sys_errno;
+    return ::fchmod(target, made.st_mode & kCopiedModeBits) == 0 ? 0 : errno;
   }
 
   /// Returns 0, or the errno of the target.

@@ -30,9 +30,14 @@ struct TreeCopyOptions {
   bool keep_times = false;  ///< files keep the time of their last change
   /// Paths below the top that are not copied, without being listed in the report.
   std::function<bool(const std::string&)> skip;
-  /// Why a file or link below the top, given by its path below the target's root, is held back; "" if it is not.
-  /// Directories are copied: what is in them is judged by its whole path.
-  std::function<std::string(const std::string& path, bool link)> hold_back;
+  /// Why an entry below the top, given by its path below the target's root, is held back; "" if it is not. `link`: what
+  /// a link leads to.
+  std::function<std::string(const std::string& path, sys::FileType type, const std::string& link)> hold_back;
+  /// Why an entry of the source, given by its path below the source's root, may not be copied; the top too, for which
+  /// it is an error.
+  std::function<std::string(const std::string& path)> withhold;
+  /// Why an entry, given in the same way, may not be copied, whatever its kind; the top too, for which it is an error.
+  std::function<std::string(const std::string& path, sys::FileType type)> refuse;
   /// Copies this entry of the top directory alone: of a directory only itself. The top directory is not listed.
   std::optional<std::string> only;
   /// Called before a file with this many bytes is written; an error ends the copy.

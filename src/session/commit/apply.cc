@@ -32,6 +32,9 @@ Error failed(std::string_view call, const std::string& path, int error) {
 
 constexpr const char* kChanged = "it was changed meanwhile";
 constexpr const char* kChangedBelow = "something in it changed meanwhile";
+constexpr const char* kChangedOrOpen = "something in it changed meanwhile, or a program has it open for writing";
+constexpr const char* kOpen = "a program has it open for writing";
+constexpr const char* kGone = "what was put there before the interruption was removed or moved since";
 
 /// Whether a rename failed because it does not work between these directories.
 bool needsCopy(int error) { return error == EXDEV; }
@@ -92,8 +95,8 @@ bool Applier::leadsOut(const Action& action) const {
 std::string Applier::whyNot(const Action& action, const std::optional<FileInfo>& there) const {
   if (!there) return action.before ? "it was removed there meanwhile" : "";
   if (!action.before) return "it was made there meanwhile";
-  // The crash may have come after an exchange was reverted, which sets the change time: do not compare it.
-  if (!action.before->matches(*there, recovering_ || isOwnMove(*there))) return kChanged;
+  // After a crash, too: the host may have changed its attributes or permissions, which only the change time tells.
+  if (!action.before->matches(*there, isOwnMove(*there))) return kChanged;
   if (there->type != FileType::directory || action.kind == ActionKind::directory) return "";
   const DirectoryToCheck directory{tree_.root(), action.path, action.path};
   return isChangedSince(directory, transaction_.since_ns, isOurs()) ? kChangedBelow : "";
@@ -102,14 +105,18 @@ std::string Applier::whyNot(const Action& action, const std::optional<FileInfo>&
 std::string Applier::whyPutBack(const Action& action, int directory, const std::string& name) const {
   const auto old = infoAt(directory, name);
   if (!old || !action.before->matches(*old, true)) return kChanged;
+  if (old->type == FileType::regular && !tree_.acceptsWriters(action.path) && isOpenForWriting(directory, name)) {
+    return kOpen;
+  }
   if (old->type != FileType::directory) return "";
   auto root = sys::RootDir::adopt(Fd(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)), {});
   const bool changed = !root || isChangedSince({*root, name, action.path, true}, transaction_.since_ns, isOurs());
-  return changed ? kChangedBelow : "";
+  return changed ? kChangedOrOpen : "";
 }
 
 Result<std::string> Applier::apply(std::size_t index) {
   const Action& action = transaction_.actions[index];
+  if (recovering_) settleAside(index);
   Result<std::string> done = std::string();
   if (action.kind == ActionKind::remove) {
     done = remove(index);
@@ -135,24 +142,20 @@ Result<std::string> Applier::place(std::size_t index) {
     if (!action.isUnchanged(*there)) return kChanged;
     // Exchanged before a crash, but perhaps the old file was not checked yet.
     const int staging = staging_.descriptor();
-    if (!action.before || !infoAt(staging, stagedName(index))) return "";
-    std::string why = whyPutBack(action, staging, stagedName(index));
-    const int error = why.empty() ? 0 : renameWith(staging, stagedName(index), *parent, name, RENAME_EXCHANGE);
-    if (error != 0) return fail(failed("rename", action.path, error));
-    return why;
+    if (!action.before || isKept(index) || !infoAt(staging, stagedName(index))) return "";
+    return checkExchanged(index, {staging, stagedName(index)}, *parent, name);
   }
   if (std::string why = whyNot(action, there); !why.empty()) {
     if (!recovering_) return why;
     const auto copied = isDoneByCopy(action, *parent, name);
     if (!copied) return fail(copied.error());
     if (*copied && there) placed_[index] = *there;
-    if (!*copied || !action.before || !infoAt(*parent, temporaryName(index))) return *copied ? "" : why;
+    const bool checked = isKept(index) || !infoAt(*parent, temporaryName(index));
+    if (!*copied || !action.before || checked) return *copied ? "" : why;
     // Exchanged with a copy before a crash: the same check.
-    why = whyPutBack(action, *parent, temporaryName(index));
-    const int error = why.empty() ? 0 : renameWith(*parent, temporaryName(index), *parent, name, RENAME_EXCHANGE);
-    if (error != 0) return fail(failed("rename", action.path, error));
-    return why;
+    return checkExchanged(index, {*parent, temporaryName(index), true}, *parent, name);
   }
+  if (recovering_ && !infoAt(staging_.descriptor(), stagedName(index))) return kGone;
   if (action.kind == ActionKind::link && !action.may_lead_out && leadsOut(action)) {
     return "a link that leads out of the workspace";
   }
@@ -162,7 +165,7 @@ Result<std::string> Applier::place(std::size_t index) {
   const auto facts = tree_.parentFacts();
   if (!facts) return fail(facts.error());
   if (!facts->gives_access_list || keepsAttributes(action) || action.restored) {
-    if (!action.restored) inheritOwner(*facts, source.directory, source.name);
+    if (!action.restored && !keepsAttributes(action)) inheritOwner(*facts, source.directory, source.name);
     error = move(index, source, *parent, name, conflict);
   }
   // Moving a directory changes its `..`, which needs write permission for it; beside its place it stays.
@@ -171,9 +174,9 @@ Result<std::string> Applier::place(std::size_t index) {
   if (needsCopy(error) || (moves_directory && (error == EACCES || error == EPERM))) {
     auto copied = copyBeside(index, *parent, *facts);
     if (!copied) return fail(copied.error());
-    const auto made = infoAt(*parent, copied->name);
+    // Copying takes long, and a rename sets the change time, which tells.
+    if (std::string why = recovering_ ? "" : whyNot(action, infoAt(*parent, name)); !why.empty()) return why;
     error = move(index, *copied, *parent, name, conflict);
-    if (error == 0 && conflict.empty() && made) placed_[index] = *made;
   }
   if (error == EEXIST) return "it was made there meanwhile";
   if (error == ENOENT && action.before) return "it was removed there meanwhile";
@@ -181,39 +184,62 @@ Result<std::string> Applier::place(std::size_t index) {
   return conflict;
 }
 
+Result<std::string> Applier::checkExchanged(std::size_t index, const Source& source, int parent,
+                                            const std::string& name) {
+  const Action& action = transaction_.actions[index];
+  std::string why = whyPutBack(action, source.directory, source.name);
+  const int error = why.empty() ? 0 : exchangeBack(index, source, parent, name, why);
+  if (error != 0) return fail(failed("rename", action.path, error));
+  return why;
+}
+
 int Applier::move(std::size_t index, const Source& source, int parent, const std::string& name, std::string& conflict) {
   const Action& action = transaction_.actions[index];
+  const auto staged = infoAt(source.directory, source.name);
+  // At once: what the host does with it from now on is not the commit's.
+  const auto note_placed = [&] {
+    const auto placed = infoAt(parent, name);
+    if (placed && staged && HostIdentity::of(*staged).matches(*placed, true)) placed_[index] = *placed;
+  };
   if (!action.before) {
     const int error = moveNew(source.directory, source.name, parent, name);
-    if (error == 0) done_.push_back({index, How::added, source.beside});
-    return error;
+    if (error != 0) return error;
+    note_placed();
+    done_.push_back({index, How::added, source.beside});
+    return 0;
   }
-  const bool expose = wouldExpose(action, source);
-  const int error = expose ? EINVAL : renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
-  if (error == 0) {
-    step("commit: exchanged");
-    conflict = whyPutBack(action, source.directory, source.name);
-    if (conflict.empty()) {
-      noteOwnMove(action, source.directory, source.name);
-      done_.push_back({index, How::exchanged, source.beside});
-      return 0;
+  if (wouldExpose(action, source)) {
+    auto replaced = replaceHidden(index, &source, parent, name);
+    if (!replaced) return replaced.error().sys_errno != 0 ? replaced.error().sys_errno : EIO;
+    conflict = *std::move(replaced);
+    if (conflict.empty()) note_placed();
+    return 0;
+  }
+  if (const int error = exchange(source.directory, source.name, parent, name); error != 0) return error;
+  note_placed();
+  step("commit: exchanged");
+  conflict = whyPutBack(action, source.directory, source.name);
+  if (!conflict.empty()) return exchangeBack(index, source, parent, name, conflict);
+  noteOwnMove(action, source.directory, source.name);
+  noteMovedOut(index, infoAt(source.directory, source.name));
+  done_.push_back({index, How::exchanged, source.beside});
+  return 0;
+}
+
+void Applier::settleAside(std::size_t index) {
+  std::string name;
+  const auto parent = tree_.parentOf(transaction_.actions[index].path, name);
+  if (!parent) return;
+  for (const Source& at : {Source{staging_.descriptor(), stagedName(index)}, Source{*parent, temporaryName(index)}}) {
+    const std::string aside = asideName(at.name);
+    if (!infoAt(at.directory, aside)) continue;
+    if (!infoAt(*parent, name)) {
+      // As if it had not begun.
+      if (moveNew(at.directory, aside, *parent, name) == 0) noteMovedBack(transaction_.actions[index], *parent, name);
+    } else if (!infoAt(at.directory, at.name)) {
+      (void)moveNew(at.directory, aside, at.directory, at.name);  // the last of its renames
     }
-    return renameWith(source.directory, source.name, parent, name, RENAME_EXCHANGE);
   }
-  if (!isUnsupportedRename(error)) return error;
-  if (auto copied = keepInPlace(index, parent, name); !copied) {
-    return copied.error().sys_errno != 0 ? copied.error().sys_errno : EIO;
-  }
-  if (action.before->type == FileType::directory) {
-    if (auto removed = sys::removeTreeAt(parent, name, action.path, Stage::state); !removed) {
-      return removed.error().sys_errno != 0 ? removed.error().sys_errno : EIO;
-    }
-  } else if (action.kind == ActionKind::directory && ::unlinkat(parent, name.c_str(), 0) != 0) {
-    return errno;
-  }
-  const int replaced = renameWith(source.directory, source.name, parent, name, 0);
-  if (replaced == 0) done_.push_back({index, How::replaced, source.beside});
-  return replaced;
 }
 
 Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent, const RealTree::ParentFacts& facts) {
@@ -223,6 +249,9 @@ Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent, const
     return fail(removed.error());
   }
   beside_.push_back(index);
+  if (!holdDirectory(index, parent) && action.before) {
+    if (auto copied = keepInPlace(index, parent, nameOf(action.path)); !copied) return fail(copied.error());
+  }
   if (action.restored) {
     auto copied = copyForKeeping(staging_.descriptor(), stagedName(index), parent, made.name, action.path);
     if (!copied) return fail(copied.error());
@@ -249,15 +278,19 @@ Result<Applier::Source> Applier::copyBeside(std::size_t index, int parent, const
   const auto copied = readOnce(staged.get(), action.size, file.get(), action.path);
   if (!copied) return fail(copied.error());
   if (hex(copied->sha256) != action.sha256) return fail(failed("read", action.path, EIO));
+  mode_t mode = action.mode;
   if (keepsAttributes(action)) {
+    struct stat status;
+    if (::fstat(staged.get(), &status) != 0) return fail(failed("stat", action.path, errno));
+    mode = takeOwner(file.get(), {status.st_uid, status.st_gid}, mode);
     const auto attributes = readAttributes(staging_.descriptor(), stagedName(index), action.path);
     if (!attributes) return fail(attributes.error());
     if (auto set = setAttributes(file.get(), *attributes, action.path); !set) return fail(set.error());
   }
-  if (::fchmod(file.get(), action.mode) != 0 || ::fsync(file.get()) != 0) {
+  if (::fchmod(file.get(), mode) != 0 || ::fsync(file.get()) != 0) {
     return fail(failed("write", action.path, errno));
   }
-  inheritOwner(facts, parent, made.name);
+  if (!keepsAttributes(action)) inheritOwner(facts, parent, made.name);
   step("commit: copied beside");
   return made;
 }
@@ -297,7 +330,7 @@ Result<std::string> Applier::remove(std::size_t index) {
     // Moved away before a crash, but perhaps the old file was not checked yet.
     const Source beside{*parent, temporaryName(index), true};
     for (const Source& moved : {Source{staging_.descriptor(), away}, beside}) {
-      if (!infoAt(moved.directory, moved.name)) continue;
+      if (isKept(index) || !infoAt(moved.directory, moved.name)) continue;
       std::string changed = whyPutBack(action, moved.directory, moved.name);
       const int error = changed.empty() ? 0 : moveNew(moved.directory, moved.name, *parent, name);
       if (error != 0) return fail(failed("rename", action.path, error));
@@ -306,17 +339,15 @@ Result<std::string> Applier::remove(std::size_t index) {
     return "";
   }
   if (std::string why = whyNot(action, there); !why.empty()) return why;
-  if (wouldExpose(action, {staging_.descriptor(), away})) {
-    if (auto copied = keepInPlace(index, *parent, name); !copied) return fail(copied.error());
-    if (::unlinkat(*parent, name.c_str(), 0) != 0 && errno != ENOENT) return fail(failed("unlink", action.path, errno));
-    done_.push_back({index, How::removed});
-    return "";
-  }
+  if (wouldExpose(action, {staging_.descriptor(), away})) return replaceHidden(index, nullptr, *parent, name);
   Source to{staging_.descriptor(), away};
   int error = moveNew(*parent, name, to.directory, to.name);
   if (needsCopy(error) || error == EACCES || error == EPERM) {
     to = {*parent, temporaryName(index), true};
     beside_.push_back(index);
+    if (!holdDirectory(index, *parent)) {
+      if (auto copied = keepInPlace(index, *parent, name); !copied) return fail(copied.error());
+    }
     error = moveNew(*parent, name, to.directory, to.name);
   }
   if (error == ENOENT) return "";
@@ -325,12 +356,41 @@ Result<std::string> Applier::remove(std::size_t index) {
   std::string why = whyPutBack(action, to.directory, to.name);
   if (why.empty()) {
     noteOwnMove(action, to.directory, to.name);
+    noteMovedOut(index, infoAt(to.directory, to.name));
     done_.push_back({index, How::moved_away, to.beside});
     return "";
   }
   error = moveNew(to.directory, to.name, *parent, name);
   if (error != 0) return fail(failed("rename", action.path, error));
   return why;
+}
+
+Result<bool> Applier::makeWhole(std::size_t index, int parent, const std::string& name) {
+  const Action& action = transaction_.actions[index];
+  const std::string temporary = temporaryName(index);
+  if (auto removed = sys::removeTreeAt(parent, temporary, action.path, Stage::state); !removed) {
+    return fail(removed.error());
+  }
+  if (::mkdirat(parent, temporary.c_str(), 0700) != 0) return fail(failed("mkdir", action.path, errno));
+  step("commit: directory made");
+  const auto complete = [&]() -> Result<void> {
+    const auto facts = tree_.parentFacts();
+    if (!facts) return fail(facts.error());
+    inheritOwner(*facts, parent, temporary);
+    const Fd made(::openat(parent, temporary.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status{};
+    if (!made || ::fstat(made.get(), &status) != 0) return fail(failed("open", action.path, errno));
+    const mode_t inherited = status.st_mode & S_ISGID;
+    if (::fchmod(made.get(), action.mode | inherited) != 0) return fail(failed("chmod", action.path, errno));
+    return {};
+  };
+  auto completed = complete();
+  const int error = completed ? moveNew(parent, temporary, parent, name) : 0;
+  if (completed && error == 0) return true;
+  (void)::unlinkat(parent, temporary.c_str(), AT_REMOVEDIR);
+  if (!completed) return fail(completed.error());
+  if (error == EEXIST) return false;
+  return fail(failed("mkdir", action.path, error));
 }
 
 Result<std::string> Applier::makeDirectory(std::size_t index) {
@@ -342,11 +402,9 @@ Result<std::string> Applier::makeDirectory(std::size_t index) {
   Done done{index, How::mode};
   if (!there) {
     if (action.before) return "it was removed there meanwhile";
-    if (::mkdirat(*parent, name.c_str(), 0700) == 0) {
-      done.how = How::made;
-    } else if (errno != EEXIST) {
-      return fail(failed("mkdir", action.path, errno));
-    }
+    const auto whole = makeWhole(index, *parent, name);
+    if (!whole) return fail(whole.error());
+    if (*whole) done.how = How::made;
   } else if (there->type != FileType::directory) {
     return "something else was made there meanwhile";
   } else if (action.before) {
@@ -358,17 +416,13 @@ Result<std::string> Applier::makeDirectory(std::size_t index) {
   struct stat status{};
   if (!made || ::fstat(made.get(), &status) != 0) return fail(failed("open", action.path, errno));
   if (done.how == How::made || (there && action.before)) placed_[index] = fileInfoOf(status);
-  if (done.how == How::made) {
-    const auto facts = tree_.parentFacts();
-    if (!facts) return fail(facts.error());
-    inheritOwner(*facts, *parent, name);
-  }
   done.mode_before = there ? there->mode : 0;
   // A directory that was made meanwhile keeps its mode.
-  const bool wanted = done.how == How::made || action.before;
-  const mode_t inherited = there ? 0 : status.st_mode & S_ISGID;
-  if (wanted && (!there || there->mode != action.mode) && ::fchmod(made.get(), action.mode | inherited) != 0) {
+  if (there && action.before && there->mode != action.mode && ::fchmod(made.get(), action.mode) != 0) {
     return fail(failed("chmod", action.path, errno));
+  }
+  if (there && action.before && there->changed_ns == action.before->changed_ns) {
+    noteMovedOut(index, infoAt(*parent, name));
   }
   done_.push_back(done);
   return "";

@@ -9,6 +9,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -32,8 +33,7 @@ class Applier {
   /// Carries out one action of the transaction. The text says why the real file was left alone (a conflict); empty: it
   /// is done, by this call or before a crash.
   Result<std::string> apply(std::size_t index);
-  /// Reverts what apply() did, as far as the real workspace has not changed again and the file system could exchange
-  /// files. Returns the paths that stay changed.
+  /// Reverts what apply() did, as far as the real workspace has not changed again. Returns the paths that stay changed.
   std::vector<std::string> undo();
   /// Keeps everything that was moved out of the workspace, by this process or before a crash. After apply() or undo(),
   /// before removeTemporaries(). `kept` null: nothing is kept.
@@ -41,6 +41,13 @@ class Applier {
   /// Whether `there` is what apply() put at the path of an action, not replaced or changed since. After a
   /// crash, a directory counts if all names in it are the transaction's.
   [[nodiscard]] bool isPlaced(std::size_t index, const sys::FileInfo& there) const;
+  [[nodiscard]] bool recovering() const { return recovering_; }
+  /// Whether the name of an action is as the transaction left it. `done`: as apply() returned.
+  [[nodiscard]] bool isLeft(std::size_t index, bool done) const;
+  /// What undo() put back to the path of an action, if nothing else changed it since it was planned.
+  [[nodiscard]] std::optional<sys::FileInfo> putBack(std::size_t index) const;
+  /// What is now where an action put its object, also in a directory that the host moved since.
+  [[nodiscard]] std::optional<sys::FileInfo> lookAtPlaced(std::size_t index) const;
   /// Removes the temporary files beside their places that this process or one that crashed left.
   void removeTemporaries();
 
@@ -56,7 +63,7 @@ class Applier {
     made,        ///< created a directory
     exchanged,   ///< exchanged the real object with the staged one
     added,       ///< put the staged object where nothing was
-    replaced,    ///< replaced the real object, which is lost: the file system cannot exchange
+    replaced,    ///< replaced the real object, which is lost: moving it would expose it
     removed,     ///< removed the real object, which is lost
     moved_away,  ///< moved the real object to the staging directory, or to a temporary name beside its place
     mode,        ///< changed the mode of an existing directory, or nothing
@@ -73,22 +80,40 @@ class Applier {
   Result<std::string> place(std::size_t index);
   Result<std::string> remove(std::size_t index);
   Result<std::string> makeDirectory(std::size_t index);
-  /// Renames the staged object to its place: exchanged with what is there, or as a new name. Where the file system
-  /// cannot exchange, or an exchange would expose the old file, replaces it. Returns 0 or the errno. If the real file
-  /// had changed, the exchange is reverted and `conflict` set.
+  /// Renames the staged object to its place: exchanged with what is there, or as a new name. Where an exchange would
+  /// expose the old file, replaces it. Returns 0 or the errno. If the real file had changed, the exchange is reverted
+  /// and `conflict` set.
   int move(std::size_t index, const Source& source, int parent, const std::string& name, std::string& conflict);
+  /// Takes back an exchange that met a change of the host, unless the host has changed what was put in place, too: then
+  /// the old object stays at `source`, to be kept, and `why` says it. Returns 0 or the errno: EBUSY when nothing is
+  /// kept.
+  int exchangeBack(std::size_t index, const Source& source, int parent, const std::string& name, std::string& why);
+  /// After a crash that may have come between an exchange and the check of the old object at `source`: checks it.
+  Result<std::string> checkExchanged(std::size_t index, const Source& source, int parent, const std::string& name);
+  /// After a crash between the renames of an exchange(): ends or reverts it.
+  void settleAside(std::size_t index);
   /// Copies the staged object to a temporary name beside its place, where a rename from the staging directory cannot
   /// work: another file system or mount, or a parent with a default access list.
   Result<Source> copyBeside(std::size_t index, int parent, const RealTree::ParentFacts& facts);
-  /// Whether an action replaces a file by a file, which keeps its access list and extended attributes.
+  /// Makes a directory, with its mode and owner, under a temporary name and renames it: a crash leaves it whole or not
+  /// at all. False: something has the name.
+  Result<bool> makeWhole(std::size_t index, int parent, const std::string& name);
+  /// Keeps the directory of a temporary file open: the host may move it, and what is in it with it. False: too many are
+  /// open.
+  bool holdDirectory(std::size_t index, int parent);
+  /// The directory of an action's temporary file: the one that is held, else the one that has the path; -1: none.
+  [[nodiscard]] int besideDirectory(std::size_t index) const;
+  /// Before undo() removes a directory that it made: removes the temporary copies in it.
+  void removeCopiesIn(const std::string& directory);
+  /// Whether an action replaces a file by a file, which keeps its owner, group, access list and extended attributes.
   static bool keepsAttributes(const Action& action) {
     return action.kind == ActionKind::file && action.before && action.before->type == sys::FileType::regular;
   }
   /// Whether what an action replaces must not be moved to the place of its source, where a sandbox could see it.
   [[nodiscard]] bool wouldExpose(const Action& action, const Source& source) const;
-  /// Gives a staged object the owner it would have if created in `parent`. Root: owner and group, so that a commit
-  /// leaves no root-owned files in a user's project. Others: the group, if the parent has the setgid bit. Errors are
-  /// ignored.
+  /// Gives a staged object that replaces no file the owner it would have if created in `parent`. Root: owner and group,
+  /// so that a commit leaves no root-owned files in a user's project. Others: the group, if the parent has the setgid
+  /// bit. Errors are ignored.
   void inheritOwner(const RealTree::ParentFacts& parent, int directory, const std::string& name) const;
   /// After a crash: whether a copy made by copyBeside() is in place, by its content, since its inode is not in the
   /// journal.
@@ -101,17 +126,38 @@ class Applier {
   /// Whether a link would lead out of the workspace, resolved by the kernel in the tree as it is now. Links are applied
   /// last, so everything else is in place.
   [[nodiscard]] bool leadsOut(const Action& action) const;
+  /// Where the real object lies that an action moved out of its place; nothing if it did not, or it is kept already.
+  [[nodiscard]] std::optional<Source> replacedObject(std::size_t index) const;
   /// The name of copyBeside()'s copy in the directory of the real file.
   [[nodiscard]] std::string temporaryName(std::size_t index) const;
-  /// Copies the real object for keeping, before it is lost in its place.
+  /// Copies the real object for keeping, before it may be lost with its directory.
   Result<void> keepInPlace(std::size_t index, int parent, const std::string& name) const;
+  /// Replaces a hidden file by `source`, or removes it if that is null, where a sandbox could see it if it was moved:
+  /// it is copied, and put back if a program wrote to it meanwhile. The result is that of apply().
+  Result<std::string> replaceHidden(std::size_t index, const Source* source, int parent, const std::string& name);
+  /// Puts an open file, which has no name any more, back as a copy.
+  static Result<void> putBackCopy(int old, const Source* source, int parent, const std::string& name,
+                                  const std::string& path);
+  /// Whether what the action replaced is kept already, before a crash.
+  [[nodiscard]] bool isKept(std::size_t index) const { return recovering_ && kept_ != nullptr && kept_->has(index); }
+  /// Why something that --discard is about to remove is not as planned any more.
+  [[nodiscard]] Result<void> checkDiscarded() const;
+  /// Before undoOne(): puts back to its source what keepReplaced() took of it before it failed.
+  [[nodiscard]] bool returnKept(const Done& done) const;
   /// False: the path stays changed.
   bool undoOne(const Done& done);
-  /// Whether `name` in `directory` is what the transaction put there, not changed since.
-  [[nodiscard]] bool isAsPlaced(const Done& done, int directory, const std::string& name) const;
+  bool undoOne(const Done& done, const Source& from, int parent, const std::string& name);
+  /// Whether `name` in `directory` is what the transaction put there, not changed since. `moved`: it was just moved,
+  /// which sets the change time.
+  [[nodiscard]] bool isAsPlaced(const Done& done, int directory, const std::string& name, bool moved = false) const;
   /// A rename sets the change time of a file, and so of its other hard links. noteOwnMove(): after an action moved an
   /// object that was as planned. isOwnMove(): whether only such a move changed the object.
   void noteOwnMove(const Action& action, int directory, const std::string& name);
+  /// After a crash: the same, of an object that was moved back.
+  void noteMovedBack(const Action& action, int directory, const std::string& name);
+  /// After an action moved the real object away, or changed its mode, and before and after that is undone.
+  void noteMovedOut(std::size_t index, const std::optional<sys::FileInfo>& now);
+  [[nodiscard]] bool isAsMovedOut(std::size_t index, const std::optional<sys::FileInfo>& now) const;
   void findOwnMoves();
   [[nodiscard]] bool isOwnMove(const sys::FileInfo& info) const;
   [[nodiscard]] IsOurs isOurs() const;
@@ -125,8 +171,12 @@ class Applier {
   std::optional<std::pair<uid_t, gid_t>> staged_owner_;  ///< of what this process staged; nothing: not known
   std::vector<Done> done_;
   mutable std::unordered_set<std::string> own_paths_;  ///< of the actions; filled when it is needed
-  std::map<std::size_t, sys::FileInfo> placed_;        ///< by action: what is in place and was not staged
+  std::map<std::size_t, sys::FileInfo> placed_;        ///< by action: what this process put in place
+  std::map<std::size_t, std::int64_t> moved_out_;      ///< by action: the change time that this gave to the old object
+  std::map<std::size_t, sys::FileInfo> put_back_;      ///< by action
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::int64_t> own_moves_;  ///< device and inode: the change time
+  std::map<std::pair<std::uint64_t, std::uint64_t>, sys::Fd> held_;            ///< by device and inode
+  std::unordered_map<std::size_t, int> held_of_;                               ///< by action: one of held_
   std::vector<std::size_t> beside_;  ///< actions for which copyBeside() made a temporary file
 };
 

@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/path_parts.h"
 #include "session/commit/apply.h"
+#include "session/commit/kept_copy.h"
 #include "session/commit/object_moves.h"
 #include "session/layers/steps.h"
 #include "sys/remove_tree.h"
@@ -18,6 +20,8 @@ namespace {
 using sys::Fd;
 using sys::FileInfo;
 using sys::FileType;
+
+constexpr std::size_t kMaxHeld = 256;  // of the usual limit of 1,024 descriptors
 
 }  // namespace
 
@@ -38,6 +42,12 @@ void Applier::noteOwnMove(const Action& action, int directory, const std::string
   own_moves_[{moved->device, moved->inode}] = moved->changed_ns;
 }
 
+void Applier::noteMovedBack(const Action& action, int directory, const std::string& name) {
+  const auto moved = infoAt(directory, name);
+  if (!moved || !action.before || !action.before->matches(*moved, true)) return;
+  own_moves_[{moved->device, moved->inode}] = moved->changed_ns;
+}
+
 void Applier::findOwnMoves() {
   for (std::size_t index = 0; index < transaction_.actions.size(); ++index) {
     const Action& action = transaction_.actions[index];
@@ -54,6 +64,35 @@ bool Applier::isOwnMove(const FileInfo& info) const {
   return found != own_moves_.end() && info.type != FileType::directory && found->second == info.changed_ns;
 }
 
+void Applier::noteMovedOut(std::size_t index, const std::optional<FileInfo>& now) {
+  const Action& action = transaction_.actions[index];
+  if (!now || !action.before || !action.before->matches(*now, true)) return;
+  // A file that was a conflict, and was replaced all the same, stays one.
+  FileInfo before = *now;
+  before.changed_ns = action.before->changed_ns;
+  const bool directory = now->type == FileType::directory;
+  if (!directory && before.changed_ns > transaction_.since_ns && !committed_.isOurs(action.path, before)) return;
+  moved_out_[index] = now->changed_ns;
+}
+
+bool Applier::isAsMovedOut(std::size_t index, const std::optional<FileInfo>& now) const {
+  const auto found = moved_out_.find(index);
+  return now && found != moved_out_.end() && found->second == now->changed_ns;
+}
+
+std::optional<FileInfo> Applier::putBack(std::size_t index) const {
+  const auto found = put_back_.find(index);
+  return found == put_back_.end() ? std::nullopt : std::optional(found->second);
+}
+
+bool Applier::isLeft(std::size_t index, bool done) const {
+  const Action& action = transaction_.actions[index];
+  const auto there = tree_.look(action.path);
+  if (!there) return false;
+  if (!done) return *there ? action.before && action.before->matches(**there, true) : !action.before;
+  return action.kind == ActionKind::remove ? !*there : *there && isPlaced(index, **there);
+}
+
 bool Applier::isPlaced(std::size_t index, const FileInfo& there) const {
   const Action& action = transaction_.actions[index];
   if (action.kind == ActionKind::remove) return false;
@@ -62,7 +101,8 @@ bool Applier::isPlaced(std::size_t index, const FileInfo& there) const {
   if (placed != placed_.end()) {
     const FileInfo& made = placed->second;
     if (made.device != there.device || made.inode != there.inode || made.type != there.type) return false;
-    return action.kind == ActionKind::directory || (made.size == there.size && made.modified_ns == there.modified_ns);
+    if (action.kind == ActionKind::directory) return true;
+    return made.size == there.size && made.modified_ns == there.modified_ns && made.changed_ns == there.changed_ns;
   }
   if (action.inode != 0) return action.isStaged(there) && action.isUnchanged(there);
   if (!recovering_ || there.type != FileType::directory) return false;
@@ -75,11 +115,12 @@ bool Applier::isPlaced(std::size_t index, const FileInfo& there) const {
          });
 }
 
-bool Applier::isAsPlaced(const Done& done, int directory, const std::string& name) const {
+bool Applier::isAsPlaced(const Done& done, int directory, const std::string& name, bool moved) const {
   const Action& action = transaction_.actions[done.index];
   const auto there = infoAt(directory, name);
   if (!there) return false;
   if (action.kind != ActionKind::directory) {
+    if (!moved && placed_.contains(done.index) && !isPlaced(done.index, *there)) return false;
     if (!done.beside) return action.isStaged(*there) && action.isUnchanged(*there);
     const auto copied = isDoneByCopy(action, directory, name);
     return copied && *copied;
@@ -92,30 +133,63 @@ bool Applier::isAsPlaced(const Done& done, int directory, const std::string& nam
   return entries && entries->empty();
 }
 
+int Applier::exchangeBack(std::size_t index, const Source& source, int parent, const std::string& name,
+                          std::string& why) {
+  const Done done{index, How::exchanged, source.beside};
+  if (isAsPlaced(done, parent, name)) {
+    if (const int error = exchange(source.directory, source.name, parent, name); error != 0) return error;
+    if (isAsPlaced(done, source.directory, source.name, true)) {
+      placed_.erase(index);
+      return 0;
+    }
+    // Changed in between.
+    if (const int error = exchange(source.directory, source.name, parent, name); error != 0) return error;
+  }
+  done_.push_back(done);
+  if (kept_ == nullptr && !recovering_) return EBUSY;
+  why = "it was changed meanwhile, before and after it was replaced";
+  if (kept_ != nullptr) {
+    why += "; what was there is kept as " + kept_->directory().knownAs() + "/objects/" + std::to_string(index);
+  }
+  return 0;
+}
+
 bool Applier::undoOne(const Done& done) {
   const Action& action = transaction_.actions[done.index];
-  std::string name;
-  const auto parent = tree_.parentOf(action.path, name);
-  if (!parent) return false;
-  const int directory = done.beside ? *parent : staging_.descriptor();
-  const std::string source = done.beside ? temporaryName(done.index) : stagedName(done.index);
-  if ((done.how == How::exchanged || done.how == How::added) && !isAsPlaced(done, *parent, name)) return false;
+  std::string name = nameOf(action.path);
+  const auto parent = done.beside ? Result<int>(besideDirectory(done.index)) : tree_.parentOf(action.path, name);
+  if (!parent || *parent < 0) return false;
+  const Source source{done.beside ? *parent : staging_.descriptor(),
+                      done.beside ? temporaryName(done.index) : stagedName(done.index), done.beside};
+  const bool in_place = done.how == How::mode;
+  const bool unchanged =
+      isAsMovedOut(done.index, in_place ? infoAt(*parent, name) : infoAt(source.directory, source.name));
+  if (!undoOne(done, source, *parent, name)) return false;
+  const auto back = unchanged ? infoAt(*parent, name) : std::nullopt;
+  if (back && action.before->matches(*back, true)) put_back_[done.index] = *back;
+  return true;
+}
+
+bool Applier::undoOne(const Done& done, const Source& from, int parent, const std::string& name) {
+  const Action& action = transaction_.actions[done.index];
+  const auto& [directory, source, beside] = from;
+  if ((done.how == How::exchanged || done.how == How::added) && !isAsPlaced(done, parent, name)) return false;
   switch (done.how) {
-    case How::made: return ::unlinkat(*parent, name.c_str(), AT_REMOVEDIR) == 0;
+    case How::made: removeCopiesIn(action.path); return ::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0;
     case How::exchanged:
-      if (renameWith(directory, source, *parent, name, RENAME_EXCHANGE) != 0) return false;
-      if (isAsPlaced(done, directory, source)) return true;  // else it was changed meanwhile
-      (void)renameWith(directory, source, *parent, name, RENAME_EXCHANGE);
+      if (exchange(directory, source, parent, name) != 0) return false;
+      if (isAsPlaced(done, directory, source, true)) return true;  // else it was changed meanwhile
+      (void)exchange(directory, source, parent, name);
       return false;
     case How::added:
-      if (moveNew(*parent, name, directory, source) != 0) return false;
-      if (isAsPlaced(done, directory, source)) return true;
-      (void)moveNew(directory, source, *parent, name);
+      if (moveNew(parent, name, directory, source) != 0) return false;
+      if (isAsPlaced(done, directory, source, true)) return true;
+      (void)moveNew(directory, source, parent, name);
       return false;
-    case How::moved_away: return moveNew(directory, source, *parent, name) == 0;
+    case How::moved_away: return moveNew(directory, source, parent, name) == 0;
     case How::mode: {
       if (!action.before) return true;
-      const Fd made(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      const Fd made(::openat(parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
       return made && ::fchmod(made.get(), done.mode_before) == 0;
     }
     case How::replaced:
@@ -124,39 +198,116 @@ bool Applier::undoOne(const Done& done) {
   return false;
 }
 
+bool Applier::holdDirectory(std::size_t index, int parent) {
+  struct stat status;
+  if (::fstat(parent, &status) != 0) return false;
+  const std::pair<std::uint64_t, std::uint64_t> identity{status.st_dev, status.st_ino};
+  auto held = held_.find(identity);
+  if (held == held_.end()) {
+    Fd copy(held_.size() < kMaxHeld ? ::fcntl(parent, F_DUPFD_CLOEXEC, 0) : -1);
+    if (!copy) return false;
+    held = held_.emplace(identity, std::move(copy)).first;
+  }
+  held_of_[index] = held->second.get();
+  return true;
+}
+
+int Applier::besideDirectory(std::size_t index) const {
+  if (const auto held = held_of_.find(index); held != held_of_.end()) return held->second;
+  std::string name;
+  const auto parent = tree_.parentOf(transaction_.actions[index].path, name);
+  return parent ? *parent : -1;
+}
+
+std::optional<FileInfo> Applier::lookAtPlaced(std::size_t index) const {
+  const std::string& path = transaction_.actions[index].path;
+  if (const auto held = held_of_.find(index); held != held_of_.end()) return infoAt(held->second, nameOf(path));
+  const auto there = tree_.look(path);
+  return there ? *there : std::nullopt;
+}
+
+void Applier::removeCopiesIn(const std::string& directory) {
+  for (const std::size_t index : beside_) {
+    const Action& action = transaction_.actions[index];
+    if (directoryOf(action.path) != directory || action.before) continue;
+    (void)sys::removeTreeAt(besideDirectory(index), temporaryName(index), action.path, Stage::state);
+  }
+}
+
 Result<void> Applier::keepInPlace(std::size_t index, int parent, const std::string& name) const {
   if (kept_ == nullptr || kept_->has(index)) return {};
   return kept_->copy(index, parent, name, transaction_.actions[index].path);
 }
 
-Result<void> Applier::keepReplaced(const KeptCommit* kept) const {
-  if (kept == nullptr) return {};
-  for (std::size_t index = 0; index < transaction_.actions.size(); ++index) {
-    const Action& action = transaction_.actions[index];
-    if (!action.before || kept->has(index)) continue;
-    std::string name;
-    const auto parent = tree_.parentOf(action.path, name);
-    const Source staged{staging_.descriptor(), stagedName(index)};
-    const Source beside{parent ? *parent : -1, temporaryName(index), true};
-    for (const Source& place : {staged, beside}) {
-      if (place.directory < 0) continue;
-      const auto there = infoAt(place.directory, place.name);
-      const bool old = there && there->device == action.before->device && there->inode == action.before->inode;
-      // Else it may be what the commit was to put in place. A copy beside has no known inode.
-      const bool of_host = place.beside ? action.kind == ActionKind::remove : there && !action.isStaged(*there);
-      if (!there || (!old && !of_host)) continue;
-      if (auto taken = kept->take(index, place.directory, place.name, action.path); !taken) return taken;
-    }
-    step("commit: one kept");
+Result<void> Applier::checkDiscarded() const {
+  for (const Done& done : done_) {
+    const Action& action = transaction_.actions[done.index];
+    if (!action.before || (done.how != How::exchanged && done.how != How::moved_away)) continue;
+    const auto source = replacedObject(done.index);
+    if (!source) continue;
+    const std::string why = whyPutBack(action, source->directory, source->name);
+    if (!why.empty()) return fail(plainError(Stage::state, "session commit", action.path, why, "commit again"));
   }
   return {};
+}
+
+Result<void> Applier::keepReplaced(const KeptCommit* kept) const {
+  if (kept == nullptr) return recovering_ ? Result<void>() : checkDiscarded();
+  std::map<std::size_t, CopiedFiles> copied;
+  for (std::size_t index = 0; index < transaction_.actions.size(); ++index) {
+    const Action& action = transaction_.actions[index];
+    const auto source = action.before ? replacedObject(index) : std::nullopt;
+    if (!source) continue;
+    CopiedFiles files;
+    if (!kept->has(index)) {
+      if (auto taken = kept->take(index, source->directory, source->name, action.path, files); !taken) return taken;
+    }
+    if (infoAt(source->directory, source->name)) copied[index] = std::move(files);
+    step("commit: one kept");
+  }
+  // Only now: if one cannot be kept, all are put back.
+  for (const auto& [index, files] : copied) {
+    const auto source = replacedObject(index);
+    if (!source) continue;
+    const std::string& path = transaction_.actions[index].path;
+    auto removed = removeCopied(source->directory, source->name, kept->objects(), std::to_string(index), path, files);
+    if (!removed) return removed;
+  }
+  return {};
+}
+
+std::optional<Applier::Source> Applier::replacedObject(std::size_t index) const {
+  const Action& action = transaction_.actions[index];
+  const Source staged{staging_.descriptor(), stagedName(index)};
+  const Source beside{besideDirectory(index), temporaryName(index), true};
+  const Source staged_aside{staged.directory, asideName(staged.name)};
+  const Source beside_aside{beside.directory, asideName(beside.name), true};
+  for (const Source& place : {staged, beside, staged_aside, beside_aside}) {
+    const auto there = place.directory < 0 ? std::nullopt : infoAt(place.directory, place.name);
+    const bool old = there && there->device == action.before->device && there->inode == action.before->inode;
+    // Else it may be what the commit was to put in place. A copy beside has no known inode.
+    const bool of_host = place.beside ? action.kind == ActionKind::remove : there && !action.isStaged(*there);
+    if (there && (old || of_host)) return place;
+  }
+  return std::nullopt;
+}
+
+bool Applier::returnKept(const Done& done) const {
+  if (kept_ == nullptr || !kept_->has(done.index)) return true;
+  if (done.how != How::exchanged && done.how != How::moved_away) return true;
+  const int directory = done.beside ? besideDirectory(done.index) : staging_.descriptor();
+  const std::string name = done.beside ? temporaryName(done.index) : stagedName(done.index);
+  const std::string& path = transaction_.actions[done.index].path;
+  return directory >= 0 && putBackCopied(kept_->objects(), std::to_string(done.index), directory, name, path);
 }
 
 std::vector<std::string> Applier::undo() {
   std::vector<std::string> left;
   for (auto done = done_.rbegin(); done != done_.rend(); ++done) {
     tree_.forget();
-    if (!undoOne(*done)) left.push_back(transaction_.actions[done->index].path);
+    const bool undone = returnKept(*done) && undoOne(*done);
+    if (!undone) left.push_back(transaction_.actions[done->index].path);
+    if (undone && kept_ != nullptr) kept_->drop(done->index);
   }
   done_.clear();
   return left;
@@ -168,10 +319,9 @@ void Applier::removeTemporaries() {
     for (std::size_t index = 0; index < transaction_.actions.size(); ++index) beside_.push_back(index);
   }
   for (const std::size_t index : beside_) {
-    std::string name;
-    const auto parent = tree_.parentOf(transaction_.actions[index].path, name);
-    if (!parent || !infoAt(*parent, temporaryName(index))) continue;
-    (void)sys::removeTreeAt(*parent, temporaryName(index), temporaryName(index), Stage::state);
+    const int directory = besideDirectory(index);
+    if (directory < 0 || !infoAt(directory, temporaryName(index))) continue;
+    (void)sys::removeTreeAt(directory, temporaryName(index), temporaryName(index), Stage::state);
   }
   beside_.clear();
 }

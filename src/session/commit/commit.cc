@@ -50,30 +50,49 @@ Result<void> checkRequest(const Metadata& metadata, const CommitRequest& request
   return {};
 }
 
-/// Removes the staging directory, unless a journal says that the next use of the session has to finish the commit.
-class StagingCleanup {
+/// The staging directory. Removes it at the end, unless a journal says that the commit has to be finished. In the
+/// workspace, making and removing it changes the top directory: that is recorded, so that the next commit takes it for
+/// no change of the host.
+class OwnStaging {
  public:
-  StagingCleanup(const sys::RootDir& session, const sys::RootDir& real) : session_(session), real_(real) {}
-  ~StagingCleanup() {
-    if (!session_.stat(kJournal)) (void)Staging::remove(session_, &real_);
+  OwnStaging(const sys::RootDir& session, RealTree& tree, Committed& committed)
+      : session_(session), tree_(tree), committed_(committed) {}
+  ~OwnStaging() {
+    if (session_.stat(kJournal)) return;
+    const auto before = made_ ? tree_.lookAtDirectory("") : std::nullopt;
+    const bool ours = before && (isSameTop(before->info) || committed_.isOurs("/", before->info));
+    (void)Staging::remove(session_, &tree_.root());
+    const auto after = ours ? tree_.lookAtDirectory("") : std::nullopt;
+    if (!after) return;
+    committed_.add("/", after->info);
+    (void)committed_.save();
   }
-  StagingCleanup(const StagingCleanup&) = delete;
-  StagingCleanup& operator=(const StagingCleanup&) = delete;
+  OwnStaging(const OwnStaging&) = delete;
+  OwnStaging& operator=(const OwnStaging&) = delete;
+
+  /// Makes the staging directory. The planner has looked at the top before.
+  Result<void> make(CommitPlanner& planner) {
+    auto made = Staging::create(session_, tree_.root());
+    if (!made) return fail(made.error());
+    staging_ = std::move(*made);
+    planner.stageIn(*staging_);
+    const auto top = planner.topIsKnown() && staging_->isInWorkspace() ? tree_.lookAtDirectory("") : std::nullopt;
+    if (top) made_ = top->info;
+    return {};
+  }
+  [[nodiscard]] const Staging& directory() const { return *staging_; }
 
  private:
-  const sys::RootDir& session_;
-  const sys::RootDir& real_;
-};
-
-std::string describe(const RecoveredCommit& recovered) {
-  std::string text = "a commit that was interrupted is finished: " + std::to_string(recovered.actions) + " changes";
-  if (recovered.conflicts.empty()) return text;
-  text += ", but these changed in the real workspace meanwhile and were left alone: ";
-  for (const NotCommitted& one : recovered.conflicts) {
-    text += (&one == &recovered.conflicts.front() ? "" : ", ") + one.path;
+  [[nodiscard]] bool isSameTop(const sys::FileInfo& now) const {
+    return now.inode == made_->inode && now.changed_ns == made_->changed_ns;
   }
-  return text;
-}
+
+  const sys::RootDir& session_;
+  RealTree& tree_;
+  Committed& committed_;
+  std::optional<Staging> staging_;
+  std::optional<sys::FileInfo> made_;  ///< the top, with the new staging directory
+};
 
 /// Moves what met a conflict while it was applied from the report's applied entries to its conflicts.
 void keepApplied(CommitReport& report, Applied applied) {
@@ -125,6 +144,28 @@ Result<void> identify(Transaction& transaction, const sys::RootDir& workspace, c
   return host::recordWrittenTree(workspace.descriptor(), workspace.knownAs());
 }
 
+/// Records what a commit removed, so that it does not count as removed by the host.
+Result<void> recordRemovals(Committed& committed, const Transaction& transaction,
+                            const std::vector<NotCommitted>& conflicts) {
+  for (const Action& action : transaction.actions) {
+    const bool removes = action.kind == ActionKind::remove;
+    const bool had_directory = action.before && action.before->type == sys::FileType::directory;
+    if (!removes && (!had_directory || action.kind == ActionKind::directory)) continue;
+    if (std::ranges::find(conflicts, action.path, &NotCommitted::path) != conflicts.end()) continue;
+    committed.addRemoved(removes ? action.path : action.path + "/");
+  }
+  return committed.save();
+}
+
+/// The transaction of an interrupted commit. Nothing if there is none that can be read.
+std::optional<Transaction> interruptedTransaction(const sys::RootDir& session) {
+  const auto leave = [&]() -> Result<void> {
+    return fail(plainError(Stage::state, "session commit", kJournal, "it is damaged"));
+  };
+  auto journal = readJournal(session, leave);
+  return journal ? *std::move(journal) : std::nullopt;
+}
+
 /// Keeps what the commit replaces, carries it out, and adds conflicts that it met to the report.
 Result<void> applyPlan(const SessionPaths& paths, SessionContext& session, RealTree& tree, const Staging& staging,
                        CommitPlanner& planner, Committed& committed, const CommitRequest& request) {
@@ -136,8 +177,9 @@ Result<void> applyPlan(const SessionPaths& paths, SessionContext& session, RealT
   if (!request.discard) transaction.kept = kept->name();
   auto applied = carryOut(session.directory(), tree, staging, transaction, committed, {&*kept, !request.discard},
                           !request.expect.empty());
-  kept->removeIfEmpty(paths);
+  if (!session.directory().stat(kJournal)) kept->removeIfEmpty(paths);
   if (!applied) return fail(applied.error());
+  (void)recordRemovals(committed, transaction, applied->conflicts);  // else a path that is made again is a conflict
   keepApplied(planner.report(), std::move(*applied));
   return {};
 }
@@ -147,19 +189,33 @@ Result<void> applyPlan(const SessionPaths& paths, SessionContext& session, RealT
 Result<void> SessionContext::finishInterruptedCommit() {
   if (rejected_journal_) return fail(*std::exchange(rejected_journal_, std::nullopt));
   if (!isCommitPending(directory_)) return {};
+  auto undone = finishUncommit(store_->paths(), id());
+  if (!undone) return fail(undone.error());
+  if (*undone) {
+    reportFinished("uncommit finished after an interruption", describeFinished(**undone));
+    finished_uncommit_ = *std::move(*undone);
+  }
   const bool had_journal = directory_.stat(kJournal).has_value();
-  auto recovered = recoverCommit(store_->paths(), directory_, openRealDirectory(metadata_));
+  const auto transaction = interruptedTransaction(directory_);
+  const InterruptedCommit interrupted{directory_, id(), metadata_.workspace};
+  auto recovered = recoverCommit(store_->paths(), interrupted, openRealDirectory(metadata_));
   if (!recovered && had_journal && !directory_.stat(kJournal)) {
     // lock() ignores the error, and there is no journal any more that would cause it again.
     rejected_journal_ = recovered.error();
-    restart_notice_ = recovered.error().message();
-    (void)note("journal of a commit kept aside", restart_notice_);
+    reportFinished("interrupted commit kept aside", recovered.error().message());
   }
   if (!recovered) return fail(recovered.error());
   if (!*recovered) return {};
-  restart_notice_ = describe(**recovered);
-  (void)note("commit finished after an interruption", restart_notice_);
+  if (auto committed = Committed::load(directory_); committed && transaction) {
+    (void)recordRemovals(*committed, *transaction, (*recovered)->conflicts);
+  }
+  reportFinished("commit finished after an interruption", describeFinished(**recovered));
   return {};
+}
+
+void SessionContext::reportFinished(std::string_view state, std::string notice) {
+  (void)note(state, notice);
+  if (!store_->notify(notice)) restart_notice_ = std::move(notice);
 }
 
 Result<SessionContext::LayerUse> SessionContext::freezeForCommit(const CommitRequest& request) {
@@ -216,16 +272,13 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
   auto committed = Committed::load(directory_);
   if (!committed) return fail(committed.error());
   RealTree tree(*roots->real());
-  const StagingCleanup cleanup(directory_, *roots->real());
-  std::optional<Staging> staging;
-  if (!request.dry_run) {
-    auto made = Staging::create(directory_, *roots->real());
-    if (!made) return fail(made.error());
-    staging = std::move(*made);
-  }
   MergeBases bases(directory_, metadata_, *roots, *committed);
-  CommitPlanner planner(metadata_, *before, *now, tree, *committed,
-                        DirectoryBaseline::load(directory_, metadata_.began), bases, staging ? &*staging : nullptr);
+  CommitPlanner planner(metadata_, *before, *now, tree, *roots->hidden(), *committed,
+                        DirectoryBaseline::load(directory_, metadata_.began), bases);
+  OwnStaging staging(directory_, tree, *committed);
+  if (!request.dry_run) {
+    if (auto made = staging.make(planner); !made) return fail(made.error());
+  }
   if (auto planned = planner.plan(*changes, request); !planned) {
     if (planned.error().code == ErrorCode::path_escapes) record_.pathRefused(id(), metadata_.policy, planned.error());
     return fail(planned.error());
@@ -236,14 +289,14 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
   if (!request.expect.empty() && request.expect != report.digest) return fail(otherDigest(id(), report.digest));
   if (request.dry_run) return std::move(report);
   if (auto checked = rollBackBeforeApply(); !checked) return fail(checked.error());
-  Transaction& transaction = planner.transaction();
-  if (auto identified = identify(transaction, *roots->real(), report.digest); !identified) {
+  if (auto identified = identify(planner.transaction(), *roots->real(), report.digest); !identified) {
     return fail(identified.error());
   }
   if (auto noted = note("committing", metadata_.workspace + ", manifest " + report.digest); !noted) {
     return fail(noted.error());
   }
-  if (auto applied = applyPlan(store_->paths(), *this, tree, *staging, planner, *committed, request); !applied) {
+  if (auto applied = applyPlan(store_->paths(), *this, tree, staging.directory(), planner, *committed, request);
+      !applied) {
     return fail(applied.error());
   }
   (void)note("committed", std::to_string(report.applied.size()) + " changes");
@@ -254,9 +307,11 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
 }
 
 Result<CommitReport> SessionContext::uncommit(bool dry_run) {
+  finished_uncommit_.reset();
   auto held = lock();
   if (!held) return fail(held.error());
   if (auto finished = finishInterruptedCommit(); !finished) return fail(finished.error());
+  if (finished_uncommit_) return *std::exchange(finished_uncommit_, std::nullopt);
   if (!dry_run) {
     if (auto noted = note("undoing a commit", metadata_.workspace); !noted) return fail(noted.error());
   }

@@ -11,8 +11,8 @@
 #include "base/path_text.h"
 #include "base/text.h"
 #include "policy/rules/name_pattern.h"
-#include "session/changes/sparse_read.h"
 #include "session/commit/apply.h"
+#include "session/commit/directory_watch.h"
 
 namespace caisson::session {
 namespace {
@@ -20,12 +20,6 @@ namespace {
 using sys::Fd;
 using sys::FileInfo;
 using sys::FileType;
-
-constexpr const char* kChanged = "it was changed meanwhile";
-constexpr const char* kModeChanged = "its permissions were or may have been changed there meanwhile";
-constexpr const char* kOpen = "a program on the host has it open for writing, and may have changed it meanwhile";
-constexpr const char* kNoDirectory = "its directory was removed there meanwhile";
-constexpr const char* kOther = "it is another directory there now: it was moved or replaced meanwhile";
 
 /// A real file whose change time is later than this counts as changed since the session began. If the wall clock was
 /// set back since, files changed later may carry an earlier time: then the result is earlier, so that more counts as
@@ -43,18 +37,14 @@ bool below(std::string_view path, std::string_view directory) {
          (path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/'));
 }
 
-/// Also a file system that ignores case finds a directory by this path.
-std::string foldedPath(const std::string& path) {
-  std::vector<std::string> parts;
-  for (const std::string_view part : policy::splitParts(path, '/')) parts.push_back(policy::foldName(part));
-  return joined(parts, "/");
-}
-
-/// The order of a transaction: deletions, directories, files, links. Links come last, since they are checked in the
-/// tree that the other actions leave.
-int rankOf(const Change& change, FileType type) {
-  if (change.kind == ChangeKind::deleted) return 0;
-  return type == FileType::directory ? 1 : type == FileType::link ? 3 : 2;
+/// The order of a transaction: directories that their owner gets access to, deletions, directories, files, links. What
+/// is deleted may be in one of the first; undone, they are closed last. No commit takes access from a directory's
+/// owner. Links come last, since they are checked in the tree that the other actions leave.
+int rankOf(const Change& change, FileType type, const std::optional<FileInfo>& there) {
+  if (change.kind == ChangeKind::deleted) return 1;
+  if (type != FileType::directory) return type == FileType::link ? 4 : 3;
+  const bool opened = there && there->type == FileType::directory && (there->mode & 0700U) != 0700U;
+  return opened ? 0 : 2;
 }
 
 }  // namespace
@@ -84,20 +74,28 @@ Result<std::string> normalCommitPath(std::string_view path, const std::string& w
 }
 
 CommitPlanner::CommitPlanner(const Metadata& metadata, const LayerStack& before, const LayerStack& now, RealTree& real,
-                             const Committed& committed, DirectoryBaseline baseline, MergeBases& bases,
-                             const Staging* staging)
+                             HiddenHostFiles& hidden, const Committed& committed, DirectoryBaseline baseline,
+                             MergeBases& bases)
     : workspace_(metadata.workspace),
       before_(before),
       now_(now),
       real_(real),
+      hidden_(hidden),
       committed_(committed),
       since_ns_(changedSince(metadata)),
       directories_there_(real, committed, std::move(baseline), since_ns_),
-      merger_(bases, real, now),
-      staging_(staging),
+      merger_(bases, real, now, hidden),
       held_(real, metadata.policy.filesystem.workspace, metadata.workspace),
+      closed_(metadata.policy, metadata.workspace),
+      own_(metadata.workspace),
       result_(real) {
   transaction_.since_ns = since_ns_;
+  (void)topIsKnown();
+}
+
+bool CommitPlanner::topIsKnown() {
+  const DirectoryState top = directories_there_.stateOf("");
+  return top == DirectoryState::unchanged || top == DirectoryState::ours;
 }
 
 void CommitPlanner::leave(std::vector<NotCommitted>& list, const std::string& path, std::string_view why) {
@@ -123,7 +121,9 @@ Result<void> CommitPlanner::readRequest(const CommitRequest& request) {
   }
   met_.assign(chosen_.size(), false);
   for (const std::string& directory : request.excluded) excluded_.push_back(foldedPath(directory));
-  if (request.ordinary_files_only) held_.holdUnusual();
+  by_model_ = request.ordinary_files_only;
+  if (by_model_) held_.holdUnusual();
+  if (by_model_) closed_.closeWorkspaceInReadOnly();
   return {};
 }
 
@@ -171,40 +171,23 @@ const LayerStack::View& CommitPlanner::viewOf(const std::string& directory) {
 
 LayerStack::Entry CommitPlanner::find(const std::string& path) { return now_.lookUp(path, viewOf(directoryOf(path))); }
 
-bool CommitPlanner::parentChanged(const std::string& path) {
-  const DirectoryState state = directories_there_.stateOf(directoryOf(path));
-  return state == DirectoryState::changed || state == DirectoryState::another;
+bool CommitPlanner::isClosed(const Candidate& candidate, std::string& why) const {
+  why = closed_.why(candidate.change.path);
+  const std::string& inside = candidate.removed.closed;
+  if (why.empty() && !inside.empty()) why = "it holds " + displayedPath(inside) + ": " + closed_.why(inside);
+  return !why.empty();
 }
 
-std::string CommitPlanner::whyElsewhere(const std::string& path) {
-  const auto other = directories_there_.replacedOnTheWay(path);
-  if (!other) return "";
-  const std::string name = other->empty() ? "the workspace" : displayedPath(*other);
-  return name + " is another directory there now: it was moved or replaced meanwhile";
-}
-
-bool CommitPlanner::isSame(const Candidate& candidate) {
-  if (candidate.change.kind == ChangeKind::deleted) return !candidate.there;
-  if (!candidate.there || candidate.there->type != candidate.entry.info.type) return false;
-  const FileInfo& there = *candidate.there;
-  const FileInfo& here = candidate.entry.info;
-  if (there.type == FileType::link) {
-    const auto target = real_.root().readLink(candidate.change.path);
-    return target && *target == candidate.target;
-  }
-  if ((there.mode & 0777U) != (modeToWrite(candidate) & 0777U)) return false;
-  if (there.type == FileType::directory) return true;
-  if (there.type != FileType::regular || there.size != here.size) return false;
-  std::string name;
-  const auto parent = real_.parentOf(candidate.change.path, name);
-  if (!parent) return false;
-  const Fd real(::openat(*parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  const auto own = now_.open(candidate.change.path, candidate.entry);
-  return real && own && sameContent(real.get(), own->file.get(), here.size);
+std::string CommitPlanner::whyNever(const Candidate& candidate) const {
+  const std::string& path = candidate.change.path;
+  if (own_.contain(path)) return "it belongs to caisson's own configuration or state";
+  const bool directory = candidate.entry.present && candidate.entry.info.type == FileType::directory;
+  return !directory && own_.areBelow(path) ? "caisson's own configuration or state is below it" : "";
 }
 
 std::string CommitPlanner::whyHeld(const Candidate& candidate) {
   const std::string& path = candidate.change.path;
+  if (std::string why; isClosed(candidate, why)) return why;
   if (std::string why = held_.why(path, candidate.change.type == "directory"); !why.empty()) return why;
   if (candidate.entry.present && candidate.entry.info.type == FileType::link) {
     if (std::string why = held_.whyLink(path, candidate.target); !why.empty()) return why;
@@ -234,105 +217,15 @@ RemovedDirectory CommitPlanner::inspectRemoved(const std::string& path) {
   return inspectRemoval(
       real_, before_, path,
       {.since_ns = since_ns_,
-       .is_ours = [&](const std::string& below, const FileInfo& info) { return committed_.isOurs(below, info); },
+       .is_ours = [&](const std::string& below, const FileInfo& info) { return isOurs(below, info); },
        .is_unchanged_directory =
            [&](const std::string& below) {
              const DirectoryState state = directories_there_.stateOf(below);
              return state == DirectoryState::unchanged || state == DirectoryState::ours;
            },
-       .why_held = [&](const std::string& below, bool directory) { return held_.why(below, directory); }});
-}
-
-std::string CommitPlanner::conflict(const Candidate& candidate) {
-  const Change& change = candidate.change;
-  const auto& there = candidate.there;
-  const auto ours = [&](const std::string& path, const FileInfo& info) { return committed_.isOurs(path, info); };
-  const bool directory = candidate.entry.present && candidate.entry.info.type == FileType::directory;
-  if (!there) {
-    const std::string parent = directoryOf(change.path);
-    std::string name;
-    if (!directories_.contains(parent) && !real_.parentOf(change.path, name)) {
-      return kNoDirectory;
-    }
-    const bool suspect = candidate.entry.present && !directory && parentChanged(change.path) &&
-                         cameFromBelow(now_, change.path, candidate.entry);
-    return suspect ? "it may have been removed there meanwhile" : "";
-  }
-  if (there->type == FileType::directory) {
-    if (directory && directories_there_.stateOf(change.path) == DirectoryState::another) return kOther;
-    if (directory) return directories_there_.isModeChanged(change.path, *there) ? kModeChanged : "";
-    if (change.kind == ChangeKind::added) return "a directory was made there meanwhile";
-    const RemovedDirectory& removed = candidate.removed;
-    if (std::string why = whyElsewhere(change.path); !why.empty()) return why;
-    if (!removed.changed.empty()) {
-      return std::string(change.kind == ChangeKind::deleted ? "the session removed it" : "the session replaced it") +
-             ", and " + displayedPath(removed.changed) + " was changed or moved there meanwhile";
-    }
-    return removed.unseen.empty() ? "" : "it holds " + removed.unseen + ", which was hidden from the session";
-  }
-  if (ours(change.path, *there)) return "";
-  // A git configuration is shown without its credentials: writing it back would remove them.
-  if (const auto shown = now_.statIn("mask", change.path); shown && shown->type == FileType::regular) {
-    return "a part of it was hidden from the session";
-  }
-  if (change.kind == ChangeKind::added) return "it was made there meanwhile, or was hidden from the session";
-  if (there->changed_ns > since_ns_) return kChanged;
-  if (std::string why = whyElsewhere(change.path); !why.empty()) return why;
-  return there->type == FileType::regular && real_.isOpenForWriting(change.path) ? kOpen : "";
-}
-
-CommitPlanner::Resolution CommitPlanner::resolutionOf(const std::string& path) {
-  Resolution how = Resolution::none;
-  for (std::string at = path;; at = directoryOf(at)) {
-    if (const auto chosen = choices_.find(at); chosen != choices_.end()) {
-      chosen->second.met = true;
-      if (how == Resolution::none) how = chosen->second.how;
-    }
-    if (at.empty()) return how;
-  }
-}
-
-bool CommitPlanner::wasHidden(const std::string& path) const {
-  for (std::string at = path; !at.empty(); at = directoryOf(at)) {
-    const auto mask = now_.statIn("mask", at);
-    if (mask && mask->type != FileType::directory) return true;
-  }
-  return false;
-}
-
-void CommitPlanner::leaveConflict(const std::string& path, std::string_view why) {
-  if (resolutionOf(path) == Resolution::ours) return report_.kept.push_back(path);
-  leave(report_.conflicts, path, why);
-}
-
-bool CommitPlanner::settle(Candidate& candidate, const std::string& why) {
-  const std::string& path = candidate.change.path;
-  const bool directory = candidate.there && candidate.there->type == FileType::directory;
-  const Resolution how = resolutionOf(path);
-  if (how == Resolution::theirs && !directory && why != kNoDirectory) {
-    // A directory may name a hidden file, such as .env, by accident, and its content would be lost.
-    if (!choices_.contains(path) && wasHidden(path)) {
-      leave(report_.conflicts, path, why + "; --theirs replaces it only by its own path");
-      return false;
-    }
-    candidate.replaces_hidden = why != kChanged && why != kOpen;
-    return true;
-  }
-  const bool both_files = (why == kChanged || why == kOpen) && candidate.entry.present && candidate.there &&
-                          candidate.entry.info.type == FileType::regular && candidate.there->type == FileType::regular;
-  std::string reason = why;
-  if (how == Resolution::merge && both_files) {
-    auto merged = merger_.merge(path, *candidate.there, candidate.entry);
-    if (merged) {
-      candidate.merged = *std::move(merged);
-      return candidate.merged.has_value();
-    }
-    reason = merged.error();
-  } else if (both_files && merger_.mayMerge(path)) {
-    reason += "; --merge can combine both versions";
-  }
-  leaveConflict(path, reason);
-  return false;
+       .is_open = [&](const std::string& below) { return real_.isOpenForWriting(below); },
+       .why_held = [&](const std::string& below, bool directory) { return held_.why(below, directory); },
+       .is_closed = [&](const std::string& below) { return !closed_.why(below).empty(); }});
 }
 
 bool CommitPlanner::lookAtReal(Candidate& candidate) {
@@ -382,6 +275,10 @@ void CommitPlanner::consider(const StackChange& found) {
       candidate.target = *std::move(target);  // read once: this is what arrives
     }
   }
+  if (const std::string never = whyNever(candidate); !never.empty()) {
+    markMet(change.path);
+    return leave(report_.skipped, change.path, never);
+  }
   if (!lookAtReal(candidate)) return;
   if (const auto chosen = choices_.find(change.path);
       chosen != choices_.end() && chosen->second.how == Resolution::ours) {
@@ -397,7 +294,7 @@ void CommitPlanner::consider(const StackChange& found) {
     return leave(report_.held, change.path, "its directory " + displayedPath(parent) + " is held back");
   }
   if (std::string why = whyHeld(candidate); !why.empty()) {
-    if (!named) {
+    if (std::string closed; !named || (by_model_ && isClosed(candidate, closed))) {
       const bool made = !candidate.there && candidate.entry.info.type == FileType::directory;
       if (made && change.kind != ChangeKind::deleted) held_directories_.insert(change.path);
       return leave(report_.held, change.path, why);
@@ -440,6 +337,22 @@ void CommitPlanner::holdLinks() {
   });
 }
 
+void CommitPlanner::stageIn(const Staging& staging) {
+  staging_ = &staging;
+  const auto top = staging.isInWorkspace() ? real_.lookAtDirectory("") : std::nullopt;
+  if (top) top_changed_ns_ = top->info.changed_ns;
+}
+
+void CommitPlanner::watchDirectories() {
+  const DirectoryWatch watch(real_, transaction_.actions);
+  for (const std::string& directory : known_) {
+    const bool with_staging = directory.empty() && top_changed_ns_;
+    // One that the commit itself makes has no names that others could have made before.
+    auto known = watch.begin(directory, with_staging ? *top_changed_ns_ : directories_there_.examinedAt(directory));
+    if (known) transaction_.known_directories.push_back(*std::move(known));
+  }
+}
+
 Result<void> CommitPlanner::plan(const std::vector<StackChange>& changes, const CommitRequest& request) {
   if (auto read = readRequest(request); !read) return read;
   for (const StackChange& change : changes) {
@@ -449,7 +362,7 @@ Result<void> CommitPlanner::plan(const std::vector<StackChange>& changes, const 
   for (const StackChange& change : changes) consider(change);
   holdLinks();
   std::stable_sort(candidates_.begin(), candidates_.end(), [](const Candidate& a, const Candidate& b) {
-    return rankOf(a.change, a.entry.info.type) < rankOf(b.change, b.entry.info.type);
+    return rankOf(a.change, a.entry.info.type, a.there) < rankOf(b.change, b.entry.info.type, b.there);
   });
   for (const Candidate& candidate : candidates_) {
     if (auto accepted = accept(candidate); !accepted) return accepted;
@@ -460,11 +373,7 @@ Result<void> CommitPlanner::plan(const std::vector<StackChange>& changes, const 
   for (const auto& [path, choice] : choices_) {
     if (!choice.met) leave(report_.skipped, path.empty() ? "." : path, "there is no conflict");
   }
-  for (const std::string& directory : known_) {
-    const auto there = real_.lookAtDirectory(directory);
-    // One that the commit itself makes has no names that others could have made before.
-    if (there) transaction_.known_directories.push_back({directory, there->info.device, there->info.inode});
-  }
+  if (staging_ != nullptr) watchDirectories();
   const auto by_path = [](const auto& a, const auto& b) { return a.path < b.path; };
   std::sort(report_.applied.begin(), report_.applied.end(), by_path);
   std::stable_sort(report_.held.begin(), report_.held.end(), by_path);

@@ -15,11 +15,13 @@
 #include <vector>
 
 #include "caisson/session.h"
+#include "session/commit/closed_paths.h"
 #include "session/commit/committed.h"
 #include "session/commit/held_paths.h"
 #include "session/commit/host_directories.h"
 #include "session/commit/journal.h"
 #include "session/commit/merge.h"
+#include "session/commit/own_paths.h"
 #include "session/commit/real_tree.h"
 #include "session/commit/removed_directory.h"
 #include "session/commit/resulting_tree.h"
@@ -38,10 +40,15 @@ inline constexpr mode_t kCommittedBits = 0755;
 
 class CommitPlanner {
  public:
-  /// `before`: what the session began with; `now`: the session's layers; `real`: the real workspace; `staging` null: a
-  /// dry run.
+  /// `before`: what the session began with; `now`: the session's layers; `real`: the real workspace, and `hidden` what
+  /// the session does not see of it. Looks at the workspace's top: a staging directory made there changes it.
   CommitPlanner(const Metadata& metadata, const LayerStack& before, const LayerStack& now, RealTree& real,
-                const Committed& committed, DirectoryBaseline baseline, MergeBases& bases, const Staging* staging);
+                HiddenHostFiles& hidden, const Committed& committed, DirectoryBaseline baseline, MergeBases& bases);
+
+  /// Whether the top of the workspace is as the session knows it.
+  [[nodiscard]] bool topIsKnown();
+  /// Without this, it is a dry run.
+  void stageIn(const Staging& staging);
 
   /// Decides on all changes; report() and transaction() then have the result. Files that cannot be read are left out
   /// and named in the report; a full disk is an error. Call once.
@@ -78,6 +85,8 @@ class CommitPlanner {
   /// Whether the request includes this change. `named` is set if it does so by exactly this path, or if the change is a
   /// directory that leads to a chosen path.
   [[nodiscard]] bool isWanted(const Change& change, bool& named) const;
+  /// Remembers the directories in which only this session changed names, as they are now.
+  void watchDirectories();
   /// Adds a change to the candidates, or to the report's lists of what is left out.
   void consider(const StackChange& change);
   /// Looks at what the real workspace has. False: the change is done there already, or was reported.
@@ -86,11 +95,18 @@ class CommitPlanner {
   void markMet(const std::string& path);
   /// Whether the request excludes the change: it is in an excluded directory, or would remove one.
   [[nodiscard]] bool isExcluded(const Change& change) const;
+  /// Whether the policy keeps the change from being committed. Then it is held back for a model, whatever the request
+  /// names, and otherwise unless it is named; `why` is set.
+  bool isClosed(const Candidate& candidate, std::string& why) const;
+  /// Why no request can have the change: it would write caisson's own configuration or state, or redirect it. Empty: it
+  /// would not.
+  [[nodiscard]] std::string whyNever(const Candidate& candidate) const;
   /// Whether the real workspace has the same object already: from an earlier commit, or because the same change was
   /// made there.
   bool isSame(const Candidate& candidate);
   /// The permissions that the commit writes: without what is withheld, and writable by others where the real file is.
   [[nodiscard]] static mode_t modeToWrite(const Candidate& candidate);
+  [[nodiscard]] mode_t modeOfDirectory(const Candidate& candidate) const;
   /// Sets Candidate::withheld, or the reason for which the path had to be named.
   void limitMode(Candidate& candidate) const;
   /// Reports access that is withheld.
@@ -107,6 +123,8 @@ class CommitPlanner {
   /// Why the real file must be left alone: it changed since the session began, or was hidden from it. Empty: no
   /// conflict.
   [[nodiscard]] std::string conflict(const Candidate& candidate);
+  /// The same where the real workspace has nothing at the path.
+  [[nodiscard]] std::string conflictIfGone(const Candidate& candidate);
   /// How the request resolves a conflict at `path`: the longest chosen path that includes it decides.
   Resolution resolutionOf(const std::string& path);
   /// Whether the real file, or a part of it, was hidden from the session.
@@ -120,8 +138,12 @@ class CommitPlanner {
   void holdLinks();
   /// Stages a candidate and adds it to the transaction and the report.
   Result<void> accept(const Candidate& candidate);
+  /// Notes the directories whose change by this action is the session's.
+  void noteKnown(const Candidate& candidate, const Action& action);
   /// The access list and attributes of the real file that a file replaces.
   Result<HostAttributes> attributesToKeep(const Candidate& candidate);
+  /// Of the file of the host that it replaces.
+  static std::optional<HostOwner> ownerToKeep(const Candidate& candidate);
   void addToReport(const Candidate& candidate, const Action& action);
   /// Reads a file once, into staging, and sets the action's size, mode and hash. False: it could not be read, and is
   /// named in the report.
@@ -133,6 +155,11 @@ class CommitPlanner {
   bool parentChanged(const std::string& path);
   /// Why `path` does not lead to what the session saw there, or empty: a directory on the way is another one now.
   std::string whyElsewhere(const std::string& path);
+  /// The same for a name that the commit adds, which may also be in a directory that the session and the host both
+  /// made.
+  std::string whyAddedElsewhere(const std::string& path);
+  /// Whether the real object is as this session committed it. Where times are coarse, by its content.
+  bool isOurs(const std::string& path, const sys::FileInfo& info);
   /// What the session has at `path`.
   LayerStack::Entry find(const std::string& path);
   /// The layers that show the directory; empty if the session has none of that name.
@@ -144,12 +171,16 @@ class CommitPlanner {
   const LayerStack& before_;
   const LayerStack& now_;
   RealTree& real_;
+  HiddenHostFiles& hidden_;
   const Committed& committed_;
   std::int64_t since_ns_;
   HostDirectories directories_there_;
   FileMerger merger_;
-  const Staging* staging_;
+  const Staging* staging_ = nullptr;
   HeldPaths held_;
+  ClosedPaths closed_;
+  OwnPaths own_;
+  bool by_model_ = false;  ///< CommitRequest::ordinary_files_only
   ResultingTree result_;
   std::uint64_t hole_bytes_ = kMaxHoleBytes;  ///< how many bytes of holes may still be read
   std::vector<std::string> chosen_;           ///< paths of the request; empty: everything
@@ -161,6 +192,7 @@ class CommitPlanner {
   std::unordered_set<std::string> held_directories_;         ///< new ones that are held back
   std::unordered_map<std::string, LayerStack::View> views_;  ///< cache of viewOf()
   std::unordered_set<std::string> known_;                    ///< Transaction::known_directories
+  std::optional<std::int64_t> top_changed_ns_;               ///< after the staging directory was made in it
   CommitReport report_;
   Transaction transaction_;
 };

@@ -1,4 +1,6 @@
 // The last step of planning: permissions; reads what is committed, once, and adds it to the transaction.
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -33,6 +35,14 @@ mode_t CommitPlanner::modeToWrite(const Candidate& candidate) {
   return mode & ~candidate.withheld;
 }
 
+mode_t CommitPlanner::modeOfDirectory(const Candidate& candidate) const {
+  const auto opened = now_.layers()[candidate.entry.layer].root->enter(candidate.change.path);
+  if (!opened || candidate.there) return modeToWrite(candidate);
+  Candidate made = candidate;
+  made.entry.info.mode = modeWithoutAccessList(opened->descriptor(), candidate.entry.info.mode);
+  return modeToWrite(made);
+}
+
 void CommitPlanner::limitMode(Candidate& candidate) const {
   const FileType type = candidate.entry.info.type;
   if (candidate.change.kind == ChangeKind::deleted || !candidate.there || candidate.there->type != type) return;
@@ -47,6 +57,18 @@ void CommitPlanner::limitMode(Candidate& candidate) const {
   } else if (candidate.named_despite.empty()) {
     candidate.named_despite = "it gives access to the group or to others that the real one does not give";
   }
+}
+
+bool CommitPlanner::isOurs(const std::string& path, const FileInfo& info) {
+  if (!committed_.isOurs(path, info)) return false;
+  if (info.type != FileType::regular || !isCoarse(info.changed_ns)) return true;
+  std::string name;
+  const auto parent = real_.parentOf(path, name);
+  if (!parent) return false;
+  const sys::Fd file(::openat(*parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file) return false;
+  const auto content = readOnce(file.get(), info.size, -1, path);
+  return content && hex(content->sha256) == committed_.hashOf(path);
 }
 
 void CommitPlanner::reportWithheld(const Candidate& candidate) {
@@ -87,12 +109,15 @@ Result<bool> CommitPlanner::readContent(const Candidate& candidate, const HostAt
       return false;
     }
     Candidate read_now = candidate;
-    read_now.entry.info.mode = source->info.mode;
+    const bool replaces_file = candidate.there && candidate.there->type == FileType::regular;
+    read_now.entry.info.mode =
+        replaces_file ? source->info.mode : modeWithoutAccessList(source->file.get(), source->info.mode);
     limitMode(read_now);
-    action.mode = modeToWrite(read_now);
+    action.mode = modeForOwner(ownerToKeep(candidate), modeToWrite(read_now));
     ReadFile read;
     if (staging_ != nullptr) {
-      auto object = staging_->addFile(staged, source->file.get(), size, {action.mode, attributes}, read, path);
+      auto object = staging_->addFile(staged, source->file.get(), size,
+                                      {action.mode, attributes, ownerToKeep(candidate)}, read, path);
       if (!object) {
         (void)staging_->drop(staged);
         if (isFull(object.error())) return fail(object.error());
@@ -102,6 +127,7 @@ Result<bool> CommitPlanner::readContent(const Candidate& candidate, const HostAt
       action.device = object->device;
       action.inode = object->inode;
       action.modified_ns = object->modified_ns;
+      action.mode = object->mode;
     } else {
       auto hashed = readOnce(source->file.get(), size, -1, path);
       if (!hashed) {
@@ -128,6 +154,11 @@ Result<HostAttributes> CommitPlanner::attributesToKeep(const Candidate& candidat
   return readAttributes(*parent, name, candidate.change.path);
 }
 
+std::optional<HostOwner> CommitPlanner::ownerToKeep(const Candidate& candidate) {
+  if (!candidate.there || candidate.there->type != FileType::regular) return std::nullopt;
+  return HostOwner{candidate.there->uid, candidate.there->gid};
+}
+
 void CommitPlanner::addToReport(const Candidate& candidate, const Action& action) {
   const Change& change = candidate.change;
   ManifestEntry entry = manifestEntry(change, action);
@@ -135,6 +166,11 @@ void CommitPlanner::addToReport(const Candidate& candidate, const Action& action
   entry.held_reason = candidate.named_despite;
   entry.replaces_directory = change.kind != ChangeKind::deleted && removesDirectory(candidate);
   if (removesDirectory(candidate)) entry.replaced += " " + candidate.removed.state;
+  if (!candidate.there) {
+    // That it lands in the directory that was reviewed.
+    const auto parent = real_.lookAtDirectory(directoryOf(change.path));
+    if (parent) entry.replaced = "in " + std::to_string(parent->info.inode) + (parent->mounted ? " mounted" : "");
+  }
   const bool stays = candidate.there && candidate.there->type == candidate.entry.info.type && action.mode != 0;
   entry.old_mode = stays ? candidate.there->mode & 0777U : 0;
   entry.new_mode = stays ? action.mode & 0777U : 0;
@@ -143,6 +179,16 @@ void CommitPlanner::addToReport(const Candidate& candidate, const Action& action
   if (action.kind == ActionKind::file) report_.bytes += action.size;
   report_.replaced_bytes += action.replaced_bytes;
   report_.applied.push_back(std::move(entry));
+  real_.pin(directoryOf(change.path));
+}
+
+void CommitPlanner::noteKnown(const Candidate& candidate, const Action& action) {
+  const std::string& path = candidate.change.path;
+  if (!parentChanged(path)) known_.insert(directoryOf(path));
+  const bool was_directory = candidate.there && candidate.there->type == FileType::directory;
+  if (action.kind != ActionKind::directory || !was_directory) return;
+  const DirectoryState state = directories_there_.stateOf(path);
+  if (state == DirectoryState::unchanged || state == DirectoryState::ours) known_.insert(path);
 }
 
 Result<void> CommitPlanner::accept(const Candidate& candidate) {
@@ -158,6 +204,7 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     action.device = made->device;
     action.inode = made->inode;
     action.modified_ns = made->modified_ns;
+    if (made->mode != 0) action.mode = made->mode;
     return {};
   };
   const auto attributes = attributesToKeep(candidate);
@@ -169,7 +216,7 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     action.kind = ActionKind::remove;
   } else if (candidate.entry.info.type == FileType::directory) {
     action.kind = ActionKind::directory;
-    action.mode = modeToWrite(candidate);
+    action.mode = modeOfDirectory(candidate);
     if (candidate.there && candidate.there->type != FileType::directory && staging_ != nullptr) {
       if (auto made = object(staging_->addDirectory(staged, action.mode, change.path)); !made) return made;
     }
@@ -184,14 +231,12 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
   } else if (candidate.merged) {
     action.kind = ActionKind::file;
     action.merged = true;
-    action.mode = candidate.there->mode & 0777U;  // the real file's permissions stay
+    action.mode = modeForOwner(ownerToKeep(candidate), candidate.there->mode & 0777U);  // they stay as they are
     action.size = candidate.merged->size();
     action.sha256 = hex(Sha256().add(*candidate.merged).finish());
     if (staging_ != nullptr) {
-      if (auto made = object(staging_->addContent(staged, *candidate.merged, {action.mode, *attributes}, change.path));
-          !made) {
-        return made;
-      }
+      const FileRights rights{action.mode, *attributes, ownerToKeep(candidate)};
+      if (auto made = object(staging_->addContent(staged, *candidate.merged, rights, change.path)); !made) return made;
     }
   } else {
     action.kind = ActionKind::file;
@@ -200,7 +245,7 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     if (!*read) return {};
   }
   addToReport(candidate, action);
-  if (!parentChanged(change.path)) known_.insert(directoryOf(change.path));
+  noteKnown(candidate, action);
   transaction_.actions.push_back(std::move(action));
   step("commit: one staged");
   return {};

@@ -5,7 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <deque>
 #include <optional>
 #include <unordered_map>
@@ -25,6 +27,7 @@ namespace {
 using sys::Fd;
 
 constexpr const char* kDirectoriesFile = "directories";
+constexpr const char* kNamesFile = "names";
 constexpr std::size_t kMaxDirectoryEntries = 200'000, kMaxDirectories = 10'000;
 constexpr std::size_t kMaxDirectoryPath = 3800;
 constexpr std::uint64_t kMaxBaselineBytes = 256U << 20;
@@ -34,6 +37,16 @@ constexpr std::int64_t kTick = 10'000'000;
 
 std::string directoriesHeader(const Moment& began) {
   return "caisson directories 1 " + std::to_string(began.wall_ns) + "\n";
+}
+
+std::string namesHeader(const Moment& began) { return "caisson names 1 " + std::to_string(began.wall_ns) + "\n"; }
+
+/// FNV-1a, continued from the hash of what comes before. Of a session's own path that has the hash of another one, a
+/// commit can only say that it is a conflict.
+constexpr std::uint64_t kNoPath = 0xcbf29ce484222325ULL;
+std::uint64_t hashOf(std::string_view text, std::uint64_t before) {
+  for (const char one : text) before = (before ^ static_cast<unsigned char>(one)) * 0x100000001b3ULL;
+  return before;
 }
 
 struct WalkedDirectory {
@@ -60,6 +73,8 @@ class DirectoryWalk {
     }
     return std::move(found_);
   }
+  /// Of run(): a hash of the path of each entry.
+  std::vector<std::uint64_t> takeNames() { return std::move(names_); }
 
  private:
   struct Pending {
@@ -76,7 +91,7 @@ class DirectoryWalk {
     if (at.path.empty()) device_ = status.st_dev;
     if (status.st_dev != device_) return;
     const sys::FileInfo info = fileInfoOf(status);
-    const bool settled = info.changed_ns < settled_;
+    const bool settled = !isLater(info.changed_ns, settled_ - 1);
     // One that changed itself is still the same if no name in its directory changed. The root has no such directory.
     if (settled || (!at.path.empty() && at.stayed)) {
       found_.emplace_back(at.path, WalkedDirectory{info.inode, info.changed_ns, info.mode, settled});
@@ -88,9 +103,11 @@ class DirectoryWalk {
     DIR* stream = ::fdopendir(directory.get());
     if (stream == nullptr) return;
     (void)directory.release();
+    const std::uint64_t above = path.empty() ? kNoPath : hashOf("/", hashOf(path, kNoPath));
     while (const dirent* entry = ::readdir(stream)) {
       const std::string_view name = entry->d_name;
       if (name == "." || name == ".." || ++listed_ > kMaxDirectoryEntries) continue;
+      names_.push_back(hashOf(name, above));
       if (entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) pending_.push_back({join(path, name), stayed});
     }
     ::closedir(stream);
@@ -99,6 +116,7 @@ class DirectoryWalk {
   const sys::RootDir& root_;
   const std::int64_t settled_;
   WalkedDirectories found_;
+  std::vector<std::uint64_t> names_;
   dev_t device_ = 0;
   std::size_t listed_ = 0, walked_ = 0;
   std::deque<Pending> pending_;
@@ -128,6 +146,23 @@ std::string textOf(const WalkedDirectories& found, const Moment& began) {
   return text;
 }
 
+std::string textOf(std::vector<std::uint64_t> names, const Moment& began) {
+  std::ranges::sort(names);
+  std::string text = namesHeader(began);
+  text.append(reinterpret_cast<const char*>(names.data()), names.size() * sizeof(names[0]));
+  return text;
+}
+
+std::vector<std::uint64_t> readNames(const sys::RootDir& session, const Moment& began) {
+  const auto text = session.readFile(kNamesFile, kMaxBaselineBytes);
+  const std::string header = namesHeader(began);
+  if (!text || !text->starts_with(header)) return {};
+  std::vector<std::uint64_t> names((text->size() - header.size()) / sizeof(std::uint64_t));
+  if (!names.empty()) std::memcpy(names.data(), text->data() + header.size(), names.size() * sizeof(names[0]));
+  // After a crash of the machine the end may be zeros.
+  return std::ranges::is_sorted(names) ? names : std::vector<std::uint64_t>{};
+}
+
 /// Reads a number and the space after it.
 template <class T>
 bool takeNumber(std::string_view& line, T& value) {
@@ -143,20 +178,23 @@ void recordDirectories(const sys::RootDir& session, const Metadata& metadata, Co
   if (metadata.workspace.empty()) return;
   const auto root = openRealDirectory(metadata);
   if (!root) return;
-  WalkedDirectories found = DirectoryWalk(*root, metadata.began).run();
+  DirectoryWalk walk(*root, metadata.began);
+  WalkedDirectories found = walk.run();
   step("create: directories walked");
   if (commands == CommandsRun::perhaps) keepConfirmed(found, DirectoryWalk(*root, metadata.began).run());
   (void)session.replaceFile(kDirectoriesFile, textOf(found, metadata.began), 0600);
+  (void)session.replaceFile(kNamesFile, textOf(walk.takeNames(), metadata.began), 0600);
 }
 
 void copyDirectories(const sys::RootDir& from, const sys::RootDir& to) {
-  if (const auto text = from.readFile(kDirectoriesFile, kMaxBaselineBytes)) {
-    (void)to.replaceFile(kDirectoriesFile, *text, 0600);
+  for (const char* file : {kDirectoriesFile, kNamesFile}) {
+    if (const auto text = from.readFile(file, kMaxBaselineBytes)) (void)to.replaceFile(file, *text, 0600);
   }
 }
 
 DirectoryBaseline DirectoryBaseline::load(const sys::RootDir& session, const Moment& began) {
   DirectoryBaseline baseline;
+  baseline.names_ = readNames(session, began);
   const auto text = session.readFile(kDirectoriesFile, kMaxBaselineBytes);
   const std::string header = directoriesHeader(began);
   if (!text || !text->starts_with(header)) return baseline;
@@ -170,6 +208,10 @@ DirectoryBaseline DirectoryBaseline::load(const sys::RootDir& session, const Mom
     if (takeNumber(line, directory.mode)) baseline.directories_.emplace(line, directory);
   }
   return baseline;
+}
+
+bool DirectoryBaseline::hasName(const std::string& path) const {
+  return std::ranges::binary_search(names_, hashOf(path, kNoPath));
 }
 
 const DirectoryBaseline::Directory* DirectoryBaseline::find(const std::string& path) const {

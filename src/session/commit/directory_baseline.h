@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "session/store/metadata.h"
 #include "sys/root_dir.h"
@@ -18,8 +19,8 @@ namespace caisson::session {
 
 /// Whether a command of the session may run while its directories are recorded.
 enum class CommandsRun : std::uint8_t { no, perhaps };
-/// Records the directories of the workspace, those near its top first: at most 10,000, and at most 200,000 entries are
-/// read. Errors are ignored: what is not recorded is judged by change times, and is a conflict where these leave a
+/// Records the directories of the workspace, those near its top first: at most 10,000, and the names of at most 200,000
+/// entries. Errors are ignored: what is not recorded is judged by change times, and is a conflict where these leave a
 /// doubt. May be called after the session began: a directory that may have been moved since is left out.
 void recordDirectories(const sys::RootDir& session, const Metadata& metadata, CommandsRun commands = CommandsRun::no);
 /// Copies the record to a fork, which began at the same moment.
@@ -37,8 +38,11 @@ class DirectoryBaseline {
 
   /// The directory that was at `path` ("" is the workspace itself), or null if that is not known.
   [[nodiscard]] const Directory* find(const std::string& path) const;
+  /// Whether something was at `path`; false if that is not known.
+  [[nodiscard]] bool hasName(const std::string& path) const;
 
  private:
+  std::vector<std::uint64_t> names_;  ///< sorted hashes of paths
   std::unordered_map<std::string, Directory> directories_;
 };
 

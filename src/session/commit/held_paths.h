@@ -27,7 +27,8 @@ class HeldPaths {
   void holdUnusual() { ordinary_only_ = true; }
   /// Adds a path that exists in the session and not, or not in the same form, in the real workspace. Before why().
   void addPresent(const std::string& path) { shapes_.addPresent(path); }
-  /// Finds the links and git configurations of the real workspace. `added`: links that the commit makes.
+  /// Finds the links and git configurations of the real workspace, and of the directory around it. `added`: links that
+  /// the commit makes.
   void findLinks(const std::vector<policy::WorkspaceLink>& added);
 
   /// Whether findLinks() could search the whole workspace. If not, more files may be executed than why() knows.
@@ -42,8 +43,12 @@ class HeldPaths {
  private:
   RealTree& real_;
   std::string workspace_;
+  std::string around_;  ///< policy::Workspace::around
   policy::ProtectedFiles protected_;
   policy::OrdinaryFiles ordinary_;
+  std::string in_project_;                           ///< the workspace's path in projectDirectory(), with a `/`; or ""
+  std::string in_enclosing_;                         ///< the same for the directory that `links_` are relative to
+  std::optional<policy::ProtectedFiles> enclosing_;  ///< for that directory
   std::optional<policy::ProtectedLinks> links_;
   RepositoryShapes shapes_;
   std::optional<std::string> in_git_directory_;  ///< the workspace's path in a git directory around it

@@ -28,7 +28,8 @@ DirectoryState HostDirectories::find(const std::string& directory) {
   // A mount hides what the session sees: an overlay does not show the mounts below its layers.
   if (there->mounted) return DirectoryState::another;
   const FileInfo& info = there->info;
-  const bool ours = committed_.isOurs(directory + "/", info) || committed_.isOurs(directory, info);
+  changed_ns_[directory] = info.changed_ns;
+  const bool ours = committed_.isOurs(directory + "/", info);
   const auto* const known = baseline_.find(directory);
   if (known != nullptr && known->inode != info.inode) {
     // This session's commit may have replaced it.
@@ -37,13 +38,21 @@ DirectoryState HostDirectories::find(const std::string& directory) {
   }
   if (known != nullptr && known->changed_ns == info.changed_ns) return DirectoryState::unchanged;
   // The record has no time of a directory that changed just before the session began.
-  if (known != nullptr && known->changed_ns == 0 && info.changed_ns <= since_ns_) return DirectoryState::unchanged;
+  if (known != nullptr && known->changed_ns == 0 && !isLater(info.changed_ns, since_ns_))
+    return DirectoryState::unchanged;
   if (ours) return DirectoryState::ours;
   if (known != nullptr) return DirectoryState::changed;
-  if (info.changed_ns <= since_ns_) return DirectoryState::unchanged;
+  if (!isLater(info.changed_ns, since_ns_)) return DirectoryState::unchanged;
   // Moving a directory changes its directory, too.
-  const bool stayed = top || above == DirectoryState::unchanged || committed_.isSameObject(directory, info);
+  const bool above_is_known = above == DirectoryState::unchanged || above == DirectoryState::ours;
+  const bool stayed = top || above_is_known || committed_.isSameObject(directory, info);
   return stayed ? DirectoryState::changed : DirectoryState::another;
+}
+
+std::int64_t HostDirectories::examinedAt(const std::string& directory) {
+  (void)stateOf(directory);
+  const auto found = changed_ns_.find(directory);
+  return found == changed_ns_.end() ? -1 : found->second;
 }
 
 std::optional<std::string> HostDirectories::replacedOnTheWay(const std::string& path) {
@@ -55,10 +64,16 @@ std::optional<std::string> HostDirectories::replacedOnTheWay(const std::string& 
   return directory;
 }
 
+bool HostDirectories::wasThere(const std::string& directory) {
+  if (baseline_.find(directory) != nullptr) return true;
+  const auto there = real_.lookAtDirectory(directory);
+  return there && there->mounted;
+}
+
 bool HostDirectories::isModeChanged(const std::string& directory, const FileInfo& info) const {
   if (committed_.isOurs(directory, info) || committed_.isOurs(directory + "/", info)) return false;
   const auto* const known = baseline_.find(directory);
-  return known != nullptr ? known->mode != info.mode : info.changed_ns > since_ns_;
+  return known != nullptr ? known->mode != info.mode : isLater(info.changed_ns, since_ns_);
 }
 
 }  // namespace caisson::session

@@ -28,8 +28,15 @@ class HostDirectories {
 
   /// Of a directory of the workspace; "" is the workspace itself. In another directory, everything is another.
   DirectoryState stateOf(const std::string& directory);
+  /// The change time of the directory when stateOf() examined it; -1 if it was missing.
+  std::int64_t examinedAt(const std::string& directory);
   /// The uppermost directory on the way to `path` that is another one now. Nothing: `path` leads where it did.
   std::optional<std::string> replacedOnTheWay(const std::string& path);
+  /// Whether the directory was there when the session began, or is a mount: then it is none that the session and the
+  /// host both made.
+  bool wasThere(const std::string& directory);
+  /// Whether something was at `path` when the session began, as far as that was recorded.
+  [[nodiscard]] bool hadName(const std::string& path) const { return baseline_.hasName(path); }
   /// Whether the permissions of a directory are others than when the session began, or that is not known. `info`: as it
   /// is now.
   [[nodiscard]] bool isModeChanged(const std::string& directory, const sys::FileInfo& info) const;
@@ -42,6 +49,7 @@ class HostDirectories {
   DirectoryBaseline baseline_;
   std::int64_t since_ns_;
   std::unordered_map<std::string, DirectoryState> states_;
+  std::unordered_map<std::string, std::int64_t> changed_ns_;  ///< of those that are there
 };
 
 }  // namespace caisson::session

@@ -10,8 +10,8 @@ namespace caisson::session {
 namespace {
 
 /// Raise the number when a type that the journal contains changes.
-constexpr std::string_view kFormatLine = "caisson commit journal 5\n", kFormatName = "caisson commit journal ";
-constexpr std::int64_t kJournalFormat = 5;
+constexpr std::string_view kFormatLine = "caisson commit journal 6\n", kFormatName = "caisson commit journal ";
+constexpr std::int64_t kJournalFormat = 6;
 constexpr std::uint64_t kMaxBytes = 1U << 30;
 
 }  // namespace
@@ -39,7 +39,8 @@ Result<void> writeJournal(const sys::RootDir& session, const Transaction& transa
   return text ? session.writeFileAtomic(kJournal, *text, 0600) : fail(text.error());
 }
 
-Result<std::optional<Transaction>> readJournal(const sys::RootDir& session) {
+Result<std::optional<Transaction>> readJournal(const sys::RootDir& session,
+                                               const std::function<Result<void>()>& before_renaming) {
   const auto text = session.readFile(kJournal, kMaxBytes);
   if (!text && text.error().sys_errno == ENOENT) return std::nullopt;
   if (!text) return fail(text.error());
@@ -58,6 +59,9 @@ Result<std::optional<Transaction>> readJournal(const sys::RootDir& session) {
   if (!body) return fail(body.error());
   auto transaction = *body ? codec::decode<Transaction>(**body, codec::Layout::fixed) : std::nullopt;
   if (transaction) return std::move(*transaction);
+  if (before_renaming) {
+    if (auto saved = before_renaming(); !saved) return fail(saved.error());
+  }
   return fail(keepAside(session, kJournal, "session commit",
                         "a commit was interrupted, and is not finished: compare the real workspace with the session"));
 }

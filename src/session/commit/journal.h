@@ -6,9 +6,12 @@
 //   commit.staging   exists while files are staged: the name of the staging directory in the workspace, or empty
 //   commit.files/    the staging directory, when it lies here
 //   commit.journal   the transaction: from here on it is finished, not undone
+//   commit.undoing   the number of the commit whose uncommit is under way; its files are in the directory of what that
+//                    commit kept (kept_commits.h)
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -67,6 +70,8 @@ struct Action {
 struct KnownDirectory {
   std::string path;
   std::uint64_t device = 0, inode = 0;  ///< when the commit was planned: the host may put another one there meanwhile
+  std::uint32_t mode = 0;
+  std::string others;  ///< a digest of the names in it that the commit does not touch (directory_watch.h)
 };
 
 struct Transaction {
@@ -84,11 +89,14 @@ struct Transaction {
 inline constexpr const char* kStagingName = "commit.staging";
 inline constexpr const char* kStagingDirectory = "commit.files";
 inline constexpr const char* kJournal = "commit.journal";
+inline constexpr const char* kUndoing = "commit.undoing";
 
 Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction);
 /// Nothing when there is no journal. One that is damaged or forged (seal.h) is renamed, and reported as an error: it
-/// would make the host write what it names.
-Result<std::optional<Transaction>> readJournal(const sys::RootDir& session);
+/// would make the host write what it names. `before_renaming` saves what it was to finish; if that fails, the journal
+/// stays.
+Result<std::optional<Transaction>> readJournal(const sys::RootDir& session,
+                                               const std::function<Result<void>()>& before_renaming = {});
 
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, HostIdentity>)
@@ -107,8 +115,8 @@ void fields(A& archive, T& v) {
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, KnownDirectory>)
 void fields(A& archive, T& v) {
-  auto& [path, device, inode] = v;
-  archive(path, device, inode);
+  auto& [path, device, inode, mode, others] = v;
+  archive(path, device, inode, mode, others);
 }
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, Transaction>)

@@ -39,7 +39,7 @@ Transaction exampleTransaction() {
           .digest = "d",
           .since_ns = 11,
           .actions = {file, link, {.kind = ActionKind::remove, .path = "old"}},
-          .known_directories = {{"src", 1, 2}}};
+          .known_directories = {{"src", 1, 2, 0755, "o"}}};
 }
 
 TEST_F(CommitJournal, IsReadAsItWasWritten) {

@@ -83,12 +83,16 @@ std::expected<std::optional<std::string>, std::string> FileMerger::merge(const s
   const auto refuse = [](std::string_view why) {
     return std::unexpected("it was changed meanwhile, and " + std::string(why));
   };
+  // The report has the digest of the result, and conflicts tell which lines are the same.
+  constexpr std::string_view kHidden = "the real file is hidden from the session";
+  if (hidden_.hides(path)) return refuse(kHidden);
   const auto base = bases_.find(path);
   if (!base) return refuse("the version that both come from is not known");
   const auto real = realContent(path, there);
   const auto opened = now_.open(path, entry);
   const auto own = opened ? readForMerge(opened->file.get(), opened->info.size) : std::nullopt;
   if (!real || !own) return refuse("it is larger than 16 MiB or changes while it is read");
+  if (hidden_.hidesContent(path, *real, real->size())) return refuse(kHidden);
   if (isBinary(*base) || isBinary(*real) || isBinary(*own)) return refuse("a binary file cannot be merged");
   auto merged = mergeLines(*base, *real, *own, budget_);
   if (!merged) return refuse("both sides changed the same or neighbouring lines");

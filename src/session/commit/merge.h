@@ -39,9 +39,11 @@ class MergeBases {
 
 class FileMerger {
  public:
-  FileMerger(MergeBases& bases, RealTree& real, const LayerStack& now) : bases_(bases), real_(real), now_(now) {}
+  /// `hidden`: what of the real workspace is not read.
+  FileMerger(MergeBases& bases, RealTree& real, const LayerStack& now, HiddenHostFiles& hidden)
+      : bases_(bases), real_(real), now_(now), hidden_(hidden) {}
 
-  [[nodiscard]] bool mayMerge(const std::string& path) { return bases_.mayHave(path); }
+  [[nodiscard]] bool mayMerge(const std::string& path) { return bases_.mayHave(path) && !hidden_.hides(path); }
   /// The changes of both sides in one text, or the reason why they cannot be merged. `there` is the real file as it was
   /// looked at, `entry` the session's; both are regular files. Nothing: the real file has the session's changes
   /// already.
@@ -55,6 +57,7 @@ class FileMerger {
   MergeBases& bases_;
   RealTree& real_;
   const LayerStack& now_;
+  HiddenHostFiles& hidden_;
   DiffBudget budget_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "session/commit/real_tree.h"
+#include "session/layers/steps.h"
 
 namespace caisson::session {
 
@@ -26,6 +27,21 @@ int moveNew(int from, const std::string& old_name, int to, const std::string& ne
   const int error = renameWith(from, old_name, to, new_name, RENAME_NOREPLACE);
   if (!isUnsupportedRename(error)) return error;
   return infoAt(to, new_name) ? EEXIST : renameWith(from, old_name, to, new_name, 0);
+}
+
+std::string asideName(const std::string& name) { return name + ".old"; }
+
+int exchange(int from, const std::string& old_name, int to, const std::string& new_name) {
+  int error = renameWith(from, old_name, to, new_name, RENAME_EXCHANGE);
+  if (!isUnsupportedRename(error)) return error;
+  const std::string aside = asideName(old_name);
+  error = moveNew(to, new_name, from, aside);
+  if (error != 0) return error;
+  step("commit: set aside");
+  error = moveNew(from, old_name, to, new_name);
+  if (error == 0) return renameWith(from, aside, from, old_name, 0);
+  (void)moveNew(from, aside, to, new_name);
+  return error;
 }
 
 }  // namespace caisson::session

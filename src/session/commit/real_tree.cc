@@ -59,6 +59,15 @@ Result<int> RealTree::parentOf(const std::string& path, std::string& name) {
     at = std::move(next);
     begin = end + 1;
   }
+  if (const auto pinned = pinned_.find(directory); pinned != pinned_.end()) {
+    struct stat status;
+    if (::fstat(at.get(), &status) != 0) return fail(failed("stat", directory, errno));
+    const FileInfo info = fileInfoOf(status);
+    if (pinned->second != std::pair(info.device, info.inode)) {
+      return fail(plainError(Stage::state, "open", directory,
+                             "it is another directory there now: it was moved or replaced meanwhile", "commit again"));
+    }
+  }
   parent_ = std::move(at);
   parent_path_ = directory;
   parent_facts_.reset();
@@ -101,15 +110,22 @@ void RealTree::syncFile(const std::string& path) {
 bool RealTree::isOpenForWriting(const std::string& path) {
   std::string name;
   const auto parent = parentOf(path, name);
-  if (!parent) return false;
-  const Fd file(::openat(*parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return parent && session::isOpenForWriting(*parent, name);
+}
+
+bool isOpenForWriting(int directory, const std::string& name) {
+  const Fd file(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  return file && isOpenForWriting(file.get());
+}
+
+bool isOpenForWriting(int file) {
   struct statfs system{};
-  if (!file || ::fstatfs(file.get(), &system) != 0 || system.f_type == NFS_SUPER_MAGIC) return false;
+  if (::fstatfs(file, &system) != 0 || system.f_type == NFS_SUPER_MAGIC) return false;
   // A program that opens it before the lease is gone waits for that, and the kernel sends this signal, which does
   // nothing by default. The default one would end the process.
-  if (::fcntl(file.get(), F_SETSIG, SIGURG) != 0) return false;
-  if (::fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN;
-  (void)::fcntl(file.get(), F_SETLEASE, F_UNLCK);
+  if (::fcntl(file, F_SETSIG, SIGURG) != 0) return false;
+  if (::fcntl(file, F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN;
+  (void)::fcntl(file, F_SETLEASE, F_UNLCK);
   return false;
 }
 
@@ -128,9 +144,14 @@ std::optional<RealTree::DirectoryInfo> RealTree::lookAtDirectory(const std::stri
   return DirectoryInfo{sys::fileInfoOf(*there), !sys::sameMount(*there, *top)};
 }
 
+void RealTree::pin(const std::string& directory) {
+  if (pinned_.contains(directory)) return;
+  if (const auto there = lookAtDirectory(directory)) pinned_[directory] = {there->info.device, there->info.inode};
+}
+
 bool isChangedSince(const DirectoryToCheck& directory, std::int64_t since_ns, const IsOurs& ours) {
   const auto is_changed = [&](const std::string& path, const FileInfo& info) {
-    if (info.changed_ns <= since_ns || ours(path, info)) return false;
+    if (!isLater(info.changed_ns, since_ns) || ours(path, info)) return false;
     return info.type != FileType::directory || !ours(path + "/", info);
   };
   const auto top = directory.root.stat(directory.at);
@@ -145,6 +166,10 @@ bool isChangedSince(const DirectoryToCheck& directory, std::int64_t since_ns, co
       std::string name = below + "/" + entry.name;
       const auto info = directory.root.stat(directory.at + name);
       if (!info || info->device != top->device || is_changed(directory.path + name, *info)) return true;
+      if (directory.moved && info->type == FileType::regular) {
+        const auto file = directory.root.openFile(directory.at + name, {});
+        if (file && isOpenForWriting(file->get())) return true;
+      }
       if (info->type == FileType::directory) pending.push_back(std::move(name));
     }
   }

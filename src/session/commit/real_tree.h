@@ -5,9 +5,13 @@
 
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 #include "base/error.h"
 #include "sys/root_dir.h"
@@ -16,6 +20,14 @@ namespace caisson::session {
 
 sys::FileInfo fileInfoOf(const struct stat& status);
 
+/// Whether a time is of a file system that has whole seconds, or every other one, only.
+inline bool isCoarse(std::int64_t time_ns) { return time_ns % 1'000'000'000 == 0; }
+/// Whether something changed after `since_ns`, or perhaps did: a coarse time is that of the second's beginning.
+inline bool isLater(std::int64_t changed_ns, std::int64_t since_ns) {
+  constexpr std::int64_t kCoarsest = 2'000'000'000;
+  return changed_ns + (isCoarse(changed_ns) ? kCoarsest : 0) > since_ns;
+}
+
 /// Whether an object of the workspace is as a commit of this session left it.
 using IsOurs = std::function<bool(const std::string& path, const sys::FileInfo& info)>;
 
@@ -23,12 +35,18 @@ using IsOurs = std::function<bool(const std::string& path, const sys::FileInfo& 
 struct DirectoryToCheck {
   const sys::RootDir& root;
   std::string at, path;
-  bool moved = false;  ///< it was just moved, which sets its own change time: only what is below counts
+  /// It was just moved, which sets its own change time: only what is below counts, also files that are open for
+  /// writing.
+  bool moved = false;
 };
 /// Whether the directory or anything below was changed after `since_ns`, or cannot be read. What is moved into a
 /// directory has a new change time itself, and so has the directory. Objects for which `ours` returns true do not
 /// count.
 bool isChangedSince(const DirectoryToCheck& directory, std::int64_t since_ns, const IsOurs& ours);
+
+/// Like RealTree::isOpenForWriting(), for the file `name` in `directory`, or an open file.
+bool isOpenForWriting(int directory, const std::string& name);
+bool isOpenForWriting(int file);
 
 class RealTree {
  public:
@@ -38,7 +56,7 @@ class RealTree {
 
   /// The directory that holds `path`, reached without following links; `name` is set to the path's last part. The
   /// descriptor is valid until the next call. ENOTDIR or ELOOP when a parent is a link or not a directory, ENOENT when
-  /// it is missing.
+  /// it is missing; without errno when it is another one than pin() found.
   Result<int> parentOf(const std::string& path, std::string& name);
   /// What a directory gives to the names that are made in it.
   struct ParentFacts {
@@ -47,6 +65,8 @@ class RealTree {
     bool gives_group = false;        ///< its setgid bit
     bool gives_access_list = false;  ///< a default access list, which a rename does not apply
   };
+  /// From now on, parentOf() returns only the directory that is there now. No effect if there is none.
+  void pin(const std::string& directory);
   /// The facts of the directory that parentOf() returned last.
   Result<ParentFacts> parentFacts();
   /// Drops the cached directory of parentOf(). Call after directories were replaced or moved.
@@ -63,6 +83,9 @@ class RealTree {
   /// session began can be changed without a trace. False where that cannot be found out: of files of others, and where
   /// the file system has no leases.
   bool isOpenForWriting(const std::string& path);
+  /// The request replaces the file also if a program has it open for writing.
+  void acceptWriters(const std::string& path) { writers_accepted_.insert(path); }
+  [[nodiscard]] bool acceptsWriters(const std::string& path) const { return writers_accepted_.contains(path); }
 
   struct DirectoryInfo {
     sys::FileInfo info;
@@ -77,6 +100,8 @@ class RealTree {
   std::string parent_path_;
   std::optional<ParentFacts> parent_facts_;
   bool synced_ = false;  ///< by syncAll()
+  std::unordered_set<std::string> writers_accepted_;
+  std::unordered_map<std::string, std::pair<std::uint64_t, std::uint64_t>> pinned_;  ///< device and inode
 };
 
 }  // namespace caisson::session

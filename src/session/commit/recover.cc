@@ -1,17 +1,16 @@
 #include "session/commit/recover.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
-#include <set>
 
 #include "base/path_parts.h"
 #include "session/commit/apply.h"
+#include "session/commit/directory_watch.h"
 #include "session/layers/steps.h"
 #include "sys/file_identity.h"
 
@@ -20,9 +19,6 @@ namespace {
 
 using sys::Fd;
 using sys::RootDir;
-
-constexpr int kLockTries = 500;
-constexpr unsigned kLockPauseUs = 10'000;
 
 /// Waits until the workspace, and what is kept of it, are on the disk: one call if both are on one file system.
 Result<void> syncBoth(const RootDir& workspace, const KeptCommit* kept) {
@@ -37,19 +33,30 @@ Result<void> syncBoth(const RootDir& workspace, const KeptCommit* kept) {
 }
 
 CommitRecord recordOf(const RootDir& workspace, const Transaction& transaction, const KeptCommit& kept,
-                      const Applied& applied) {
+                      const Applied& applied, bool recovering) {
   CommitRecord record{.workspace = workspace.knownAs(), .time = std::time(nullptr), .transaction = transaction};
   for (std::size_t index = 0; index < applied.done.size(); ++index) {
-    record.done.push_back(applied.done[index] ? 1 : 0);
+    record.done.push_back(!applied.done[index] ? kNotDone : recovering ? kDoneBeforeCrash : kDone);
     if (transaction.actions[index].before && kept.has(index)) record.bytes += transaction.actions[index].replaced_bytes;
   }
   return record;
 }
 
+/// After an uncommit. `directory`: of what the commit kept.
+Result<void> markReverted(const RootDir& directory, const Transaction& transaction, const Applied& applied) {
+  if (!isPartial(directory) && applied.conflicts.empty()) return markUndone(directory);
+  std::vector<std::string> paths;
+  for (std::size_t index = 0; index < applied.done.size(); ++index) {
+    if (applied.done[index]) paths.push_back(transaction.actions[index].path);
+  }
+  if (auto added = addRestored(directory, paths); !added) return added;
+  return markPartial(directory, true);
+}
+
 /// Syncs the workspace, adds what was applied to `committed`, and removes the journal: in this order a crash at most
 /// repeats a part.
 Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& transaction, Committed& committed,
-                    const KeptCommit* kept, const Applier& applier, const Applied& applied) {
+                    const KeptCommit* kept, const Applier& applier, Applied& applied) {
   tree.forget();
   std::optional<Committed> left_there;
   if (kept != nullptr) {
@@ -57,24 +64,35 @@ Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& t
     if (!loaded) return fail(loaded.error());
     left_there = std::move(*loaded);
   }
+  const DirectoryWatch watch(tree, transaction.actions);
+  const auto is_left = [&](std::size_t index) { return applier.isLeft(index, applied.done[index]); };
+  const auto add = [&](const std::string& path, const sys::FileInfo& left) {
+    committed.add(path, left);
+    if (left_there) left_there->add(path, left);
+  };
   for (std::size_t index = 0; index < transaction.actions.size(); ++index) {
     const Action& action = transaction.actions[index];
     if (!applied.done[index]) continue;
-    const auto left = tree.look(action.path);
+    const auto left = applier.lookAtPlaced(index);
     // Never what the host put there, or changed, since it was applied.
-    if (!left || !*left || !applier.isPlaced(index, **left)) continue;
-    if (left_there) left_there->add(action.path, **left);
+    if (!left || !applier.isPlaced(index, *left)) continue;
+    if (left_there) left_there->add(action.path, *left);
     // After a merge the session still has its own version: committing that later is a conflict again.
-    if (!action.merged) committed.add(action.path, **left, action.sha256);
+    if (!action.merged) committed.add(action.path, *left, action.sha256);
+    const bool was_directory = action.before && action.before->type == sys::FileType::directory;
+    if (action.kind != ActionKind::directory || was_directory) continue;
+    const std::string attributes = left_there ? attributesDigest(tree, action.path) : "";
+    if (!attributes.empty()) left_there->addHash(action.path + "/", attributes);
+    if (const auto made = watch.endMade(action.path, is_left)) add(action.path + "/", *made);
   }
   for (const KnownDirectory& directory : transaction.known_directories) {
-    const auto left = tree.lookAtDirectory(directory.path);
-    if (!left || left->info.device != directory.device || left->info.inode != directory.inode) continue;
-    committed.add(directory.path + "/", left->info);
-    if (left_there) left_there->add(directory.path + "/", left->info);
+    const auto left = watch.end(directory, is_left);
+    if (!left) continue;
+    add(directory.path + "/", *left);
+    applied.unchanged_directories.push_back(directory.path);
   }
   if (left_there && std::ranges::find(applied.done, true) != applied.done.end()) {
-    const CommitRecord record = recordOf(tree.root(), transaction, *kept, applied);
+    const CommitRecord record = recordOf(tree.root(), transaction, *kept, applied, applier.recovering());
     if (auto completed = kept->complete(record, *left_there); !completed) return completed;
     step("commit: kept");
   }
@@ -83,7 +101,7 @@ Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& t
   if (auto saved = committed.save(); !saved) return saved;
   step("commit: recorded");
   if (transaction.undoing) {
-    if (auto marked = markUndone(session); !marked) return marked;
+    if (auto marked = markReverted(session, transaction, applied); !marked) return marked;
   }
   if (auto removed = session.remove(kJournal); !removed) return removed;
   step("commit: journal removed");
@@ -91,26 +109,27 @@ Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& t
 }
 
 /// After undo(): what was moved and put back has a new change time, but was not changed by others.
-void keepUnchanged(RealTree& tree, const Transaction& transaction, Committed& committed) {
+void keepUnchanged(RealTree& tree, const Transaction& transaction, const Applier& applier, Committed& committed) {
   tree.forget();
-  std::set<std::string> known;
-  for (const KnownDirectory& directory : transaction.known_directories) {
-    const auto there = tree.lookAtDirectory(directory.path);
-    if (!there || there->info.device != directory.device || there->info.inode != directory.inode) continue;
-    known.insert(directory.path);
-    committed.add(directory.path + "/", there->info);
+  for (std::size_t index = 0; index < transaction.actions.size(); ++index) {
+    const auto back = applier.putBack(index);
+    if (!back) continue;
+    const std::string& path = transaction.actions[index].path;
+    committed.add(back->type == sys::FileType::directory ? path + "/" : path, *back);
   }
-  tree.forget();
-  for (const Action& action : transaction.actions) {
-    if (!action.before || !known.contains(directoryOf(action.path))) continue;
-    const bool directory = action.before->type == sys::FileType::directory;
-    // A file that was a conflict stays one. A directory that was one is never part of a transaction.
-    if (!directory && action.before->changed_ns > transaction.since_ns) continue;
-    const auto there = tree.look(action.path);
-    if (!there || !*there || !action.before->matches(**there, true)) continue;
-    committed.add(action.path + (directory ? "/" : ""), **there);
+  const DirectoryWatch watch(tree, transaction.actions);
+  const auto is_left = [&](std::size_t index) { return applier.isLeft(index, false); };
+  for (const KnownDirectory& directory : transaction.known_directories) {
+    if (const auto left = watch.end(directory, is_left)) committed.add(directory.path + "/", *left);
   }
   (void)committed.save();  // else they are conflicts
+}
+
+/// After keepReplaced(): what was moved out and could not be put back can be undone, whatever the host did to the path.
+void countKept(const KeptCommit* kept, const Transaction& transaction, Applied& applied) {
+  for (std::size_t index = 0; kept != nullptr && index < transaction.actions.size(); ++index) {
+    if (transaction.actions[index].before && kept->has(index)) applied.done[index] = true;
+  }
 }
 
 /// Says what a commit that failed left.
@@ -128,17 +147,28 @@ void explain(Error& failure, const std::vector<std::string>& left, const KeptCom
 
 }  // namespace
 
+namespace {
+
+std::string describeFinished(const char* what, std::size_t changes, const std::vector<NotCommitted>& conflicts) {
+  std::string text = std::string(what) + " that was interrupted is finished: " + std::to_string(changes) + " changes";
+  if (conflicts.empty()) return text;
+  text += ", but these changed in the real workspace meanwhile and were left alone: ";
+  for (const NotCommitted& one : conflicts) text += (&one == &conflicts.front() ? "" : ", ") + one.path;
+  return text;
+}
+
+}  // namespace
+
+std::string describeFinished(const RecoveredCommit& recovered) {
+  return describeFinished("a commit", recovered.actions, recovered.conflicts);
+}
+
+std::string describeFinished(const CommitReport& undone) {
+  return describeFinished("an uncommit", undone.applied.size(), undone.conflicts);
+}
+
 Result<Fd> lockWorkspace(const RootDir& real) {
-  Fd turn(::openat(real.descriptor(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  int locked = -1;
-  for (int tries = 0; turn && tries < kLockTries; ++tries) {
-    locked = ::flock(turn.get(), LOCK_EX | LOCK_NB);
-    if (locked == 0 || errno != EWOULDBLOCK) break;
-    ::usleep(kLockPauseUs);
-  }
-  if (locked == 0) return turn;
-  return fail(sysError(Stage::state, "flock", real.knownAs(), errno,
-                       "another commit is under way, or a program has locked the directory; try again"));
+  return lockDirectory(real, "another commit is under way, or a program has locked the directory; try again");
 }
 
 Result<Applied> carryOut(const RootDir& session, RealTree& tree, const Staging& staging, const Transaction& transaction,
@@ -170,12 +200,13 @@ Result<Applied> carryOut(const RootDir& session, RealTree& tree, const Staging& 
   if (!failure) {
     if (auto replaced = applier.keepReplaced(kept); !replaced) failure = replaced.error();
   }
+  if (!failure) countKept(kept, transaction, applied);
   if (failure) {
     const std::vector<std::string> left = applier.undo();
     // What could not be put back is kept, also if what is replaced is not.
     if (auto rescued = applier.keepReplaced(keeping.kept); !rescued) return fail(rescued.error());
     applier.removeTemporaries();
-    keepUnchanged(tree, transaction, committed);
+    keepUnchanged(tree, transaction, applier, committed);
     explain(*failure, left, keeping.kept);
     (void)session.remove(kJournal);
     return fail(*failure);
@@ -201,58 +232,134 @@ bool isWorkspaceOf(const Transaction& transaction, const RootDir& directory) {
 
 bool isCommitPending(const RootDir& session) {
   struct stat status;
-  return ::fstatat(session.descriptor(), kStagingName, &status, AT_SYMLINK_NOFOLLOW) == 0;
+  return ::fstatat(session.descriptor(), kStagingName, &status, AT_SYMLINK_NOFOLLOW) == 0 ||
+         ::fstatat(session.descriptor(), kUndoing, &status, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-Result<std::optional<RecoveredCommit>> recoverCommit(const SessionPaths& paths, const RootDir& session,
+namespace {
+
+Result<KeptCommit> openKept(const SessionPaths& paths, const Transaction& transaction) {
+  auto opened = KeptCommit::open(paths, transaction.kept);
+  if (opened || opened.error().sys_errno != ENOENT) return opened;
+  std::uint64_t bytes = 0;
+  for (const Action& action : transaction.actions) bytes += action.replaced_bytes;
+  // Under the same name: this may be interrupted, too.
+  return KeptCommit::make(paths, transaction.kept, bytes);
+}
+
+/// Sets the commit aside, and the error that reports it.
+Error setAsideBecause(const SessionPaths& paths, const InterruptedCommit& commit, const Transaction& transaction,
+                      const std::string& why) {
+  const auto place = setAside(paths, commit, transaction.kept, JournalState::usable);
+  if (!place) return place.error();
+  return plainError(Stage::state, "session commit", commit.session,
+                    "a commit was interrupted and cannot be finished: " + why,
+                    "it is kept in " + *place + ": `caisson session uncommit` finishes and undoes it once that works");
+}
+
+/// Applies the transaction again, from where it was interrupted.
+Result<RecoveredCommit> applyAgain(const SessionPaths& paths, const RootDir& session, const RootDir& real,
+                                   const Staging& staging, const Transaction& transaction) {
+  auto committed = Committed::load(session);
+  if (!committed) return fail(committed.error());
+  std::optional<KeptCommit> kept;
+  if (!transaction.kept.empty()) {
+    auto opened = openKept(paths, transaction);
+    if (!opened) return fail(opened.error());
+    kept = std::move(*opened);
+    // Else the next uncommit would take what this one replaces for a commit.
+    auto marked = transaction.undoing ? markUndone(kept->directory()) : Result<void>();
+    if (!marked) return fail(marked.error());
+  }
+  const KeptCommit* const keeper = kept ? &*kept : nullptr;
+  RealTree tree(real);
+  Applier applier(tree, staging, transaction, *committed, keeper, true);
+  Applied applied{std::vector<bool>(transaction.actions.size(), false), {}};
+  for (std::size_t index = 0; index < transaction.actions.size(); ++index) {
+    auto done = applier.apply(index);
+    if (!done) return fail(done.error());
+    applied.done[index] = done->empty();
+    if (!done->empty()) applied.conflicts.push_back({transaction.actions[index].path, *done});
+  }
+  tree.forget();
+  if (auto replaced = applier.keepReplaced(keeper); !replaced) return fail(replaced.error());
+  countKept(keeper, transaction, applied);
+  applier.removeTemporaries();
+  if (auto finished = finish(session, tree, transaction, *committed, keeper, applier, applied); !finished) {
+    return fail(finished.error());
+  }
+  return RecoveredCommit{transaction.actions.size(), transaction.undoing, std::move(applied.conflicts)};
+}
+
+}  // namespace
+
+Result<std::optional<RecoveredCommit>> recoverCommit(const SessionPaths& paths, const InterruptedCommit& commit,
                                                      const Result<RootDir>& real) {
+  const RootDir& session = commit.directory;
   if (!isCommitPending(session)) return std::nullopt;
-  auto journal = readJournal(session);
+  const bool is_set_aside = isSetAside(session);
+  const auto rescue = [&]() -> Result<void> {
+    if (is_set_aside) return {};
+    auto place = setAside(paths, commit, {}, JournalState::damaged);
+    return place ? Result<void>() : fail(place.error());
+  };
+  auto journal = readJournal(session, rescue);
   if (!journal) return fail(journal.error());
-  // Without its workspace there is nothing to finish.
-  const bool gone = !real && (real.error().sys_errno == ENOENT || real.error().sys_errno == ENOTDIR);
-  if (!real && !gone) return fail(real.error());
-  if (!*journal || !real || !isWorkspaceOf(**journal, *real)) {
-    if (auto removed = session.remove(kJournal); !removed) return fail(removed.error());
+  if (!*journal) {
+    if (is_set_aside) return std::nullopt;  // its journal was damaged
+    // A commit or an uncommit that is under way holds it.
+    const auto turn = real ? lockWorkspace(*real) : Result<Fd>(Fd());
+    if (!turn) return fail(turn.error());
     if (auto removed = Staging::remove(session, real ? &*real : nullptr); !removed) return fail(removed.error());
     return std::nullopt;
+  }
+  if (!real) return fail(real.error());
+  const Transaction& transaction = **journal;
+  if (!isWorkspaceOf(transaction, *real)) {
+    const std::string why = real->knownAs() + " is not the directory that it was changing";
+    if (!is_set_aside) return fail(setAsideBecause(paths, commit, transaction, why));
+    return fail(withCode(
+        plainError(Stage::state, "session uncommit", commit.session,
+                   "a commit was interrupted and cannot be finished: " + why, "move that directory back to its path"),
+        ErrorCode::directory_replaced));
   }
   const auto turn = lockWorkspace(*real);
   if (!turn) return fail(turn.error());
   auto staging = Staging::open(session, *real);
+  if (!staging && staging.error().sys_errno == ENOENT && !is_set_aside && !transaction.undoing) {
+    return fail(setAsideBecause(paths, commit, transaction, "the files that it staged are gone"));
+  }
   if (!staging) return fail(staging.error());
-  auto committed = Committed::load(session);
-  if (!committed) return fail(committed.error());
-  std::optional<KeptCommit> kept;
-  if (!(*journal)->kept.empty()) {
-    const std::string& name = (*journal)->kept;
-    auto opened = KeptCommit::open(paths, name);
-    if (!opened && opened.error().sys_errno == ENOENT) {
-      std::uint64_t bytes = 0;
-      for (const Action& action : (*journal)->actions) bytes += action.replaced_bytes;
-      opened = KeptCommit::create(paths, name.substr(0, name.find('/')), bytes);
-    }
-    if (!opened) return fail(opened.error());
-    kept = std::move(*opened);
-  }
-  RealTree tree(*real);
-  Applier applier(tree, *staging, **journal, *committed, kept ? &*kept : nullptr, true);
-  Applied applied{std::vector<bool>((*journal)->actions.size(), false), {}};
-  for (std::size_t index = 0; index < (*journal)->actions.size(); ++index) {
-    auto done = applier.apply(index);
-    if (!done) return fail(done.error());
-    applied.done[index] = done->empty();
-    if (!done->empty()) applied.conflicts.push_back({(*journal)->actions[index].path, *done});
-  }
-  tree.forget();
-  const KeptCommit* const keeper = kept ? &*kept : nullptr;
-  if (auto replaced = applier.keepReplaced(keeper); !replaced) return fail(replaced.error());
-  applier.removeTemporaries();
-  if (auto finished = finish(session, tree, **journal, *committed, keeper, applier, applied); !finished) {
-    return fail(finished.error());
+  auto recovered = applyAgain(paths, session, *real, *staging, transaction);
+  if (!recovered) return fail(recovered.error());
+  if (is_set_aside) {
+    if (auto forgotten = forgetSetAside(session); !forgotten) return fail(forgotten.error());
   }
   if (auto removed = Staging::remove(session, &*real); !removed) return fail(removed.error());
-  return RecoveredCommit{(*journal)->actions.size(), std::move(applied.conflicts)};
+  return std::move(*recovered);
+}
+
+Result<void> setAsideUnfinished(const SessionPaths& paths, const InterruptedCommit& commit) {
+  if (!isCommitPending(commit.directory) || !commit.directory.stat(kJournal)) return {};
+  std::string kept;
+  const auto rescue = [&]() -> Result<void> {
+    auto place = setAside(paths, commit, {}, JournalState::damaged);
+    return place ? Result<void>() : fail(place.error());
+  };
+  if (const auto journal = readJournal(commit.directory, rescue); journal && *journal) kept = (*journal)->kept;
+  if (!isCommitPending(commit.directory)) return {};  // it was damaged
+  const auto place = setAside(paths, commit, kept, JournalState::usable);
+  return place ? Result<void>() : fail(place.error());
+}
+
+bool isInterruptedIn(const RootDir& session, const sys::FileIdentity& workspace) {
+  const auto leave = [&]() -> Result<void> {
+    return fail(plainError(Stage::state, "session commit", kJournal, "it is damaged"));
+  };
+  const auto journal = readJournal(session, leave);
+  if (!journal || !*journal) return false;
+  const auto expected = sys::FileIdentity::read((*journal)->workspace);
+  return expected && sys::isSameFile(*expected, workspace);
 }
 
 }  // namespace caisson::session

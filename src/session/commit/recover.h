@@ -11,7 +11,9 @@
 #include "session/commit/journal.h"
 #include "session/commit/kept_commits.h"
 #include "session/commit/real_tree.h"
+#include "session/commit/set_aside.h"
 #include "session/commit/staging.h"
+#include "sys/file_identity.h"
 
 namespace caisson::session {
 
@@ -22,6 +24,7 @@ Result<sys::Fd> lockWorkspace(const sys::RootDir& real);
 struct Applied {
   std::vector<bool> done;  ///< by action
   std::vector<NotCommitted> conflicts;
+  std::vector<std::string> unchanged_directories;  ///< known ones in which the host changed nothing meanwhile
 };
 
 /// Where a transaction keeps what it moves out of the workspace.
@@ -41,17 +44,29 @@ Result<Applied> carryOut(const sys::RootDir& session, RealTree& tree, const Stag
 /// A commit that was finished after a crash.
 struct RecoveredCommit {
   std::size_t actions = 0;
+  bool undoing = false;                 ///< it was an uncommit
   std::vector<NotCommitted> conflicts;  ///< the real file is neither what it was nor what it was to become
 };
 
-/// Finishes a commit that a crash interrupted, and removes what it left. Nothing when there was none, when it had not
-/// written its journal, when its workspace is gone, or when the journal is about another directory than `real`, the
-/// workspace now. The caller holds the session's lock. An error: it cannot be finished now, for example since something
-/// else has the workspace's name; the journal stays.
-Result<std::optional<RecoveredCommit>> recoverCommit(const SessionPaths& paths, const sys::RootDir& session,
+/// For people: what was done, and which files were left alone. Of an uncommit: its report.
+std::string describeFinished(const RecoveredCommit& recovered);
+std::string describeFinished(const CommitReport& undone);
+
+/// Finishes a commit that a crash interrupted, and removes what it left. Nothing when there was none, or when it had
+/// not written its journal. The caller holds the session's lock. An error: it cannot be finished now, for example since
+/// the workspace is not at its path; the journal and everything that the commit moved out of the workspace stay. Where
+/// that cannot change, because the journal is damaged or about another directory than `real`, the commit is set aside
+/// (set_aside.h), which is an error, too.
+Result<std::optional<RecoveredCommit>> recoverCommit(const SessionPaths& paths, const InterruptedCommit& commit,
                                                      const Result<sys::RootDir>& real);
 
-/// Whether a commit is under way or was interrupted: one stat, without a lock.
+/// Before the session is destroyed, or gets another directory: sets aside what recoverCommit() could not finish.
+Result<void> setAsideUnfinished(const SessionPaths& paths, const InterruptedCommit& commit);
+
+/// Whether an interrupted commit is about this directory.
+bool isInterruptedIn(const sys::RootDir& session, const sys::FileIdentity& workspace);
+
+/// Whether a commit or an uncommit is under way or was interrupted: without a lock.
 bool isCommitPending(const sys::RootDir& session);
 
 }  // namespace caisson::session

@@ -37,6 +37,7 @@ RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, 
       const bool is_directory = info->type == FileType::directory;
       state.add(below).add(std::uint8_t{0}).add(HostIdentity::of(*info).text()).add(std::uint8_t{0});
       if (info->type == FileType::regular) found.bytes += info->size;
+      if (found.closed.empty() && rules.is_closed(below)) found.closed = below;
       if (found.held.empty()) {
         found.held_reason = rules.why_held(below, is_directory);
         if (!found.held_reason.empty()) found.held = below;
@@ -46,8 +47,10 @@ RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, 
         pending.emplace_back(below, std::move(seen.below));
         continue;
       }
-      if (rules.is_ours(below, *info)) continue;
-      if (info->changed_ns > rules.since_ns) return {.changed = below};
+      const bool ours = rules.is_ours(below, *info);
+      if (!ours && isLater(info->changed_ns, rules.since_ns)) return {.changed = below};
+      if (info->type == FileType::regular && rules.is_open(below)) return {.open = below};
+      if (ours) continue;
       if (!isSeen(before, seen)) return {.unseen = below};
     }
   }

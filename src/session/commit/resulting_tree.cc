@@ -1,6 +1,7 @@
 #include "session/commit/resulting_tree.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <climits>
@@ -9,8 +10,10 @@
 
 #include "base/path_parts.h"
 #include "base/text.h"
+#include "policy/rules/git_config_shown.h"
 #include "policy/rules/name_pattern.h"
 #include "policy/rules/protected_files.h"
+#include "sys/fd.h"
 
 namespace caisson::session {
 namespace {
@@ -18,6 +21,7 @@ namespace {
 using sys::FileType;
 
 constexpr int kMaxLinks = 40;  // as the kernel
+constexpr std::size_t kMaxConfig = 64 * 1024;
 
 constexpr const char* kLeadsOut = "a link that leads out of the workspace";
 constexpr const char* kBroken = "a link whose way is missing in part";
@@ -106,9 +110,21 @@ const RepositoryShapes::Shape& RepositoryShapes::shapeOf(const std::string& dire
   const auto either = [&](std::string_view folded) {
     return (made != present_.end() && made->second.contains(std::string(folded))) || real(folded);
   };
-  found->second.now = policy::hasRepositoryShape(real);
+  found->second.now = policy::hasRepositoryShape(real) || hasRepositoryConfig(directory);
   found->second.after = found->second.now || policy::hasRepositoryShape(either);
   return found->second;
+}
+
+bool RepositoryShapes::hasRepositoryConfig(const std::string& directory) {
+  std::string name;
+  const auto parent = real_.parentOf(below(directory, "config"), name);
+  if (!parent) return false;
+  const sys::Fd fd(::openat(*parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status{};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return false;
+  std::string text(kMaxConfig, '\0');
+  const ssize_t got = ::read(fd.get(), text.data(), text.size());
+  return got > 0 && policy::isRepositoryConfig(std::string_view(text).substr(0, static_cast<std::size_t>(got)));
 }
 
 bool RepositoryShapes::isHeld(const std::string& path) {

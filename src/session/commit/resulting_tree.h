@@ -62,6 +62,8 @@ class RepositoryShapes {
   };
   /// Computed once for each directory: paths added by addPresent() later do not count.
   const Shape& shapeOf(const std::string& directory);
+  /// Whether the real directory has the configuration of a git directory, which may lack its `HEAD` for now.
+  bool hasRepositoryConfig(const std::string& directory);
 
   RealTree& real_;
   std::unordered_map<std::string, std::unordered_set<std::string>> present_;  ///< folded names, by directory

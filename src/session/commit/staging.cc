@@ -81,12 +81,13 @@ Result<std::uint64_t> writeData(int to, const char* data, std::size_t size, std:
 template <class Fill>
 Result<StagedObject> makeFile(int directory, const std::string& name, const FileRights& rights, const std::string& path,
                               const Fill& fill) {
-  const mode_t mode = rights.mode;
+  mode_t mode = rights.mode;
   // No other user can enter the directory, so the mode may be final at once; the umask or an access list can take bits
   // away.
   const Fd file(::openat(directory, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!file) return fail(failed("create", path, errno));
   if (auto filled = fill(file.get()); !filled) return fail(filled.error());
+  if (rights.owner) mode = takeOwner(file.get(), *rights.owner, mode);
   if (!rights.attributes.empty()) {
     if (auto set = setAttributes(file.get(), rights.attributes, path); !set) return fail(set.error());
   }
@@ -94,7 +95,7 @@ Result<StagedObject> makeFile(int directory, const std::string& name, const File
   if (::fstat(file.get(), &status) != 0) return fail(failed("write", path, errno));
   if ((status.st_mode & 07777U) != mode && ::fchmod(file.get(), mode) != 0) return fail(failed("chmod", path, errno));
   const sys::FileInfo info = fileInfoOf(status);
-  return StagedObject{info.device, info.inode, info.modified_ns};
+  return StagedObject{info.device, info.inode, info.modified_ns, mode};
 }
 
 }  // namespace
@@ -146,7 +147,11 @@ Result<Staging> Staging::create(const RootDir& session, const RootDir& real) {
     if (auto made = session.makeDirs(kStagingDirectory, 0700); !made) return fail(made.error());
   }
   step("commit: staging made");
-  return open(session, real);
+  auto made = open(session, real);
+  if (!made) return made;
+  // What is made in it would inherit a list of the directory that it was made in, and take that to its place.
+  if (auto cleared = setAttributes(made->descriptor(), {}, kStagingDirectory); !cleared) return fail(cleared.error());
+  return made;
 }
 
 Result<Staging> Staging::open(const RootDir& session, const RootDir& real) {
@@ -165,7 +170,9 @@ Result<void> Staging::remove(const RootDir& session, const RootDir* real) {
   if (!name) return fail(name.error());
   if (name->empty()) {
     if (auto removed = session.removeTree(kStagingDirectory); !removed) return removed;
-  } else if (real != nullptr) {
+  } else if (real == nullptr) {
+    return {};  // it is removed when the workspace is back
+  } else {
     if (auto removed = sys::removeTreeAt(real->descriptor(), *name, *name, Stage::state); !removed) return removed;
   }
   return session.remove(kStagingName);

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,12 +22,14 @@ namespace caisson::session {
 struct StagedObject {
   std::uint64_t device = 0, inode = 0;
   std::int64_t modified_ns = 0;
+  mode_t mode = 0;  ///< of a file: FileRights::mode, or less if it cannot have the group (takeOwner()); else 0
 };
 
 /// Who may use a staged file, and what else the host attached to the file that it replaces.
 struct FileRights {
   mode_t mode = 0;
   HostAttributes attributes;
+  std::optional<HostOwner> owner;  ///< nothing: it replaces no file
 };
 
 struct ReadFile {
@@ -45,12 +48,13 @@ Result<ReadFile> readOnce(int source, std::uint64_t size, int to, const std::str
 
 class Staging {
  public:
-  /// Makes an empty staging directory, after removing what a crash left of an earlier one.
+  /// Makes an empty staging directory, after removing what a crash left of an earlier one. It has no access lists, so
+  /// that what is staged inherits none.
   static Result<Staging> create(const sys::RootDir& session, const sys::RootDir& real);
   /// Opens the staging directory that an interrupted commit left.
   static Result<Staging> open(const sys::RootDir& session, const sys::RootDir& real);
   /// Removes the staging directory with everything in it, also after a crash. `real` may be null when the workspace is
-  /// gone.
+  /// gone: then one in the workspace stays, with its name in the session.
   static Result<void> remove(const sys::RootDir& session, const sys::RootDir* real);
 
   [[nodiscard]] int descriptor() const { return directory_.get(); }

@@ -31,6 +31,11 @@ bool isOpaque(const RootDir& root, const std::string& path) {
   return ::fgetxattr(directory->get(), "user.overlay.opaque", &value, 1) == 1 && value == 'y';
 }
 
+bool isSameState(const FileInfo& a, const FileInfo& b) {
+  return a.device == b.device && a.inode == b.inode && a.size == b.size && a.modified_ns == b.modified_ns &&
+         a.changed_ns == b.changed_ns;
+}
+
 bool sameBytes(const LayerStack& before, const LayerStack::Entry& old, const LayerStack& now,
                const LayerStack::Entry& current, const std::string& path) {
   const auto first = before.open(path, old);
@@ -175,6 +180,11 @@ class Comparison {
     return names;
   }
 
+  /// Whether a directory of `now_` is the real one alone, of which parts are hidden.
+  [[nodiscard]] bool isOfHost(const LayerStack::Entry& current) const {
+    return now_.layers()[current.layer].hidden != nullptr;
+  }
+
   void spend(const LayerStack::Entry& old, const LayerStack::Entry& current) {
     --budget_.entries;
     if (old.present && current.present && old.info.size == current.info.size) {
@@ -195,7 +205,7 @@ class Comparison {
     } else if (!sameObject(before_, old, now_, current, path, options_)) {
       changes_.push_back({path, ChangeKind::modified, old, current, {}});
     }
-    if (!directory) return;
+    if (!directory || (isOfHost(current) && now_.isHidden(path, current))) return;  // not even the names
     pending_.push_back({path, was_directory ? old.below : LayerStack::View{}, current.below,
                         changes_.size() > count ? count : SIZE_MAX});
   }
@@ -233,6 +243,7 @@ Result<LayerRoots> LayerRoots::open(const SessionPaths& paths, const Metadata& m
     auto real = openRealDirectory(metadata);
     if (!real) return fail(real.error());
     roots.real_ = std::make_unique<RootDir>(std::move(*real));
+    roots.hidden_ = std::make_unique<HiddenHostFiles>(*roots.real_, metadata);
   }
   return roots;
 }
@@ -252,12 +263,40 @@ Result<LayerStack> LayerRoots::stack(const std::vector<std::string>& names) {
   }
   if (copied_) return LayerStack(std::move(layers));
   if (mask_) layers.push_back({"mask", mask_.get()});
-  if (real_) layers.push_back({"", real_.get()});
+  if (real_) layers.push_back({"", real_.get(), hidden_.get()});
   return LayerStack(std::move(layers));
 }
 
 LayerStack::LayerStack(std::vector<Layer> layers) : layers_(std::move(layers)) {
   for (const Layer& layer : layers_) readers_.emplace_back(*layer.root);
+}
+
+bool LayerStack::isHidden(const std::string& path, const Entry& entry) const {
+  const auto hides = [&](std::size_t layer) {
+    HiddenHostFiles* hidden = layers_[layer].hidden;
+    return hidden != nullptr && hidden->hides(path, entry.info.type == FileType::directory);
+  };
+  return entry.present && (hides(entry.layer) || std::ranges::any_of(entry.below, hides));
+}
+
+bool LayerStack::isHiddenContent(const std::string& path, const Entry& entry, std::string_view text,
+                                 std::uint64_t size) const {
+  const HiddenHostFiles* hidden = layers_[entry.layer].hidden;
+  return hidden != nullptr && hidden->hidesContent(path, text, size);
+}
+
+Result<sys::OpenedFile> LayerStack::open(const std::string& path, const Entry& entry) const {
+  if (isHidden(path, entry)) return fail(sysError(Stage::state, "open", path, EACCES, kHiddenOnHost));
+  auto opened = readers_[entry.layer].open(path);
+  if (opened && layers_[entry.layer].hidden != nullptr && !isSameState(opened->info, entry.info)) {
+    return fail(sysError(Stage::state, "open", path, ESTALE));
+  }
+  return opened;
+}
+
+Result<std::string> LayerStack::readLink(const std::string& path, const Entry& entry) const {
+  if (isHidden(path, entry)) return fail(sysError(Stage::state, "readlink", path, EACCES, kHiddenOnHost));
+  return readers_[entry.layer].readLink(path);
 }
 
 void LayerStack::forget() const {

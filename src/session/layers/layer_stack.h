@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "caisson/session.h"
+#include "session/layers/hidden_host_files.h"
 #include "session/store/metadata.h"
 #include "session/store/session_paths.h"
 #include "sys/path_reader.h"
@@ -26,6 +27,7 @@ class LayerStack {
   struct Layer {
     std::string name;  ///< two stacks share the layers of the same name
     const sys::RootDir* root;
+    HiddenHostFiles* hidden = nullptr;  ///< of the real directory: what is not read
   };
   explicit LayerStack(std::vector<Layer> layers);
 
@@ -54,13 +56,17 @@ class LayerStack {
   /// Names in a directory of this view, deleted ones included, sorted.
   [[nodiscard]] Result<std::vector<std::string>> names(const std::string& path, const View& view) const;
 
-  /// Opens the file that an entry of this stack stands for.
-  [[nodiscard]] Result<sys::OpenedFile> open(const std::string& path, const Entry& entry) const {
-    return readers_[entry.layer].open(path);
-  }
-  [[nodiscard]] Result<std::string> readLink(const std::string& path, const Entry& entry) const {
-    return readers_[entry.layer].readLink(path);
-  }
+  /// Whether the real directory has a part in the entry that the session does not show (hidden_host_files.h).
+  [[nodiscard]] bool isHidden(const std::string& path, const Entry& entry) const;
+  /// Whether this content of a regular file, the first bytes of `size`, is such a part.
+  [[nodiscard]] bool isHiddenContent(const std::string& path, const Entry& entry, std::string_view text,
+                                     std::uint64_t size) const;
+
+  /// Opens the file that an entry of this stack stands for. An error if it is hidden, or if a file of the real
+  /// directory is another one, or changed, since the entry was looked up.
+  [[nodiscard]] Result<sys::OpenedFile> open(const std::string& path, const Entry& entry) const;
+  /// An error if the link is hidden.
+  [[nodiscard]] Result<std::string> readLink(const std::string& path, const Entry& entry) const;
   /// What the layer of this name has at a path, by itself; nothing if the path or the layer does not exist.
   [[nodiscard]] std::optional<sys::FileInfo> statIn(std::string_view layer, const std::string& path) const;
   /// Drops cached directories. Call when directories may have been renamed.
@@ -84,10 +90,13 @@ class LayerRoots {
   Result<LayerStack> stack(const std::vector<std::string>& names);
   /// The real directory, or null when the session began empty.
   [[nodiscard]] const sys::RootDir* real() const { return real_.get(); }
+  /// What it does not show; null when the session began empty.
+  [[nodiscard]] HiddenHostFiles* hidden() const { return hidden_.get(); }
 
  private:
   bool copied_ = false;  ///< a session in the landlock tier
   std::unique_ptr<sys::RootDir> store_, mask_, real_;
+  std::unique_ptr<HiddenHostFiles> hidden_;
   std::map<std::string, std::unique_ptr<sys::RootDir>> layers_;
 };
 

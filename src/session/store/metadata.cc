@@ -13,6 +13,7 @@
 
 #include "approval/owner.h"
 #include "base/json_writer.h"
+#include "base/path_text.h"
 #include "base/text.h"
 #include "base/version.h"
 #include "policy/decode/decode.h"
@@ -81,6 +82,13 @@ class Reader {
     const Node* node = member(key, Node::Type::text);
     return node != nullptr ? node->text : "";
   }
+  /// As JsonWriter::bytes() writes it.
+  std::string path(const char* key) {
+    const Node* encoding = table_.find(std::string(key) + "_encoding");
+    auto decoded = decodePath(text(key), encoding != nullptr ? encoding->text : "");
+    if (!decoded && !error_) error_ = damagedMetadata(where_, key);
+    return decoded.value_or("");
+  }
   std::int64_t integer(const char* key) {
     const Node* node = member(key, Node::Type::integer);
     return node != nullptr ? node->integer : 0;
@@ -136,6 +144,7 @@ class Reader {
 void readChoices(const Node& root, Reader& reader, policy::Policy& policy) {
   policy.use = root.find("use") != nullptr ? reader.text("use") : kSessionUse;
   if (root.find("typed") != nullptr) policy.typed = reader.texts("typed");
+  if (root.find("around") != nullptr) policy.filesystem.workspace.around = reader.path("around");
 }
 
 /// Whether all of `text` is a number, which goes to `value`.
@@ -169,7 +178,19 @@ void waitForTickAfter(const Moment& moment) {
   while (clockNs(CLOCK_MONOTONIC_COARSE) <= then) ::nanosleep(&pause, nullptr);
 }
 
-Moment Moment::now() { return {clockNs(CLOCK_REALTIME), clockNs(CLOCK_BOOTTIME), sys::bootId()}; }
+Moment Moment::now() {
+  Moment moment{.wall_ns = 0, .boot_ns = 0, .boot = sys::bootId()};
+  // A pause between the two readings would look like a clock that was set.
+  constexpr std::int64_t kMaxPauseNs = 1'000'000;
+  constexpr int kTries = 100;
+  for (int i = 0; i < kTries; ++i) {
+    const std::int64_t before = clockNs(CLOCK_BOOTTIME);
+    moment.wall_ns = clockNs(CLOCK_REALTIME);
+    moment.boot_ns = clockNs(CLOCK_BOOTTIME);
+    if (moment.boot_ns - before <= kMaxPauseNs) break;
+  }
+  return moment;
+}
 
 std::vector<std::string> Metadata::mountedLayers() const {
   std::vector<std::string> layers = frozen;
@@ -231,6 +252,9 @@ std::string toJson(const Metadata& metadata) {
   if (metadata.creator) add(json, "creator", *metadata.creator);
   if (metadata.pooled_by) add(json, "pooled_by", *metadata.pooled_by);
   if (!metadata.policy.typed.empty()) json.key("typed").strings(metadata.policy.typed);
+  if (const std::string& around = metadata.policy.filesystem.workspace.around; !around.empty()) {
+    json.bytes("around", around);
+  }
   json.key("use").string(metadata.policy.use).key("policy").raw(policy::toJson(metadata.policy)).end();
   return json.text() + "\n";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <set>
 
@@ -34,6 +35,14 @@ class Store {
 
   /// The disk space for writes to a session, shared by its handles in this process.
   [[nodiscard]] std::shared_ptr<WriteRoom> writeRoom(const std::string& id) const { return rooms_->of(id); }
+
+  /// SessionStore::onNotice().
+  void onNotice(std::function<void(const std::string&)> handler) { on_notice_ = std::move(handler); }
+  /// False: there is no handler.
+  [[nodiscard]] bool notify(const std::string& notice) const {
+    if (on_notice_) on_notice_(notice);
+    return on_notice_ != nullptr;
+  }
 
   /// A random id that cannot be guessed.
   static std::string newId();
@@ -99,6 +108,9 @@ class Store {
   [[nodiscard]] bool isKept(const sys::RootDir& directory, const Metadata& metadata) const;
   /// `only_expired`: an error if the session was renewed meanwhile.
   Result<void> destroy(const std::string& id, bool only_expired);
+  /// Before a session is removed: finishes a commit that was interrupted, or sets it aside, since its files may be the
+  /// only copies of what the real workspace had. `only_expired`: an error instead of setting it aside.
+  Result<void> finishCommitOf(const std::string& id, const sys::RootDir& directory, bool only_expired);
   void removeStaleNames();
   // The caller of these three holds the lock of all sessions.
   /// Gives the name to a session; an error if another one has it. Nothing for an empty name.
@@ -124,6 +136,7 @@ class Store {
 
   SessionPaths paths_;
   std::chrono::milliseconds lock_timeout_;
+  std::function<void(const std::string&)> on_notice_;
   std::unique_ptr<MetadataCache> cache_;
   std::unique_ptr<WriteRooms> rooms_ = std::make_unique<WriteRooms>();
   std::unique_ptr<LaterQueue> later_;  ///< last: its thread uses the others

@@ -3,6 +3,7 @@
 
 #include "session/client/connection.h"
 #include "session/commit/recover.h"
+#include "session/commit/uncommit.h"
 #include "session/layers/root_layers.h"
 #include "session/layers/steps.h"
 #include "session/sandbox.h"
@@ -30,9 +31,7 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
       return fail(noSuchSession("destroy", id));  // renewed meanwhile
   }
   releaseReserve(*directory);
-  if (isCommitPending(*directory)) {
-    if (const auto found = cache_->read(*directory)) (void)recoverCommit(paths_, *directory, openRealDirectory(*found));
-  }
+  if (auto finished = finishCommitOf(id, *directory, only_expired); !finished) return finished;
   if (auto ended = endSandbox(*directory); !ended) return ended;
   step("destroy: ended");
   auto all = paths_.lockAll();
@@ -55,6 +54,26 @@ Result<void> Store::destroy(const std::string& id, bool only_expired) {
   cache_->forget(*directory);
   all->reset();  // a payload decides how long the removal takes: no other session may wait for it
   return removeRetired(id, *retired);
+}
+
+Result<void> Store::finishCommitOf(const std::string& id, const sys::RootDir& directory, bool only_expired) {
+  if (!isCommitPending(directory)) return {};
+  if (const auto undone = finishUncommit(paths_, id); undone && *undone) {  // else `session uncommit` does
+    (void)notify(describeFinished(**undone));
+  }
+  const auto metadata = cache_->read(directory);
+  const InterruptedCommit commit{directory, id, metadata ? metadata->workspace : ""};
+  if (metadata) {
+    const auto recovered = recoverCommit(paths_, commit, openRealDirectory(*metadata));
+    if (recovered && *recovered) (void)notify(describeFinished(**recovered));
+    if (recovered) return {};
+  }
+  if (!isCommitPending(directory)) return {};  // it was set aside
+  if (only_expired && metadata && metadata->secondsSinceEnd(Moment::now()) <= kSessionGraceSeconds) {
+    return fail(sysError(Stage::state, "session destroy", id, EBUSY,
+                         "a commit of the session was interrupted and cannot be finished now"));
+  }
+  return setAsideUnfinished(paths_, commit);
 }
 
 void Store::dropUnusedLayers(const std::string& family) {

@@ -36,8 +36,6 @@ constexpr auto kCommandKillTimeout = std::chrono::seconds(2);
 /// How long after a command's arrival to wait for other writers to release the audit log.
 constexpr auto kRecordTimeout = std::chrono::seconds(10);
 constexpr auto kRecordPause = milliseconds(2);  ///< between two attempts
-/// The secret watch starts this long after a command, so that short commands do not pay for it.
-constexpr auto kWatchSecretsAfter = milliseconds(20);
 constexpr auto kShortestCpuPause = milliseconds(20), kMaxCpuPause = milliseconds(1000);
 
 /// Compiles the plan to the flat block that pid 1 maps, without the steps that built the sandbox.
@@ -190,7 +188,10 @@ void Supervisor::queueCommand(std::uint32_t number) {
                                       : options.background && !options.default_timeout ? std::nullopt
                                                                                        : command->plan->wall_seconds;
   if (limit) command->runner->limitTime(command->began, *limit);
-  afterMasks([this, number] { enqueue(number); });
+  afterMasks([this, number](const Result<void>& hidden) {
+    if (hidden) return enqueue(number);
+    if (Command* refused = find(number); refused != nullptr) failUnspawned(*refused, hidden.error());
+  });
 }
 
 void Supervisor::enqueue(std::uint32_t number) {
@@ -216,12 +217,16 @@ void Supervisor::spawnNext() {
     beginWatching();
     spawning_ = command->number;
     if (auto spawned = spawn(*command); !spawned) {
-      command->recorded = command->recorded || recordStart(*command).has_value();
-      fail(*command, spawned.error());
+      failUnspawned(*command, spawned.error());
       continue;
     }
     recordAndRelease(command->number);
   }
+}
+
+void Supervisor::failUnspawned(Command& command, const Error& error) {
+  command.recorded = command.recorded || recordStart(command).has_value();
+  fail(command, error);
 }
 
 Result<void> Supervisor::recordStart(const Command& command) {

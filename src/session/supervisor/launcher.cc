@@ -24,7 +24,7 @@
 namespace caisson::supervise {
 template <class A, session::Of<MaskTarget> T>
 void fields(A& archive, T& v) {
-  archive(v.directory, v.path, v.uid, v.gid);
+  archive(v.directory, v.paths, v.uid, v.gid);
 }
 }  // namespace caisson::supervise
 
@@ -181,7 +181,8 @@ class LauncherProcess {
   void mask(const Packet& packet) {
     const auto target = codec::decode<supervise::MaskTarget>(packet.value);
     if (!target || packet.descriptors.size() != 2) return;
-    const long helper = supervise::startMaskHelper(packet.descriptors[0].get(), *target, packet.descriptors[1].get());
+    const long helper =
+        supervise::startMaskHelper({.init = packet.descriptors[0].get()}, *target, packet.descriptors[1].get());
     if (helper > 0) ++children_;  // otherwise the closed pipe reports it
   }
 
@@ -254,7 +255,7 @@ Result<void> Launcher::remount(int init_pidfd, int layer, const OverlayOptions& 
 }
 
 Result<supervise::LiveMask> Launcher::mask(int init_pidfd, const supervise::MaskTarget& target) {
-  auto pipe = sys::makePipe(Stage::mounts, target.path);
+  auto pipe = sys::makePipe(Stage::mounts, target.directory);
   if (!pipe) return fail(pipe.error());
   sys::Fd ours = std::move(pipe->read);
   const sys::Fd theirs = std::move(pipe->write);

@@ -35,7 +35,7 @@ class Launcher {
 
   /// remountOverlay() in the launcher; waits at most 12 seconds.
   Result<void> remount(int init_pidfd, int layer, const OverlayOptions& options);
-  /// Hides a file of the running sandbox. Does not wait: the result reports when the mask is in place.
+  /// Hides files of the running sandbox. Does not wait: the result reports when the masks are in place.
   Result<supervise::LiveMask> mask(int init_pidfd, const supervise::MaskTarget& target);
   /// Measures a tree that the supervisor cannot read completely (supervise/closed_tree.h). Does not wait. nullopt
   /// without a deadline in `bounds`, or if the launcher is gone or busy.

@@ -83,26 +83,38 @@ bool Supervisor::canFreeze(std::size_t commands) const {
          std::none_of(clients_.begin(), clients_.end(), in_use);
 }
 
-Result<void> Supervisor::remountWorkspace() {
+Result<bool> Supervisor::remountWorkspace() {
   auto upper = makeUpper(paths_, metadata_, sandbox_->plan().identity);
-  if (!upper) return {};
+  if (!upper) return caisson::fail(upper.error());
   auto paused = sandbox_->pause();
-  if (!paused) return caisson::fail(paused.error());
-  if (!*paused) return {};
+  if (!paused || !*paused) return paused;
   limits_.reset();  // they refer to the old upper layer
   loop_.cancel(limits_timer_);
   limits_timer_ = 0;
-  if (secret_watch_) secret_watch_->forgetMasks();
-  return sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper));
+  noteMounted();
+  auto mounted = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper));
+  if (!mounted) return caisson::fail(mounted.error());
+  return true;
 }
 
 Result<void> Supervisor::prepareLayers(Command& command) {
-  const std::vector<std::string> secrets = newSecrets();
+  const auto found = newSecrets();
+  if (!found) return caisson::fail(found.error());
+  const std::vector<std::string>& secrets = *found;
   const bool written = sandbox_->canChangeLayers() && !isEmpty(sandbox_->upper());
-  if (!written && secrets.empty()) return {};
+  if (!mount_used_) mounted_listings_ = scan_cache_.listings;
+  const bool old_names = hasOldNames();
+  mount_used_ = true;
+  if (!written && !old_names && secrets.empty()) return {};
+  // Where no layer hides them, the masks of the sandbox's start are verified before the first command.
+  const auto known = [&](const std::string& path) {
+    const auto& hidden = sandbox_->plan().watched->hidden;
+    return sandbox_->directParts().holds(path) && std::ranges::find(hidden, path) != hidden.end();
+  };
   std::vector<std::string> shown;
-  std::ranges::copy_if(secrets, std::back_inserter(shown),
-                       [&](const std::string& path) { return !secret_watch_ || !secret_watch_->masks(path); });
+  std::ranges::copy_if(secrets, std::back_inserter(shown), [&](const std::string& path) {
+    return !known(path) && (!secret_watch_ || !secret_watch_->masks(path));
+  });
   if (!shown.empty()) {
     command.options.notice =
         "hidden from now on, since they look like secrets: " + shown.front() + (shown.size() > 1 ? " and others" : "");
@@ -121,7 +133,24 @@ Result<void> Supervisor::prepareLayers(Command& command) {
       if (auto hidden = sandbox_->hide(*store, secret); !hidden) return hidden;
     }
   }
-  return written ? freeze() : remountWorkspace();
+  if (written) {
+    if (auto frozen = freeze(); !frozen) return frozen;
+  }
+  // Not frozen while a client changes the session.
+  const bool outdated = !secrets.empty() || old_names;
+  if (mount_used_ && outdated) {
+    const auto mounted = remountWorkspace();
+    if (!mounted) return caisson::fail(mounted.error());
+    if (!*mounted) hideAtOnce(secrets);  // a process that no look at /proc found
+  }
+  mount_used_ = true;
+  return {};
+}
+
+void Supervisor::noteMounted() {
+  mount_used_ = false;
+  mounted_listings_ = scan_cache_.listings;
+  if (secret_watch_) secret_watch_->forgetMasks();
 }
 
 Result<void> Supervisor::freeze() {
@@ -162,7 +191,7 @@ Result<bool> Supervisor::freezeUpper(std::size_t commands) {
   limits_.reset();  // they refer to the old upper layer
   loop_.cancel(limits_timer_);
   limits_timer_ = 0;
-  if (secret_watch_) secret_watch_->forgetMasks();
+  noteMounted();
   if (auto changed = sandbox_->changeLayers(metadata_.frozen, metadata_.upper, std::move(*upper)); !changed) {
     return caisson::fail(changed.error());
   }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 
 #include "broker/start.h"
@@ -19,6 +20,7 @@
 #include "supervise/disk/disk_directories.h"
 #include "supervise/launch.h"
 #include "supervise/limits/disk_watch.h"
+#include "supervise/workspace/direct_parts.h"
 #include "sys/cgroup.h"
 #include "sys/event_loop.h"
 
@@ -89,14 +91,16 @@ class LiveSandbox {
   /// Whether any process except pid 1 runs.
   [[nodiscard]] bool busy() const;
 
-  /// Whether the plan's mask layer hides this path of the workspace, or replaces its content. hide() adds to it; mask()
-  /// does not.
+  /// Whether the mounted mask layer hides this path of the workspace, or replaces its content. hide() adds to it with
+  /// the next changeLayers(); mask() does not. No layer hides what is shown directly.
   [[nodiscard]] bool hides(const std::string& path) const;
+  /// Parts of the workspace that are shown directly.
+  [[nodiscard]] const supervise::DirectParts& directParts() const;
   /// Adds a whiteout for the path to the store's mask layer. Takes effect with the next changeLayers().
   Result<void> hide(const sys::RootDir& store, const std::string& path);
-  /// Hides a path of the workspace now, also while processes run, until the next changeLayers(). Does not wait: the
-  /// result reports when the mask is in place.
-  Result<supervise::LiveMask> mask(const std::string& path) const;
+  /// Hides paths of the workspace now, also while processes run, until the next changeLayers(). Does not wait: the
+  /// result reports when the masks are in place.
+  Result<supervise::LiveMask> mask(const std::vector<std::string>& paths) const;
   /// Whether the workspace can be remounted: it is an overlay, and nothing is mounted below it.
   [[nodiscard]] bool canChangeLayers() const;
   /// Stops pid 1 from spawning until resume() or changeLayers(). False: a process runs, and nothing changed. After an
@@ -152,7 +156,9 @@ class LiveSandbox {
   void onEgress();
 
   plan::Plan plan_;
+  mutable std::optional<supervise::DirectParts> direct_;
   mutable std::optional<plan::HiddenNames> hidden_;  ///< of the plan's mask layer
+  std::set<std::string> unmounted_;                  ///< names in it that take effect with the next changeLayers()
   const sys::RootDir* directory_ = nullptr;          ///< of the session
   sys::EventLoop& loop_;
   Launcher& launcher_;

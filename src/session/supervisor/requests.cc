@@ -115,12 +115,27 @@ void Supervisor::serveClosePort(int socket, const PortOptions& options) {
 
 void Supervisor::sendFiles(int socket, std::function<bool()> send) {
   if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
-  if (!secret_watch_ || !secret_watch_->watching()) hideAtOnce(newSecrets());
-  afterMasks([this, socket, serial = clients_[socket].serial, send = std::move(send)] {
+  if (!secret_watch_ || !secret_watch_->watching()) {
+    const auto secrets = newSecrets();
+    if (!secrets) return replyFailed(socket, secrets.error());
+    if (!mount_used_) mounted_listings_ = scan_cache_.listings;
+    if (hasOldNames() && canFreeze(0)) {
+      if (auto mounted = remountWorkspace(); !mounted) return replyFailed(socket, mounted.error());
+    }
+    hideAtOnce(*secrets);
+  }
+  afterMasks([this, socket, serial = clients_[socket].serial, send = std::move(send)](const Result<void>& hidden) {
     const auto client = clients_.find(socket);
     if (client == clients_.end() || client->second.serial != serial) return;  // the number is another client's by now
     if (!sandbox_) return replyFailed(socket, notRunning(metadata_.id));
-    if (send() && clients_.contains(socket)) clients_[socket].uses_workspace = true;
+    if (!hidden) return replyFailed(socket, hidden.error());
+    mount_used_ = true;
+    if (!send() || !clients_.contains(socket)) return;
+    clients_[socket].uses_workspace = true;
+    // Until it is gone, the overlay cannot be mounted anew: its old names are hidden when the host moves files.
+    if (secret_timer_ == 0) {
+      secret_timer_ = loop_.at(Clock::now() + kWatchSecretsAfter, [this] { checkSecretWatch(); });
+    }
   });
 }
 

@@ -13,7 +13,6 @@
 #include <iterator>
 
 #include "base/version.h"
-#include "host/written_trees.h"
 #include "policy/rules/credential.h"
 #include "session/layers/root_layers.h"
 #include "session/store/background_files.h"
@@ -22,6 +21,7 @@
 #include "session/supervisor/confine.h"
 #include "supervise/disk/kept_logs.h"
 #include "supervise/weaker_rungs.h"
+#include "supervise/workspace/exec_config.h"
 #include "sys/raw_syscall.h"
 #include "sys/unix_peer.h"
 
@@ -292,7 +292,7 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   auto plan = planner_->planSandbox(metadata_);
   if (!plan) return caisson::fail(plan.error());
   if (auto used = useRootLayers(paths_, metadata_, *plan); !used) return used;
-  if (auto recorded = host::recordWrittenTrees(*plan); !recorded) return recorded;
+  if (auto stored = supervise::storeStateBefore(*plan); !stored) return stored;
   auto started = LiveSandbox::start(
       paths_, directory_, metadata_, *plan, loop_, launcher_,
       {.reply = [this](const InitReply& reply, sys::Fd descriptor) { onReply(reply, std::move(descriptor)); },
@@ -301,6 +301,12 @@ Result<void> Supervisor::startSandbox(const StartOptions& options) {
   for (const auto& [name, value] : options.secrets) ::unsetenv(name.c_str());
   if (!started) return caisson::fail(started.error());
   sandbox_ = std::move(*started);
+  if (!sandbox_->directParts().redacted().empty()) makeSecretWatch();  // knows these files from now on
+  if (auto stored = supervise::storeInit(*plan, sandbox_->init()); !stored) {
+    (void)endSandbox("the trees that it writes could not be recorded");
+    return stored;
+  }
+  for (auto& [path, tree] : planner_->facts.named_trees) tree.writer.reset();  // its record ends with the sandbox
   mounts_ = plan->steps;
   std::vector<std::string> warnings = plan->warnings;
   std::map<std::string, std::string> layers;

@@ -12,6 +12,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <set>
 
 #include "host/workspace_scan.h"
 #include "isolation/compile.h"
@@ -180,6 +181,8 @@ class Supervisor {
   void onExecuted(Command& command);
   /// Finishes a command that could not be spawned, with a result that holds the error.
   void fail(Command& command, Error failure);
+  /// The same for a command that was not spawned, after its record.
+  void failUnspawned(Command& command, const Error& error);
   /// Call when the newborn was released: kills it if it has not reached its exec after kSpawnTimeout.
   void armSpawnDeadline(Command& command);
   /// Polls the command's CPU time and ends the command if its limit is exceeded; sets the timer for the next poll.
@@ -226,9 +229,14 @@ class Supervisor {
   Result<void> prepareLayers(Command& command);
   /// freezeUpper() for the command that is about to start. Does nothing while a client holds the session's lock.
   Result<void> freeze();
-  /// Remounts the same layers, so that names added to the mask layer become hidden. Does nothing if a process runs.
-  /// After an error the sandbox is unusable.
-  Result<void> remountWorkspace();
+  /// Remounts the same layers, so that names added to the mask layer become hidden. False: a process runs, and nothing
+  /// changed. After an error the sandbox is unusable.
+  Result<bool> remountWorkspace();
+  /// Whether the host may have changed names since the overlay was mounted, as far as the last search knows. An overlay
+  /// serves a file that was moved away under its old name as long as it has that name in its cache.
+  [[nodiscard]] bool hasOldNames() const { return mount_used_ && scan_cache_.listings != mounted_listings_; }
+  /// The overlay was mounted anew: nothing is cached, no mask is left.
+  void noteMounted();
   /// Discards what was written since the last moment at which nothing ran, and keeps it as a checkpoint. The sandbox is
   /// dead. If a client holds the session's lock, the next use of the session does it. Returns a text for the result.
   std::string rollBack();
@@ -238,19 +246,23 @@ class Supervisor {
 
   // secrets.cc: secret files that appear in the workspace
   /// What to look for in the real workspace: secret files, unless the policy shows them, and denied patterns.
-  [[nodiscard]] host::ScanOptions scanOptions() const;
   /// Secret files in the real workspace that the sandbox's layers do not hide, those with a mask included.
-  std::vector<std::string> newSecrets();
+  Result<std::vector<std::string>> newSecrets();
   /// Starts to mask files in the running sandbox; afterMasks() waits until that is done.
   void hideAtOnce(const std::vector<std::string>& secrets);
-  /// Calls `action` when all masks that were begun are in place, or after kMasksTimeout; at once if there are none.
-  void afterMasks(std::function<void()> action);
-  /// Masks are in place, failed or took too long: calls what afterMasks() was given.
-  void onMasksSettled();
+  /// Calls `action` once the masks that were begun are in place; at once if there are none. With an error if the
+  /// sandbox still shows a file of the host that has to be hidden: nothing may use the workspace then.
+  void afterMasks(std::function<void(const Result<void>&)> action);
+  /// Masks are in place or failed: calls the actions of afterMasks() that wait for no other.
+  void onMasks();
+  /// What the payload can make in the workspace directly may delay nothing for longer: stops waiting for these masks.
+  void dropWrittenMasks();
   /// Creates secret_watch_, which does not watch yet.
   void makeSecretWatch();
   /// Watches the workspace while anything runs; called every two seconds then.
   void checkSecretWatch();
+  /// The watch starts this long after a command or a reader, so that short ones do not pay for it.
+  static constexpr auto kWatchSecretsAfter = std::chrono::milliseconds(20);
   /// Destroys secret_watch_ and calls what afterMasks() was given.
   void endSecretWatch();
   /// Whether the session's layers have a file or a deletion at `path`: its commands do not see the real file.
@@ -329,8 +341,14 @@ class Supervisor {
   Record record_;
   PortSet ports_;
   host::ScanCache scan_cache_;
+  std::uint64_t mounted_listings_ = 0;                  ///< of the search before the overlay was mounted
+  bool mount_used_ = false;                             ///< the overlay may have cached names since then
   std::optional<supervise::SecretWatch> secret_watch_;  ///< watches while anything runs
-  std::vector<std::function<void()>> after_masks_;      ///< actions of afterMasks() that wait
+  struct AfterMasks {
+    std::set<std::string> paths;  ///< whose masks it waits for
+    std::function<void(const Result<void>&)> action;
+  };
+  std::vector<AfterMasks> after_masks_;
   sys::EventLoop::TimerId secret_timer_ = 0, masks_timer_ = 0;
   std::uint64_t last_client_ = 0;
   bool ending_ = false;    ///< inside endSandbox()

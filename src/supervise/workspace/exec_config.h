@@ -22,7 +22,8 @@ Result<void> storeInit(const plan::Plan& plan, pid_t init);
 /// Instead of quarantineNewFiles(), if the program never ran.
 void forgetStateBefore(const plan::Plan& plan);
 
-/// Does this check for runs whose caisson was killed. Must precede the search of a workspace. Returns notices.
+/// Does this check for runs whose caisson was killed, and for sessions whose sandbox ended: a session's supervisor is
+/// confined and cannot. Must precede the search of a workspace. Returns notices.
 std::vector<std::string> finishKilledRuns();
 
 /// Moves such files out of the workspace of a plan with `guarded` set; else does nothing. Nothing of the run may be

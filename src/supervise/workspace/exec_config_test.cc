@@ -30,10 +30,10 @@ class NewExecutedFiles : public testing::Test {
   [[nodiscard]] RunResult quarantine(std::vector<plan::WorkspaceScan::Protected> before = {}) const {
     plan::Plan plan;
     const int opened = ::open(workspace_.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-    plan.guarded = {.path = workspace_.path(),
-                    .opened = std::make_shared<const sys::Fd>(opened),
-                    .patterns = {},
-                    .before = std::move(before)};
+    plan.guarded.push_back({.path = workspace_.path(),
+                            .opened = std::make_shared<const sys::Fd>(opened),
+                            .patterns = {},
+                            .before = std::move(before)});
     RunResult result;
     result.sandbox_id = "test";
     quarantineNewFiles(plan, result);

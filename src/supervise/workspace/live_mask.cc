@@ -9,11 +9,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
-#include "supervise/processes/process_tree.h"
 #include "sys/kernel_abi.h"
 #include "sys/pipe.h"
 #include "sys/raw_syscall.h"
@@ -46,66 +44,66 @@ long directoryMask() {
   return created < 0 ? created : raw(SYS_fsmount, context, FSMOUNT_CLOEXEC, kAttributes);
 }
 
-/// Mounts the mask; 0 or a negative errno. Runs in the helper, a copy of a process that may have threads: raw calls
-/// only.
-long mask(int pidfd, const MaskTarget& target) {
-  long result = raw(SYS_setns, pidfd, CLONE_NEWUSER | CLONE_NEWNS);
+long enter(const MaskNamespaces& namespaces) {
+  if (namespaces.init >= 0) return raw(SYS_setns, namespaces.init, CLONE_NEWUSER | CLONE_NEWNS);
+  const long user = raw(SYS_setns, namespaces.user, CLONE_NEWUSER);  // first: it gives the right to enter the other
+  return user < 0 ? user : raw(SYS_setns, namespaces.mount, CLONE_NEWNS);
+}
+
+/// Opens the directory of the masks inside; a descriptor or a negative errno. This and the next run in the helper, a
+/// copy of a process that may have threads: raw calls only.
+long enterDirectory(const MaskNamespaces& namespaces, const MaskTarget& target) {
+  long result = enter(namespaces);
   // The id of a root caller does not exist inside, and may not enter the directories there.
   if (result >= 0) result = raw(SYS_setresgid, target.gid, target.gid, target.gid);
   if (result >= 0) result = raw(SYS_setresuid, target.uid, target.uid, target.uid);
   if (result < 0) return result;
-  const long top = raw(SYS_openat, AT_FDCWD, target.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
-  if (top < 0) return top;
+  return raw(SYS_openat, AT_FDCWD, target.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+}
+
+/// Mounts a mask; 0 or a negative errno.
+long mask(long top, const std::string& path) {
   sys::OpenHow how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = sys::kResolveBeneath | sys::kResolveNoSymlinks | sys::kResolveNoMagiclinks;
-  const long point = raw(SYS_openat2, top, target.path.c_str(), &how, sizeof(how));
+  const long point = raw(SYS_openat2, top, path.c_str(), &how, sizeof(how));
   if (point < 0) return point;
+  const sys::Fd closed(static_cast<int>(point));
   struct statx status{};
-  result = raw(SYS_statx, point, "", AT_EMPTY_PATH, STATX_TYPE, &status);
+  const long result = raw(SYS_statx, point, "", AT_EMPTY_PATH, STATX_TYPE, &status);
   if (result < 0) return result;
   // Masked already: an overlay's name keeps its mask when the host replaces the file below.
   if ((status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) return 0;
   const long tree = S_ISDIR(status.stx_mode) ? directoryMask() : fileMask();
   if (tree < 0) return tree;
+  const sys::Fd closed_tree(static_cast<int>(tree));
   return raw(SYS_move_mount, tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
-}
-
-/// A process of the sandbox other than pid 1; invalid if there is none. pid 1 cannot be entered: its memory is a copy
-/// of ours and belongs to our user namespace.
-Fd anyProcess(pid_t init) {
-  const ProcessTree tree(init);
-  for (const pid_t member : tree.members()) {
-    if (member == init) continue;
-    Fd pidfd(static_cast<int>(raw(SYS_pidfd_open, member, 0)));
-    if (!pidfd) continue;
-    // The pid may have been reused between the listing and pidfd_open: check that it is still in the tree.
-    const std::vector<pid_t> now = tree.members();
-    if (std::ranges::find(now, member) != now.end()) return pidfd;
-  }
-  return {};
 }
 
 }  // namespace
 
-long startMaskHelper(int pidfd, const MaskTarget& target, int report) {
+long startMaskHelper(const MaskNamespaces& namespaces, const MaskTarget& target, int report) {
   // No exit signal: an application that embeds us must not see this child in its own handling of SIGCHLD.
   const long helper = raw(SYS_clone, 0, 0, 0, 0, 0);
   if (helper != 0) return helper;
-  const auto failed = static_cast<unsigned char>(-mask(pidfd, target));
-  raw(SYS_write, report, &failed, 1);
+  const long top = enterDirectory(namespaces, target);
+  unsigned char failed[kMaxMasksAtOnce];
+  std::size_t count = 0;
+  for (const std::string& path : target.paths) {
+    if (count == kMaxMasksAtOnce) break;
+    failed[count++] = static_cast<unsigned char>(-(top < 0 ? top : mask(top, path)));
+  }
+  raw(SYS_write, report, failed, count);
   for (;;) raw(SYS_exit_group, 0);
 }
 
-Result<LiveMask> LiveMask::start(pid_t init, const MaskTarget& target) {
-  const Fd process = anyProcess(init);
-  if (!process) return fail(sysError(Stage::mounts, "setns", target.path, ESRCH));
-  auto pipe = sys::makePipe(Stage::mounts, target.path);
+Result<LiveMask> LiveMask::start(const MaskNamespaces& namespaces, const MaskTarget& target) {
+  auto pipe = sys::makePipe(Stage::mounts, target.directory);
   if (!pipe) return fail(pipe.error());
   Fd ours = std::move(pipe->read);
   const Fd theirs = std::move(pipe->write);
-  const long helper = startMaskHelper(process.get(), target, theirs.get());
-  if (helper < 0) return fail(sysError(Stage::mounts, "clone", target.path, static_cast<int>(-helper)));
+  const long helper = startMaskHelper(namespaces, target, theirs.get());
+  if (helper < 0) return fail(sysError(Stage::mounts, "clone", target.directory, static_cast<int>(-helper)));
   return LiveMask(static_cast<pid_t>(helper), std::move(ours));
 }
 
@@ -122,14 +120,16 @@ LiveMask::~LiveMask() {
   raw(SYS_wait4, helper_, nullptr, wait.revents != 0 ? __WALL : __WALL | WNOHANG, nullptr);
 }
 
-int LiveMask::finish() {
+std::vector<int> LiveMask::finish(std::size_t paths) {
   const pid_t helper = std::exchange(helper_, -1);
-  unsigned char failed = ECANCELED;
-  if (::read(report_.get(), &failed, 1) != 1) failed = ECANCELED;
-  if (helper <= 0) return failed;
+  unsigned char failed[kMaxMasksAtOnce];
+  const ssize_t got = ::read(report_.get(), failed, sizeof(failed));
+  std::vector<int> errors(paths, ECANCELED);
+  for (std::size_t i = 0; i < paths && static_cast<ssize_t>(i) < got; ++i) errors[i] = failed[i];
+  if (helper <= 0) return errors;
   while (raw(SYS_wait4, helper, nullptr, __WALL, nullptr) == -EINTR) {
   }
-  return failed;
+  return errors;
 }
 
 }  // namespace caisson::supervise

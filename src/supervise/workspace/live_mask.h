@@ -1,35 +1,45 @@
-// Hides a file of a sandbox that is running.
+// Hides files of a sandbox that is running.
 //
-// A process of ours enters the sandbox's user and mount namespaces and mounts an unreadable file over it. Nothing of
-// the sandbox is asked and nothing in it can prevent that. What already has the file open keeps it.
+// A process of ours enters the sandbox's user and mount namespaces and mounts an unreadable file over each. It never
+// enters through a process of the payload, which could refuse: setns() fails for a process whose first thread has
+// exited. What already has the file open keeps it.
 #pragma once
 
 #include <sys/types.h>
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "sys/fd.h"
 
 namespace caisson::supervise {
 
+inline constexpr std::size_t kMaxMasksAtOnce = 64;
+
 struct MaskTarget {
-  std::string directory;  ///< a path inside the sandbox
-  std::string path;       ///< relative to it; resolved there without following links
-  uid_t uid = 0;          ///< of the sandbox's user, inside
+  std::string directory;           ///< a path inside the sandbox
+  std::vector<std::string> paths;  ///< relative to it; resolved there without following links; at most kMaxMasksAtOnce
+  uid_t uid = 0;                   ///< of the sandbox's user, inside
   gid_t gid = 0;
 };
 
-/// Starts a process that enters the user and mount namespaces of the process `pidfd`, makes the mask and writes one
-/// byte to `report`: 0, or the errno of what failed. Returns its pid, or a negative errno. It sends no exit signal.
-long startMaskHelper(int pidfd, const MaskTarget& target, int report);
+/// The namespaces that a mask is made in: those of a pid 1 that executed a program of ours, or two descriptors. A pid 1
+/// that is a copy of the supervisor cannot be entered: its memory belongs to our user namespace.
+struct MaskNamespaces {
+  int init = -1;  ///< pidfd; if invalid, the next two
+  int user = -1, mount = -1;
+};
 
-/// One mount that is being made. The caller waits for descriptor() to become readable.
+/// Starts a process that enters the namespaces, makes the masks and writes one byte for each to `report`, all at once:
+/// 0, or the errno of what failed. Returns its pid, or a negative errno. It sends no exit signal.
+long startMaskHelper(const MaskNamespaces& namespaces, const MaskTarget& target, int report);
+
+/// Mounts that are being made. The caller waits for descriptor() to become readable.
 class LiveMask {
  public:
-  /// `init` is the sandbox's pid 1; an error when no process of the sandbox can be entered.
-  static Result<LiveMask> start(pid_t init, const MaskTarget& target);
+  static Result<LiveMask> start(const MaskNamespaces& namespaces, const MaskTarget& target);
   /// For a helper that is a child of another process.
   explicit LiveMask(sys::Fd report) : helper_(-1), report_(std::move(report)) {}
 
@@ -38,9 +48,9 @@ class LiveMask {
   ~LiveMask();  ///< kills the process that makes it, if it is our child and not done; waits at most a second
 
   [[nodiscard]] int descriptor() const { return report_.get(); }
-  /// Once it is readable: 0, or the errno of what failed. ENOENT: there is no such file in the sandbox; ECANCELED: the
-  /// helper died without a report.
-  int finish();
+  /// Once it is readable: for each of so many paths 0, or the errno of what failed. ENOENT: there is no such file in
+  /// the sandbox; ECANCELED: the helper died without a report.
+  std::vector<int> finish(std::size_t paths);
 
  private:
   LiveMask(pid_t helper, sys::Fd report) : helper_(helper), report_(std::move(report)) {}

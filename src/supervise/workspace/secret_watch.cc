@@ -3,23 +3,26 @@
 #include <fcntl.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <string_view>
+#include <iterator>
 
-#include "base/path_parts.h"
-#include "host/denied_matches.h"
+#include "base/path_text.h"
+#include "host/enclosing_search.h"
 #include "isolation/child.h"
-#include "policy/rules/secret_files.h"
+#include "supervise/workspace/watched_events.h"
+#include "sys/file_identity.h"
 #include "sys/root_dir.h"
 
 namespace caisson::supervise {
 namespace {
 
 constexpr auto kBeginAfter = std::chrono::milliseconds(20);
+constexpr auto kScanAfterMasks = std::chrono::milliseconds(1);
 constexpr auto kRetryAfter = std::chrono::milliseconds(500);
 constexpr auto kSearchUnwatchedEvery = std::chrono::seconds(5);
 /// A helper that takes longer hangs in the kernel, on a file system that does not answer.
@@ -29,16 +32,12 @@ constexpr std::size_t kMaxWatches = 4000;  // of the user's, whose editor needs 
 constexpr std::size_t kMaxNamed = 5;
 /// After a scan, wait this many times as long as it took: scans take at most a tenth of the time.
 constexpr int kPauseFactor = 9;
-constexpr std::uint32_t kEvents = IN_CREATE | IN_MOVED_TO | IN_CLOSE_WRITE | IN_ONLYDIR | IN_EXCL_UNLINK;
-
-/// Whether a name in a directory can be a secret or lead to one.
-bool matters(std::string_view name, bool directory) {
-  return directory || policy::mayBeSecret(name) || name == "config" || name == "config.worktree";
-}
+constexpr std::size_t kMaxAround = 500;
 
 std::string listed(const std::vector<std::string>& names) {
   std::string text;
-  for (std::size_t i = 0; i < std::min(names.size(), kMaxNamed); ++i) text += (i == 0 ? "" : ", ") + names[i];
+  for (std::size_t i = 0; i < std::min(names.size(), kMaxNamed); ++i)
+    text += (i == 0 ? "" : ", ") + displayedPath(names[i]);
   if (names.size() > kMaxNamed) text += " and " + std::to_string(names.size() - kMaxNamed) + " more";
   return text;
 }
@@ -60,11 +59,11 @@ bool layerHides(int layer, const std::string& path) {
 
 SecretWatch::SecretWatch(sys::EventLoop& loop, host::ScanCache& cache, Options options)
     : loop_(loop), cache_(cache), options_(std::move(options)) {
-  for (const std::string& path : options_.masked) masked_[path] = inodeOf(path);
+  for (const std::string& path : options_.masked) masked_[path] = identityOf(path);
 }
 
 SecretWatch::~SecretWatch() {
-  for (const auto timer : {timer_, mask_timer_, retry_timer_}) loop_.cancel(timer);
+  for (const auto timer : {timer_, mask_timer_, retry_timer_, judge_timer_, moves_timer_}) loop_.cancel(timer);
   if (inotify_) loop_.remove(inotify_.get());
   if (mask_) loop_.remove(mask_->descriptor());
 }
@@ -91,7 +90,14 @@ void SecretWatch::pause() {
   watched_.clear();
   directories_.clear();
   loop_.cancel(std::exchange(retry_timer_, 0));
-  missing_.clear();  // begin() searches again
+  unmasked_.clear();  // begin() searches again
+  loop_.cancel(std::exchange(judge_timer_, 0));
+  unjudged_.clear();
+  loop_.cancel(std::exchange(moves_timer_, 0));
+  moving_.clear();
+  moved_.clear();
+  around_.clear();
+  around_watches_.clear();
 }
 
 void SecretWatch::scan() {
@@ -100,13 +106,16 @@ void SecretWatch::scan() {
   bool added = true;
   for (int round = 0; added && round < kMaxRounds; ++round) {
     auto root = sys::RootDir::share(options_.directory->get(), {.known_as = options_.workspace});
-    if (root) found = host::scanWorkspace(*std::move(root), options_.workspace, options_.scan, &cache_);
+    if (root) found = host::searchEnclosed(*std::move(root), options_.workspace, options_.scan, &cache_);
     added = addWatches();
+    watchAround(found.judged_from);
   }
-  next_scan_ = Clock::now() + (Clock::now() - start) * kPauseFactor;
-  for (const std::string& path : found.hidden()) consider(path);
+  scan_took_ = Clock::now() - start;
+  next_scan_ = Clock::now() + scan_took_ * kPauseFactor;
+  hidden_ = found.hidden();
   // Files with a secret in a part of them are hidden completely.
-  for (const plan::ReplacedFile& file : found.redacted) consider(file.path);
+  for (const plan::ReplacedFile& file : found.redacted) hidden_.push_back(file.path);
+  for (const std::string& path : hidden_) consider(path);
   maskNext();
   // Directories still kept appearing, or some have no watch: no event reports files there, so look again later.
   if (added || !all_watched_) scheduleScan(std::max(next_scan_, Clock::now() + kSearchUnwatchedEvery));
@@ -120,33 +129,61 @@ bool SecretWatch::addWatches() {
   for (const auto& [path, inode] : searched) {
     const auto known = directories_.find(path);
     // Another directory may have its name by now.
-    if (known != directories_.end() && known->second.inode.second == inode) continue;
-    const auto now = watch(options_.directory->get(), path);
+    if (known != directories_.end() && known->second.identity.inode == inode) continue;
+    const auto now = watch(options_.directory->get(), path, kWatchedEvents);
     if (!now) {
       unwatched_.insert(path.empty() ? "." : path);
       all_watched_ = false;
       continue;
     }
-    // A renamed directory keeps its watch.
-    forget(now->watch);
-    watched_[now->watch] = path;
-    directories_[path] = *now;
+    remember(path, *now);
     added = true;
   }
   return added;
 }
 
-std::optional<SecretWatch::Directory> SecretWatch::watch(int root, const std::string& path) {
+void SecretWatch::watchAround(const std::string& enclosing) {
+  if (enclosing.empty() || !cache_.around) return;
+  const auto root = sys::openWithoutLinks(enclosing);
+  if (!root) return;
+  const std::string own = options_.workspace.substr(enclosing.size() + 1);
+  std::map<std::string, std::uint64_t> searched = cache_.around->index.paths();
+  std::erase_if(searched, [&](const auto& one) { return one.first == own || one.first.starts_with(own + "/"); });
+  const auto add = [&](const std::string& path, std::uint64_t inode) {
+    const auto known = around_.find(path);
+    if (known != around_.end() && known->second.identity.inode == inode) return;
+    const auto now = around_.size() < kMaxAround ? watch(root->get(), path, kAroundEvents) : std::nullopt;
+    if (!now) {
+      all_watched_ = false;
+      return;
+    }
+    around_[path] = *now;
+    around_watches_.insert(now->watch);
+  };
+  // Links on the way to the workspace are the likely ones.
+  for (const auto& [path, inode] : searched) {
+    if (path.empty() || own.starts_with(path + "/")) add(path, inode);
+  }
+  for (const auto& [path, inode] : searched) add(path, inode);
+}
+
+std::optional<SecretWatch::Directory> SecretWatch::watch(int root, const std::string& path, std::uint32_t events) {
   if (!inotify_ || watched_.size() >= kMaxWatches) return std::nullopt;
   const long opened = isolation::openBeneath(root, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (opened < 0) return std::nullopt;
   const sys::Fd directory(static_cast<int>(opened));
-  struct stat status{};
-  if (::fstat(directory.get(), &status) != 0) return std::nullopt;
+  const auto described = describeOpen(directory.get());
+  if (!described) return std::nullopt;
   const std::string name = "/proc/self/fd/" + std::to_string(directory.get());
-  const int watch = ::inotify_add_watch(inotify_.get(), name.c_str(), kEvents);
+  const int watch = ::inotify_add_watch(inotify_.get(), name.c_str(), events);
   if (watch < 0) return std::nullopt;
-  return Directory{watch, {status.st_dev, status.st_ino}};
+  return Directory{watch, described->identity};
+}
+
+void SecretWatch::remember(const std::string& path, const Directory& directory) {
+  forget(directory.watch);  // a renamed directory keeps its watch
+  watched_[directory.watch] = path;
+  directories_[path] = directory;
 }
 
 void SecretWatch::forget(int watch) {
@@ -167,40 +204,6 @@ void SecretWatch::dropWatches(const std::map<std::string, std::uint64_t>& search
   });
 }
 
-void SecretWatch::onEvents() {
-  alignas(inotify_event) char buffer[16384];
-  bool wanted = false;
-  std::vector<std::string> replaced;
-  for (int piece = 0; piece < kMaxRounds; ++piece) {  // other programs may write faster than this reads
-    const ssize_t got = ::read(inotify_.get(), buffer, sizeof(buffer));
-    if (got <= 0) break;
-    for (ssize_t at = 0; at < got;) {
-      const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
-      at += static_cast<ssize_t>(sizeof(inotify_event)) + event->len;
-      if ((event->mask & IN_Q_OVERFLOW) != 0) {  // any file may be another one now
-        for (auto& [path, inode] : masked_) inode.reset();
-        wanted = true;
-      }
-      const auto directory = watched_.find(event->wd);
-      if (directory == watched_.end()) continue;
-      if ((event->mask & IN_IGNORED) != 0) {  // the directory is gone
-        forget(event->wd);
-        continue;
-      }
-      if (event->len == 0) continue;
-      const std::string path = join(directory->second, event->name);
-      if (!matters(event->name, (event->mask & IN_ISDIR) != 0) && !masked_.contains(path) &&
-          !host::mayMatch(options_.scan.denied, event->name)) {
-        continue;
-      }
-      if ((event->mask & (IN_CREATE | IN_MOVED_TO)) != 0 && masked_.erase(path) > 0) replaced.push_back(path);
-      wanted = true;
-    }
-  }
-  hide(replaced);
-  if (wanted) scheduleScan(next_scan_);
-}
-
 void SecretWatch::scheduleScan(Clock::time_point earliest) {
   if (timer_ != 0 && earliest >= timer_due_) return;
   loop_.cancel(std::exchange(timer_, 0));
@@ -208,17 +211,33 @@ void SecretWatch::scheduleScan(Clock::time_point earliest) {
   timer_due_ = earliest;
   timer_ = loop_.at(earliest, [this] {
     timer_ = 0;
-    scan();
+    if (pending_.hasFirst()) {
+      scan_waits_ = true;
+    } else {
+      scan();
+    }
   });
 }
 
-std::optional<SecretWatch::Inode> SecretWatch::inodeOf(const std::string& path) const {
+std::optional<SecretWatch::Described> SecretWatch::describeOpen(int descriptor) {
+  struct statx status{};
+  constexpr unsigned kWanted = STATX_TYPE | STATX_NLINK | STATX_INO | STATX_CTIME;
+  if (::statx(descriptor, "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, kWanted, &status) != 0) return std::nullopt;
+  const std::int64_t changed_ns = status.stx_ctime.tv_sec * 1'000'000'000 + status.stx_ctime.tv_nsec;
+  return Described{{makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino, changed_ns},
+                   status.stx_mode & static_cast<std::uint32_t>(S_IFMT),
+                   status.stx_nlink};
+}
+
+std::optional<SecretWatch::Described> SecretWatch::describe(const std::string& path) const {
   const long opened = isolation::openBeneath(options_.directory->get(), path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
   if (opened < 0) return std::nullopt;
-  const sys::Fd file(static_cast<int>(opened));
-  struct stat status{};
-  if (::fstat(file.get(), &status) != 0) return std::nullopt;
-  return Inode{status.st_dev, status.st_ino};
+  return describeOpen(sys::Fd(static_cast<int>(opened)).get());
+}
+
+std::optional<SecretWatch::Identity> SecretWatch::identityOf(const std::string& path) const {
+  const auto described = describe(path);
+  return described ? std::optional(described->identity) : std::nullopt;
 }
 
 void SecretWatch::hide(const std::vector<std::string>& paths) {
@@ -228,64 +247,118 @@ void SecretWatch::hide(const std::vector<std::string>& paths) {
 
 void SecretWatch::forgetMasks() {
   masked_.clear();
-  missing_.clear();
-  // The mask that is being made may be lost as well: make it again.
-  if (mask_) pending_.push_back(masking_);
+  unmasked_.clear();
+  moved_.clear();
+  old_names_.clear();
+  // The masks that are being made may be lost as well: make them again.
+  for (const std::string& path : batch_) queue(path);
+}
+
+void SecretWatch::forgetMasksOf(const std::string& path) {
+  masked_.erase(path);
+  masked_.erase(masked_.lower_bound(path + "/"), masked_.lower_bound(path + "0"));  // '0' follows '/'
+  for (auto& [masked, identity] : masking_) {
+    if (masked == path || masked.starts_with(path + "/")) identity.reset();
+  }
+}
+
+std::set<std::string> SecretWatch::waiting() const {
+  std::set<std::string> paths = pending_.all();
+  for (const auto& [path, identity] : masking_) paths.insert(path);
+  return paths;
+}
+
+bool SecretWatch::waitsFor(const std::set<std::string>& paths) const {
+  return std::ranges::any_of(paths,
+                             [&](const std::string& path) { return isMasking(path) || pending_.contains(path); });
+}
+
+std::vector<std::string> SecretWatch::shown() const {
+  std::vector<std::string> paths;
+  std::ranges::copy_if(failed_, std::back_inserter(paths), [&](const std::string& path) {
+    if (options_.writes && options_.writes(path)) return false;
+    return old_names_.contains(path) || (identityOf(path) && !masks(path) && options_.exposes(path));
+  });
+  return paths;
+}
+
+bool SecretWatch::masks(const std::string& path) const {
+  const auto known = masked_.find(path);
+  return known != masked_.end() && known->second && known->second == identityOf(path);
 }
 
 void SecretWatch::consider(const std::string& path) {
+  hideOldNamesOf(path);
   for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     if (masked_.contains(path.substr(0, slash))) return;
   }
-  const auto known = masked_.find(path);
-  if (known != masked_.end() && known->second && known->second == inodeOf(path)) return;
-  if (path == masking_ || std::ranges::find(pending_, path) != pending_.end()) return;
-  if (options_.exposes(path)) pending_.push_back(path);
+  if (masks(path) || isMasking(path) || pending_.contains(path)) return;
+  if (options_.exposes(path)) queue(path);
 }
 
 void SecretWatch::maskNext() {
   while (!mask_ && !pending_.empty()) {
-    masking_ = std::move(pending_.front());
-    pending_.pop_front();
-    masking_inode_ = inodeOf(masking_);
-    auto started = options_.mask(masking_);
+    batch_ = pending_.pop(kMaxMasksAtOnce);
+    for (const std::string& path : batch_) masking_[path] = identityOf(path);
+    auto started = options_.mask(batch_);
     if (!started) {
-      if (started.error().sys_errno != ESRCH) failed_.insert(masking_);  // else nothing runs any more
       masking_.clear();
+      for (const std::string& path : std::exchange(batch_, {})) {
+        if (started.error().sys_errno == ESRCH) continue;  // nothing runs any more
+        failed_.insert(path);
+        retryLater(path);
+      }
       continue;
     }
     mask_.emplace(std::move(*started));
-    loop_.on(mask_->descriptor(), POLLIN, [this](short) { onMasked(mask_->finish()); });
-    mask_timer_ = loop_.at(Clock::now() + kMaskTimeout, [this] { onMasked(ETIMEDOUT); });
+    loop_.on(mask_->descriptor(), POLLIN, [this](short) { onMasked(mask_->finish(batch_.size())); });
+    mask_timer_ =
+        loop_.at(Clock::now() + kMaskTimeout, [this] { onMasked(std::vector<int>(batch_.size(), ETIMEDOUT)); });
   }
 }
 
-void SecretWatch::onMasked(int error) {
+void SecretWatch::onMasked(const std::vector<int>& errors) {
   loop_.cancel(std::exchange(mask_timer_, 0));
   loop_.remove(mask_->descriptor());
   mask_.reset();
-  const std::string path = std::exchange(masking_, {});
-  missing_.erase(path);
-  if (error == 0) {
-    masked_[path] = masking_inode_;
-    failed_.erase(path);
-    if (std::ranges::find(found_, path) == found_.end()) found_.push_back(path);
-    if (const auto now = inodeOf(path); now && now != masking_inode_) consider(path);  // replaced meanwhile
-  } else if (error == ENOENT || error == ENOTDIR || error == ELOOP) {
-    // An overlay caches that the name was missing, and may show the file once the kernel drops that cache: retry.
-    missing_.insert(path);
-    if (retry_timer_ == 0) retry_timer_ = loop_.at(Clock::now() + kRetryAfter, [this] { retryMissing(); });
-  } else {
-    failed_.insert(path);
-  }
+  const std::vector<std::string> paths = std::exchange(batch_, {});
+  const auto identities = std::exchange(masking_, {});
+  for (std::size_t i = 0; i < paths.size(); ++i) onMasked(paths[i], identities.at(paths[i]), errors[i]);
   maskNext();
-  if (!pending() && options_.settled) options_.settled();
+  // What the sandbox itself makes must not delay a search.
+  if (!pending_.hasFirst() && std::exchange(scan_waits_, false) && watching_) {
+    scheduleScan(Clock::now() + kScanAfterMasks);
+  }
+  if (options_.progressed) options_.progressed();
 }
 
-void SecretWatch::retryMissing() {
+void SecretWatch::onMasked(const std::string& path, const std::optional<Identity>& identity, int error) {
+  unmasked_.erase(path);
+  if (error == 0) {
+    masked_[path] = identity;
+    failed_.erase(path);
+    if (named_.insert(path).second) (old_names_.contains(path) ? hidden_old_names_ : found_).push_back(path);
+    // Replaced meanwhile. A file that is written all the time stays the same.
+    const auto now = identityOf(path);
+    if (now && (!identity || !identity->sameFile(*now))) consider(path);
+  } else if (error == ENOENT || error == ENOTDIR || error == ELOOP) {
+    // An overlay caches that the name was missing, and may show the file once the kernel drops that cache: retry.
+    if (old_names_.erase(path) == 0) retryLater(path);
+  } else {
+    failed_.insert(path);
+    retryLater(path);
+  }
+}
+
+void SecretWatch::retryLater(const std::string& path) {
+  unmasked_.insert(path);
+  if (retry_timer_ == 0) retry_timer_ = loop_.at(Clock::now() + kRetryAfter, [this] { retryUnmasked(); });
+}
+
+void SecretWatch::retryUnmasked() {
   retry_timer_ = 0;
-  for (const std::string& path : std::exchange(missing_, {})) {
-    if (inodeOf(path)) consider(path);
+  for (const std::string& path : std::exchange(unmasked_, {})) {
+    if (identityOf(path)) consider(path);
   }
   maskNext();
 }
@@ -294,6 +367,10 @@ void SecretWatch::report(std::vector<std::string>& notices, std::vector<std::str
   if (found_.size() > known) {
     notices.push_back("appeared and were hidden while the program ran, since they look like secrets or are denied: " +
                       listed({found_.begin() + static_cast<std::ptrdiff_t>(known), found_.end()}));
+  }
+  if (!hidden_old_names_.empty()) {
+    notices.push_back("moved by the host while the program ran, and hidden under the old names: " +
+                      listed(std::exchange(hidden_old_names_, {})));
   }
   if (!failed_.empty()) {
     warnings.push_back("secret files that appeared while the program ran could not be hidden: " +

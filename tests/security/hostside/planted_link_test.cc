@@ -1,7 +1,9 @@
 // A link that one run leaves in a directory does not redirect what the user names in the next one.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "support/environment.h"
 #include "support/run.h"
@@ -105,6 +107,22 @@ TEST_F(PlantedLink, OtherHomeKnowsIt) {
                  {.env = {{"CAISSON_HOME", home_ / "other"}, {"XDG_DATA_HOME", home_ / "data"}}, .cwd = project_});
   EXPECT_NE(output.exit_status, 0) << output.describe();
   EXPECT_FALSE(canary_->leakedInto(output.out)) << output.describe();
+}
+
+TEST_F(PlantedLink, OldLinkInADirectoryThatARunMovedIsNotFollowed) {
+  fs::create_directories(project_ + "/x/y/z");
+  fs::create_directory_symlink("../../victim", project_ + "/x/y/z/data");  // leads to nothing there
+  fs::create_directories(project_ + "/own/deep");
+  fs::create_directory_symlink(victim_, project_ + "/own/deep/data");
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // change times are coarse
+  const RunOutput output = caisson({"run", "--workspace", ".:rw", "--", "sh", "-c", "mv x/y/z assets; > own/deep/new"});
+  ASSERT_EQ(output.exit_status, 0) << output.describe();
+  expectRefused({"--workspace", ":none", "--ro", "assets/data"});
+  expectRefused({"--workspace", "assets/data"});
+  expectRefused({"--workspace", "assets/data:rw"});
+  const RunOutput own =
+      caisson({"run", "--workspace", ":none", "--ro", "own/deep/data", "--", "cat", victim_ + "/key"});
+  EXPECT_TRUE(canary_->leakedInto(own.out)) << "its directory was only written to" << own.describe();
 }
 
 TEST_F(PlantedLink, TargetCanBeNamedDirectlyAndTheUsersLinksWork) {

@@ -2,6 +2,7 @@
 // execute is left.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -65,6 +66,29 @@ TEST_F(Writers, SecondOneCannotMakeAgainWhatTheFirstOnesCheckRemoved) {
   EXPECT_TRUE(isThere("again"));
   EXPECT_FALSE(isThere(kTasks));
   EXPECT_TRUE(isThere(".vscode/settings.json")) << "it was there before both";
+}
+
+TEST_F(Writers, DirectoryThatAnotherOnePutsInPlaceOfACoveredOneIsSearched) {
+  base_.write("project/closed/.envrc", "mine\n");
+  fs::permissions(project_ + "/closed", fs::perms::none);
+  const auto first = start(project_,
+                           "mkdir d; chmod 0 d; echo > planted; while ! [ -e began ]; do sleep 0.02; done; "
+                           "mv d e; mkdir d; echo > moved");
+  ASSERT_TRUE(eventually([&] { return isThere("planted"); }, kLong));
+  const auto second = start(project_,
+                            "echo > began; while ! [ -e go ]; do sleep 0.02; done; "
+                            "mkdir d/.vscode && echo 2 > d/.vscode/tasks.json; echo > d/.envrc; echo > d/plain");
+  ASSERT_TRUE(first->wait(kLong));
+  ASSERT_TRUE(isThere("moved"));
+  write("go");
+  ASSERT_TRUE(second->wait(kLong));
+  fs::permissions(project_ + "/closed", fs::perms::owner_all);
+  EXPECT_TRUE(isThere("d/plain")) << "the second one could write there";
+  EXPECT_FALSE(isThere("d/.vscode/tasks.json"));
+  EXPECT_FALSE(isThere("d/.envrc"));
+  if (::geteuid() != 0) {
+    EXPECT_TRUE(isThere("closed/.envrc")) << "it was covered for both";
+  }
 }
 
 TEST_F(Writers, WriterOfADirectoryBelowIsOneOfTheSameFiles) {

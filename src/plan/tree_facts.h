@@ -1,0 +1,100 @@
+// What the search of the directories that a sandbox shows has found, and what follows for a run.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "policy/rules/protected_links.h"
+#include "sys/fd.h"
+
+namespace caisson::host {
+class TreeWriter;
+}
+
+namespace caisson::plan {
+
+/// A file that is shown with different content.
+struct ReplacedFile {
+  std::string path;
+  std::string content;
+};
+
+/// Tells an object from another that gets its name later, also if that gets its inode.
+struct ObjectStamp {
+  std::uint64_t inode = 0;  ///< 0: unknown
+  std::int64_t born_ns = 0;
+  bool operator==(const ObjectStamp&) const = default;
+};
+
+/// Result of the search of the workspace, or of another tree. Paths are relative to it.
+struct WorkspaceScan {
+  struct Protected {
+    std::string path;
+    bool directory = false;  ///< protected with everything below
+    std::string target;      ///< of a link, which is protected as such; empty: not a link
+    std::string through;     ///< the link or configuration that leads to it; empty: its own name is protected
+    ObjectStamp stamp = {};  ///< of what is there; not of a link
+  };
+  std::vector<std::string> secrets;                 ///< files and directories that usually hold secrets
+  std::map<std::string, std::string> secret_kinds;  ///< why they are: "key: a private key"
+  std::vector<ReplacedFile> redacted;               ///< git configurations, without their credentials
+  std::vector<Protected> protected_paths;           ///< existing files that the host would execute; only for `rw`
+  /// The same in parts that are shown for themselves: not protected with this tree, but there before the run.
+  std::vector<Protected> protected_apart;
+  std::vector<policy::WorkspaceLink> links;    ///< all; only if the scan looks for protected files
+  std::vector<policy::NamedProgram> programs;  ///< of git's configurations; as `links`
+  std::vector<std::string> shared_files;       ///< of `protected_paths` and (absolute) read-only: have other names
+  std::vector<std::string> unscanned;          ///< the first of those whose links or configurations are too many
+  std::size_t unscanned_count = 0;             ///< all of them
+  /// Not searched, so not shown: "." is the workspace itself.
+  struct Covered {
+    std::string path;
+    std::string reason;
+    std::string identity = {};  ///< sys::FileIdentity::text(), if the scan looks for protected files
+  };
+  std::vector<Covered> covered;
+  std::string judged_from;    ///< the directory around the tree that was searched, too; empty: there is none
+  std::string missed_around;  ///< a part of that which was not searched, and why; empty: it was searched completely
+  /// A limit of the search was reached, or it failed. Not so for directories that are closed to the user, or on other
+  /// file systems.
+  bool exhausted = false;
+
+  /// All that the sandbox may not see.
+  [[nodiscard]] std::vector<std::string> hidden() const {
+    std::vector<std::string> names = secrets;
+    for (const Covered& one : covered) names.push_back(one.path);
+    return names;
+  }
+};
+
+/// A directory that the policy names, besides the workspace.
+struct NamedTree {
+  WorkspaceScan scan;
+  std::shared_ptr<host::TreeWriter> writer = {};  ///< if it is written directly
+};
+
+/// A tree of the host that is written directly, with protection of files that the host would execute.
+struct GuardedTree {
+  std::string path;                   ///< on the host
+  std::string around = {};            ///< a directory that the tree is judged from (host/enclosing_search.h)
+  std::string prefix = {};            ///< of names in results; "": names are relative to the tree
+  sys::SharedFd opened = {};          ///< the directory itself
+  std::vector<std::string> patterns;  ///< of the policy, in addition to the built-in table
+  /// Protected files that exist, and covered directories with a `/` at the end and their identity as the target:
+  /// nothing is new in these, unless another sandbox put another directory in their place.
+  std::vector<WorkspaceScan::Protected> before;
+  std::shared_ptr<host::TreeWriter> writer = {};  ///< its entry among those who write there
+};
+
+/// A workspace that is searched for new secret files while the sandbox runs.
+struct WatchedWorkspace {
+  std::string path;                 ///< on the host
+  sys::SharedFd opened = {};        ///< the directory itself
+  std::string target;               ///< inside
+  std::vector<std::string> hidden;  ///< names that are hidden from the beginning, relative to it
+};
+
+}  // namespace caisson::plan

@@ -1,0 +1,180 @@
+// An uncommit that was killed or that failed, or that meets what a killed commit left, ends as if nothing had happened.
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "session/uncommit_fixture.h"
+
+namespace caisson::test {
+namespace {
+
+TEST_F(Uncommit, AnyUseOfTheSessionFinishesOneThatWasKilled) {
+  fill();
+  const auto before = stateOf(workspace.path());
+  Session session = create();
+  work(session);
+  EXPECT_TRUE(commit(session).complete());
+  dieAt("commit: one applied", [&](SessionStore& own) { (void)own.uncommit(session.id()); });
+  ASSERT_NE(stateOf(workspace.path()), before);
+  const RunOutput used = cli({"exec", session.id(), "--", "true"});
+  EXPECT_EQ(used.exit_status, 0);
+  EXPECT_NE(used.err.find("uncommit that was interrupted is finished"), std::string::npos) << used.describe();
+  EXPECT_EQ(stateOf(workspace.path()), before);
+  expectNoLeftovers(session);
+  EXPECT_FALSE(store->uncommit(session.id())) << "it is undone";
+}
+
+TEST_F(Uncommit, DirectoryOfAKilledCommitIsWhole) {
+  Session session = create();
+  output(session, "mkdir -p n/m; chmod 751 n/m; echo x > n/m/x");
+  const std::string request = session.id();
+  dieAt("commit: directory made", [&](SessionStore& own) {
+    if (auto same = own.find(request)) (void)same->commit({.paths = {"n/m", "."}});
+  });
+  EXPECT_EQ(cli({"exec", session.id(), "--", "true"}).exit_status, 0);
+  EXPECT_EQ(modeOf(workspace / "n"), 0755U);
+  EXPECT_EQ(modeOf(workspace / "n/m"), 0751U);
+  EXPECT_EQ(conflictsOf(uncommit(session)), "");
+  EXPECT_FALSE(exists(workspace / "n"));
+  expectNoLeftovers(session);
+}
+
+TEST_F(Uncommit, FileThatTheHostRemovesAfterAKillIsAConflict) {
+  workspace.write("z", "old\n");
+  sleepFor(std::chrono::milliseconds(30));
+  for (const bool rename : {false, true}) {
+    Session session = create();
+    const auto remove = [&](const std::string& name) {
+      if (rename) {
+        std::filesystem::rename(workspace / name, workspace / "renamed");
+      } else {
+        std::filesystem::remove(workspace / name);
+      }
+    };
+    output(session, "echo new > new; echo new > new2");
+    dieAt("commit: one applied", [&](SessionStore& own) {
+      if (auto same = own.find(session.id())) (void)same->commit();
+    });
+    remove("new");
+    const RunOutput used = cli({"exec", session.id(), "--", "true"});
+    EXPECT_NE(used.err.find("left alone: new\n"), std::string::npos) << used.describe();
+    EXPECT_EQ(readFile(workspace / "new2"), "new\n");
+    EXPECT_FALSE(exists(workspace / "new"));
+    EXPECT_TRUE(session.commit({.dry_run = true}));
+    EXPECT_EQ(conflictsOf(uncommit(session)), "");
+    EXPECT_FALSE(exists(workspace / "new2"));
+    output(session, "rm z");
+    EXPECT_TRUE(commit(session, {.paths = {"z"}}).complete());
+    dieAt("commit: one applied", [&](SessionStore& own) { (void)own.uncommit(session.id()); });
+    remove("z");
+    EXPECT_EQ(paths(uncommit(session).conflicts), "z\n");
+    EXPECT_EQ(conflictsOf(uncommit(session)), "");
+    EXPECT_EQ(readFile(workspace / "z"), "old\n");
+    expectNoLeftovers(session);
+  }
+}
+
+TEST_F(Uncommit, SecondOneAtTheSameTimeWaitsAfterDestroy) {
+  fill();
+  const auto before = stateOf(workspace.path());
+  Session session = create();
+  work(session);
+  EXPECT_TRUE(commit(session).complete());
+  ASSERT_TRUE(session.destroy());
+  static std::string id;
+  static int status = -1;
+  id = session.id();
+  session::step_observer = [](const char* name) {
+    if (std::string_view(name) != "commit: staging made") return;
+    status = runProgram({std::getenv("CAISSON_BIN"), "session", "uncommit", id}).exit_status;
+  };
+  const CommitReport report = uncommit(session);
+  session::step_observer = nullptr;
+  EXPECT_EQ(status, 125) << "the second one waits, and then refuses";
+  EXPECT_EQ(conflictsOf(report), "");
+  EXPECT_EQ(stateOf(workspace.path()), before);
+}
+
+TEST_F(Uncommit, ItsOwnRecordIsNeverUndone) {
+  for (const bool lost : {false, true}) {
+    workspace.write("gone", "precious\n");
+    sleepFor(std::chrono::milliseconds(30));
+    Session session = create();
+    output(session, "rm gone");
+    EXPECT_TRUE(commit(session).complete());
+    static std::string keeper;
+    keeper = home_path + "/replaced/" + session.id() + "/2";
+    // The record cannot be written, as on a full disk.
+    session::step_observer = [](const char* name) {
+      if (std::string_view(name) != "commit: applied") return;
+      std::filesystem::remove(keeper + "/bytes");
+      std::filesystem::create_directory(keeper + "/bytes");
+    };
+    EXPECT_FALSE(store->uncommit(session.id()));
+    session::step_observer = nullptr;
+    std::filesystem::remove_all(lost ? keeper : keeper + "/bytes");
+    EXPECT_EQ(conflictsOf(uncommit(session)), "");
+    EXPECT_EQ(readFile(workspace / "gone"), "precious\n");
+    EXPECT_FALSE(store->uncommit(session.id())) << "there is no other commit";
+    EXPECT_EQ(readFile(workspace / "gone"), "precious\n");
+    expectNoLeftovers(session);
+  }
+}
+
+TEST_F(Uncommit, ObjectThatCannotBeCopiedIsAConflictAndTheRestComesBack) {
+  std::string deep = "deep";
+  for (int level = 0; level < 230; ++level) deep += "/d";
+  for (const std::string& name : {std::string("a"), std::string("b"), deep + "/f"}) workspace.write(name, "old\n");
+  sleepFor(std::chrono::milliseconds(30));
+  Session session = create();
+  output(session, "echo new > a; rm b; rm -r deep");
+  ASSERT_EQ(::chmod((workspace / "a").c_str(), 0), 0);
+  EXPECT_EQ(applied(commit(session, {.theirs = {"a"}})), "a\nb\ndeep\n");
+  const CommitReport report = uncommit(session);
+  EXPECT_EQ(paths(report.conflicts), ::geteuid() == 0 ? "deep\n" : "a\ndeep\n");
+  EXPECT_NE(conflictsOf(report).find("is kept as " + home_path + "/replaced/"), std::string::npos)
+      << conflictsOf(report);
+  EXPECT_EQ(readFile(workspace / "b"), "old\n");
+  expectNoLeftovers(session);
+}
+
+TEST_F(Uncommit, KilledAtEachStepIsFinishedByTheNext) {
+  fill();
+  const auto before = stateOf(workspace.path());
+  static int steps = 0, killed_step = 0;
+  for (killed_step = 1;; ++killed_step) {
+    Session session = create();
+    work(session);
+    EXPECT_TRUE(commit(session).complete());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      steps = 0;
+      session::step_observer = [](const char*) {
+        if (++steps == killed_step) ::kill(::getpid(), SIGKILL);
+      };
+      auto opened = SessionStore::open(std::getenv("CAISSON_BIN"));
+      ::_exit(opened && opened->uncommit(session.id()) ? 0 : 1);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    if (WIFEXITED(status)) {
+      EXPECT_EQ(WEXITSTATUS(status), 0);
+      EXPECT_EQ(stateOf(workspace.path()), before);
+      break;
+    }
+    const auto report = store->uncommit(session.id());
+    // Killed after the end, there is nothing left to do.
+    EXPECT_EQ(report ? conflictsOf(*report) : "", "") << "killed at step " << killed_step;
+    ASSERT_EQ(stateOf(workspace.path()), before) << "killed at step " << killed_step;
+    expectNoLeftovers(session);
+    ASSERT_TRUE(session.destroy());
+    sleepFor(std::chrono::milliseconds(20));
+  }
+  EXPECT_GT(killed_step, 10);
+}
+
+}  // namespace
+}  // namespace caisson::test
