@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -86,6 +87,7 @@ class Merge {
   void add(plan::WorkspaceScan around) {
     addSecrets(around);
     addProtected(around);
+    addCalled(around);
     for (const std::string& path : around.unscanned) found_.unscanned.push_back(absolute(path));
     found_.unscanned_count += around.unscanned_count;
     if (around.exhausted) {
@@ -143,6 +145,17 @@ class Merge {
         continue;
       }
       if (known.insert(own.path).second) found_.protected_paths.push_back(std::move(own));
+    }
+  }
+
+  void addCalled(const plan::WorkspaceScan& around) {
+    std::set<std::string> known;
+    for (const plan::CalledFile& one : found_.called_files) known.insert(one.path);
+    for (const plan::CalledFile& one : around.called_files) {
+      auto path = inside(one.path);
+      if (!path || !known.insert(*path).second) continue;
+      const auto caller = inside(one.caller);
+      found_.called_files.push_back({*std::move(path), caller ? *caller : absolute(one.caller), one.state});
     }
   }
 
@@ -220,6 +233,7 @@ EnclosingLinks findEnclosingLinks(sys::RootDir root, const std::string& tree, co
     found.directory = tree;
     found.links = std::move(own.links);
     found.programs = std::move(own.programs);
+    std::ranges::move(own.called, std::back_inserter(found.programs));
     return found;
   }
   found.prefix = prefixOf(tree, found.directory);
@@ -229,6 +243,8 @@ EnclosingLinks findEnclosingLinks(sys::RootDir root, const std::string& tree, co
   found.complete = found.complete && !all.exhausted;
   found.links = std::move(all.links);
   found.programs = std::move(all.programs);
+  std::ranges::move(all.called, std::back_inserter(found.programs));
+  std::ranges::move(own.called, std::back_inserter(own.programs));
   std::set<std::tuple<std::string, std::string, bool>> known;
   for (const policy::WorkspaceLink& link : found.links) known.emplace(link.path, link.target, link.executed);
   for (policy::WorkspaceLink& link : own.links) {

@@ -27,7 +27,7 @@ constexpr const char* kWriters = "writers";
 constexpr const char* kWritersLock = "lock";
 constexpr std::uint64_t kMaxWriterRecord = 64U << 20U;
 constexpr std::size_t kMaxWriterRecords = 100'000;
-constexpr std::string_view kWriterVersion = "caisson writer 1";
+constexpr std::string_view kWriterVersion = "caisson writer 2";
 constexpr std::size_t kWriterNameBytes = 16;
 
 /// The content of a record: fields that end with NUL, which no path contains.
@@ -41,6 +41,8 @@ struct WriterRecord {
   bool stored = false;  ///< what follows is known: the program may have started
   std::vector<std::string> patterns;
   std::vector<ProtectedFile> before;
+  std::vector<plan::CalledFile> called;
+  std::vector<plan::GitDirectory> git_directories;
 };
 
 class FieldWriter {
@@ -105,6 +107,18 @@ std::string recordText(const WriterRecord& record) {
     out.add(one.path);
     out.add(one.target);
   }
+  out.add(record.called.size());
+  for (const plan::CalledFile& one : record.called) {
+    out.add(one.path);
+    out.add(one.caller);
+    out.add(one.state);
+  }
+  out.add(record.git_directories.size());
+  for (const plan::GitDirectory& one : record.git_directories) {
+    out.add(one.path);
+    out.add(one.unwatched.size());
+    for (const std::string& file : one.unwatched) out.add(file);
+  }
   return out.take();
 }
 
@@ -124,6 +138,17 @@ std::optional<WriterRecord> parseWriterRecord(std::string_view text) {
     ProtectedFile& one = record.before.emplace_back();
     one.path = in.text();
     one.target = in.text();
+  }
+  for (std::size_t left = in.count(); left > 0; --left) {
+    plan::CalledFile& one = record.called.emplace_back();
+    one.path = in.text();
+    one.caller = in.text();
+    one.state = in.text();
+  }
+  for (std::size_t left = in.count(); left > 0; --left) {
+    plan::GitDirectory& one = record.git_directories.emplace_back();
+    one.path = in.text();
+    for (std::size_t files = in.count(); files > 0; --files) one.unwatched.insert(in.text());
   }
   if (!in.good() || !in.atEnd() || !tree) return std::nullopt;
   record.tree = *tree;
@@ -318,17 +343,19 @@ TreeWriter::~TreeWriter() {
   if (auto registry = WriterRegistry::open()) (void)registry->directory().remove(name_);
 }
 
-Result<void> TreeWriter::store(const std::vector<ProtectedFile>& before, const std::vector<std::string>& patterns) {
+Result<void> TreeWriter::store(const plan::GuardedTree& tree) {
   // What another writer may just have made counts as new, also if this process is killed.
-  before_ = before;
+  before_ = tree.before;
   if (auto kept = keepOld(before_); !kept) return kept;
   const auto registry = WriterRegistry::open();
   if (!registry) return fail(registry.error());
   auto record = readWriterRecord(file_.get());
   if (!record) return fail(plainError(Stage::state, "read", name_, "the record of this writer is damaged"));
   record->stored = true;
-  record->patterns = patterns;
+  record->patterns = tree.patterns;
   record->before = before_;
+  record->called = tree.called;
+  record->git_directories = tree.git_directories;
   if (auto written = writeWriterRecord(file_.get(), *record, name_); !written) return written;
   stored_ = true;
   return {};
@@ -403,7 +430,8 @@ std::vector<KilledWriter> killedWriters() {
       continue;
     }
     killed.push_back({std::move(one.file), std::move(one.name), std::move(one.record.path), std::move(one.record.tree),
-                      std::move(one.record.before), std::move(one.record.patterns)});
+                      std::move(one.record.before), std::move(one.record.patterns), std::move(one.record.called),
+                      std::move(one.record.git_directories)});
   }
   return killed;
 }

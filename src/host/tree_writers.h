@@ -40,8 +40,8 @@ class TreeWriter {
   /// Drops what another writer made: it need not be protected, and the check after that run may remove it at any time.
   /// Drops nothing if the records cannot be read.
   void dropNew(std::vector<ProtectedFile>& found) const;
-  /// Stores what exists, before the program starts. `patterns`: see plan::GuardedTree.
-  Result<void> store(const std::vector<ProtectedFile>& before, const std::vector<std::string>& patterns);
+  /// Stores what exists, before the program starts.
+  Result<void> store(const plan::GuardedTree& tree);
   /// The sandbox's first process: while it lives, the program may still write.
   Result<void> setInit(pid_t init);
   /// Which of these were there before this writer and all beside it. On an error this is unknown.
@@ -69,6 +69,8 @@ struct KilledWriter {
   sys::FileIdentity tree;
   std::vector<ProtectedFile> before;
   std::vector<std::string> patterns;
+  std::vector<plan::CalledFile> called;
+  std::vector<plan::GitDirectory> git_directories;
 };
 
 /// Those whose processes are all gone, locked, so that no other process completes them at the same time. Cheap

@@ -15,9 +15,11 @@
 #include <set>
 
 #include "base/path_parts.h"
+#include "host/called_files.h"
 #include "host/covered.h"
 #include "host/denied_matches.h"
 #include "host/git_programs.h"
+#include "host/index_flags.h"
 #include "host/link_protection.h"
 #include "host/listed_tree.h"
 #include "host/other_names.h"
@@ -59,6 +61,7 @@ class Scan {
         tree_(root_, std::move(index), rules(), options.settled_after_ns) {
     struct stat status{};
     if (::fstat(root_.descriptor(), &status) == 0) device_ = status.st_dev;
+    if (options_.protected_files != nullptr) called_.emplace(root_, workspace_, *options_.protected_files);
   }
 
   /// Looks for other names of these files, too.
@@ -89,8 +92,12 @@ class Scan {
     }
     joinCovered(found_.covered);
     if (git_) std::ranges::copy(git_->found(), std::back_inserter(found_.programs));
+    if (called_) found_.called = called_->found();
     if (options_.protected_files != nullptr && !options_.only_links) {
       protectThroughLinks(root_, workspace_, *options_.protected_files, found_);
+      for (const policy::NamedProgram& one : found_.called) {
+        found_.called_files.push_back({one.path, one.configuration, stateOfFile(root_, one.path)});
+      }
     }
     if (options_.secrets) other_names_.hide(root_, tree_, found_);
     std::ranges::sort(found_.secrets);
@@ -119,7 +126,8 @@ class Scan {
     };
     return {.file =
                 [this, is_protected](const std::string& path, std::string_view name) {
-                  return !options_.only_links && (SecretSearch::matters(name) || is_protected(path, name));
+                  if (options_.only_links) return called_ && called_->matters(path, name);
+                  return SecretSearch::matters(name) || is_protected(path, name);
                 },
             .directory =
                 [is_protected](const std::string& path, std::string_view name) {
@@ -137,7 +145,9 @@ class Scan {
     return in_git && policy::isRepositoryMember(*in_git) && !policy::isRepositoryData(*in_git);
   }
 
-  [[nodiscard]] std::size_t cost() const { return entries_ + kReadCost * secrets_.reads(); }
+  [[nodiscard]] std::size_t cost() const {
+    return entries_ + kReadCost * (secrets_.reads() + (called_ ? called_->reads() : 0));
+  }
 
   /// Something makes files protected, and is too large to tell which.
   void leaveOut(const std::string& path) {
@@ -361,6 +371,7 @@ class Scan {
     file.path = join(work.path, name);
     file.git_members = file.git_members || isUsedByGit(directory.shape, directoryName(work.path));
     protect(file, false);
+    if (called_ && called_->matters(work.path, name) && !called_->add(file.path)) leaveOut(file.path);
     if (options_.secrets && !work.hidden) hideFile(std::move(file.path), name, tree_.nameAt(number));
   }
 
@@ -388,7 +399,9 @@ class Scan {
     if (options_.protected_files == nullptr) return;
     entries_ += 5 * kReadCost;
     if (!git_->addDirectory(work.path)) leaveOut(work.path);
-    if (!options_.only_links && !work.below_protected) protectRepository(root_, work.path, found_);
+    if (options_.only_links) return;
+    if (!work.below_protected) protectRepository(root_, work.path, found_);
+    found_.git_directories.push_back({work.path, unwatchedFiles(root_, work.path)});
   }
 
   const sys::RootDir& root_;
@@ -401,6 +414,7 @@ class Scan {
   std::deque<std::uint32_t> pending_, bulk_, objects_;
   OtherNames other_names_;
   std::optional<GitPrograms> git_;
+  std::optional<CalledFiles> called_;
   plan::WorkspaceScan found_;
   SecretSearch secrets_{root_, workspace_, options_.shown, found_};
 };

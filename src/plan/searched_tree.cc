@@ -74,6 +74,8 @@ GuardedTree guardOf(const HostPath& tree, const policy::Policy& policy, const Wo
                       .opened = tree.opened,
                       .patterns = policy.filesystem.workspace.protected_files,
                       .before = scan.protected_paths,
+                      .called = scan.called_files,
+                      .git_directories = scan.git_directories,
                       .writer = std::move(writer)};
   guarded.before.insert(guarded.before.end(), scan.protected_apart.begin(), scan.protected_apart.end());
   for (const WorkspaceScan::Covered& one : scan.covered) {

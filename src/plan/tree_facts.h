@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,19 @@ struct ObjectStamp {
   bool operator==(const ObjectStamp&) const = default;
 };
 
+/// A file that the host runs because a protected one calls it.
+struct CalledFile {
+  std::string path;
+  std::string caller;
+  std::string state;  ///< tells whether it changed since (host::stateOfFile())
+};
+
+/// A git directory, and the files whose changes git does not show, by flags in its index.
+struct GitDirectory {
+  std::string path;
+  std::set<std::string> unwatched;
+};
+
 /// Result of the search of the workspace, or of another tree. Paths are relative to it.
 struct WorkspaceScan {
   struct Protected {
@@ -46,6 +60,9 @@ struct WorkspaceScan {
   std::vector<Protected> protected_apart;
   std::vector<policy::WorkspaceLink> links;    ///< all; only if the scan looks for protected files
   std::vector<policy::NamedProgram> programs;  ///< of git's configurations; as `links`
+  std::vector<policy::NamedProgram> called;    ///< by hooks and settings; as `links`
+  std::vector<CalledFile> called_files;        ///< the same, with their states; only for `rw`
+  std::vector<GitDirectory> git_directories;   ///< only for `rw`
   std::vector<std::string> shared_files;       ///< of `protected_paths` and (absolute) read-only: have other names
   std::vector<std::string> unscanned;          ///< the first of those whose links or configurations are too many
   std::size_t unscanned_count = 0;             ///< all of them
@@ -86,6 +103,9 @@ struct GuardedTree {
   /// Protected files that exist, and covered directories with a `/` at the end and their identity as the target:
   /// nothing is new in these, unless another sandbox put another directory in their place.
   std::vector<WorkspaceScan::Protected> before;
+  /// What a program may write, but not unseen: changes are reported after the run.
+  std::vector<CalledFile> called = {};
+  std::vector<GitDirectory> git_directories = {};
   std::shared_ptr<host::TreeWriter> writer = {};  ///< its entry among those who write there
 };
 

@@ -3,11 +3,11 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "session/commit/git_index.h"
+#include "policy/rules/git_index.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
-  for (const caisson::session::IndexEntry& entry : caisson::session::readIndex(bytes)) {
+  for (const caisson::policy::IndexEntry& entry : caisson::policy::readIndex(bytes)) {
     if (entry.path.empty() || entry.id.size() != 40 || entry.path.find('\0') != std::string::npos) std::abort();
   }
   return 0;

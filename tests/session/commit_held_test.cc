@@ -145,5 +145,39 @@ TEST_F(CommitHeld, ModelsCommitOnlyOrdinaryFiles) {
   EXPECT_TRUE(named.applied[0].held_unless_named);
 }
 
+TEST_F(CommitHeld, FilesThatHooksCallAreHeld) {
+  ASSERT_EQ(runProgram({"git", "init", "-q", workspace.path()}).exit_status, 0);
+  workspace.write(".git/hooks/pre-commit", "#!/bin/sh\n./scripts/check.sh && sh lint\n", 0755);
+  workspace.write(".vscode/tasks.json", R"({"tasks": [{"command": "${workspaceFolder}/tools/run", "args": ["x/y"]}]})");
+  workspace.write("scripts/check.sh", "exit 0\n", 0755);
+  workspace.write("x/y", "x\n");
+  workspace.openToAll();
+  Session session = create();
+  output(session,
+         "echo evil >> scripts/check.sh; echo x > lint; mkdir tools; echo x > tools/run; echo x >> x/y; echo x > a.c");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "a.c\ntools\nx/y\n");
+  for (const char* held : {"scripts/check.sh", "lint", "tools/run"}) EXPECT_TRUE(isHeld(report, held)) << held;
+  EXPECT_EQ(readFile(workspace / "scripts/check.sh"), "exit 0\n");
+  EXPECT_EQ(applied(commit(session, {.paths = {"scripts/check.sh"}})), "scripts/check.sh\n");
+}
+
+TEST_F(CommitHeld, IndexThatHidesChangesFromGitStatusIsHeld) {
+  const RunOutput made = runProgram(
+      {"sh", "-c", "git init -q . && echo x > f && echo x > g && git add . && git update-index --skip-worktree g"},
+      {.cwd = workspace.path()});
+  ASSERT_EQ(made.exit_status, 0) << made.describe();
+  workspace.openToAll();
+  Session session = create();
+  output(session, "echo y > h; git add h");
+  EXPECT_FALSE(isHeld(commit(session), ".git/index")) << "it has the host's flag only";
+  output(session, "git update-index --assume-unchanged f; echo evil >> f");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "f\n");
+  EXPECT_TRUE(isHeld(report, ".git/index")) << paths(report.held);
+  const RunOutput status = runProgram({"git", "status", "--short"}, {.cwd = workspace.path()});
+  EXPECT_NE(status.out.find("M f"), std::string::npos) << status.describe();
+}
+
 }  // namespace
 }  // namespace caisson::test

@@ -100,7 +100,8 @@ Result<sys::Fd> startWorker(const SessionPaths& paths, const std::vector<std::st
   std::vector<std::string> line{"caisson", std::string(kWorkerArgument)};
   line.insert(line.end(), words.begin(), words.end());
   std::vector<std::string> variables{"CAISSON_HOME=" + paths.home()};
-  for (const char* name : {"HOME", "XDG_CONFIG_HOME"}) {  // to find the owner's configuration
+  // To find the owner's configuration and the registry of written directories, as every other process of the user does.
+  for (const char* name : {"HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"}) {
     if (const char* value = std::getenv(name)) variables.push_back(std::string(name) + "=" + value);
   }
   const std::vector<char*> arguments = pointers(line), environment = pointers(variables);

@@ -185,13 +185,14 @@ std::string CommitPlanner::whyNever(const Candidate& candidate) const {
   return !directory && own_.areBelow(path) ? "caisson's own configuration or state is below it" : "";
 }
 
-std::string CommitPlanner::whyHeld(const Candidate& candidate) {
+std::string CommitPlanner::whyHeld(Candidate& candidate) {
   const std::string& path = candidate.change.path;
   if (std::string why; isClosed(candidate, why)) return why;
   if (std::string why = held_.why(path, candidate.change.type == "directory"); !why.empty()) return why;
   if (candidate.entry.present && candidate.entry.info.type == FileType::link) {
     if (std::string why = held_.whyLink(path, candidate.target); !why.empty()) return why;
   }
+  if (std::string why = whyIndexHeld(candidate); !why.empty()) return why;
   const RemovedDirectory& removed = candidate.removed;
   return removed.held.empty() ? "" : "it holds " + displayedPath(removed.held) + ": " + removed.held_reason;
 }

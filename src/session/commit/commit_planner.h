@@ -68,6 +68,7 @@ class CommitPlanner {
     std::string held;                    ///< a link: why it is held back
     std::optional<std::string> merged;   ///< the content to write instead of the session's
     RemovedDirectory removed;            ///< if a real directory is removed or replaced: what it holds
+    std::string judged_sha256;           ///< a git index: of the content that whyIndexHeld() judged
     bool replaces_hidden = false;        ///< the real file may have been hidden from the session
     /// Access for group and others that the session's file gives and the real one does not. Not given unless the
     /// request names the path.
@@ -113,7 +114,9 @@ class CommitPlanner {
   void reportWithheld(const Candidate& candidate);
   /// Why the change is held back unless it is named: a protected file, a git directory, with ordinary_files_only an
   /// unusual name or kind of file. Empty: it is not.
-  [[nodiscard]] std::string whyHeld(const Candidate& candidate);
+  [[nodiscard]] std::string whyHeld(Candidate& candidate);
+  /// The same for git's index: with new flags, git would not show what changes in some files. Sets `judged_sha256`.
+  [[nodiscard]] std::string whyIndexHeld(Candidate& candidate);
   /// Finds the links of the real workspace, and those of the session that the request names.
   void findLinks(const std::vector<StackChange>& changes);
   /// Whether the commit removes a real directory with everything below, or puts a file or link in its place.

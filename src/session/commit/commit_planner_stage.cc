@@ -243,6 +243,11 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     const auto read = readContent(candidate, *attributes, action);
     if (!read) return fail(read.error());
     if (!*read) return {};
+    if (!candidate.judged_sha256.empty() && candidate.judged_sha256 != action.sha256) {
+      if (staging_ != nullptr) (void)staging_->drop(staged);
+      leave(report_.skipped, change.path, "it changes while it is read");
+      return {};
+    }
   }
   addToReport(candidate, action);
   noteKnown(candidate, action);

@@ -8,8 +8,8 @@
 #include <charconv>
 #include <chrono>
 
+#include "policy/rules/git_index.h"
 #include "session/changes/git_patch.h"
-#include "session/commit/git_index.h"
 #include "session/store/workspace_root.h"
 #include "sys/helper_process.h"
 #include "sys/path_reader.h"
@@ -22,7 +22,6 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* kBasesFile = "git-bases";
 constexpr const char* kRepository = "empty.git";
 constexpr const char* kIndex = ".git/index";
-constexpr std::uint64_t kMaxIndexBytes = 64U << 20;
 constexpr std::uint64_t kMaxBasesBytes = 64U << 20;
 constexpr std::size_t kMaxBases = 50'000;
 constexpr auto kMaxTime = std::chrono::milliseconds(50);
@@ -34,7 +33,8 @@ constexpr std::int64_t kSecond = 1'000'000'000;
 constexpr std::int64_t kTickNs = 10'000'000;
 
 /// Whether the file is what the index says: git's own test.
-bool isClean(const IndexEntry& entry, const sys::FileInfo& info, std::int64_t index_modified, std::int64_t began) {
+bool isClean(const policy::IndexEntry& entry, const sys::FileInfo& info, std::int64_t index_modified,
+             std::int64_t began) {
   const auto same = [](std::int64_t time, std::uint32_t seconds, std::uint32_t nanoseconds) {
     return static_cast<std::uint32_t>(time / kSecond) == seconds &&
            static_cast<std::uint32_t>(time % kSecond) == nanoseconds;
@@ -77,12 +77,12 @@ void recordGitBases(const sys::RootDir& session, const Metadata& metadata) {
   if (!root) return;
   const auto index = root->stat(kIndex);
   if (!index || index->type != sys::FileType::regular) return;
-  const auto bytes = root->readFile(kIndex, kMaxIndexBytes);
+  const auto bytes = root->readFile(kIndex, policy::kMaxIndexBytes);
   if (!bytes) return;
   sys::PathReader reader(*root);
   std::string text = headerOf(metadata.began);
   std::size_t looked_at = 0;
-  for (const IndexEntry& entry : readIndex(*bytes)) {
+  for (const policy::IndexEntry& entry : policy::readIndex(*bytes)) {
     if (++looked_at > kMaxBases || Clock::now() >= deadline) break;
     const auto info = reader.stat(entry.path);
     if (!info || !isClean(entry, *info, index->modified_ns, metadata.began.wall_ns)) continue;

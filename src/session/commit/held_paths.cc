@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/deceptive_text.h"
+#include "base/path_parts.h"
 #include "base/path_text.h"
 #include "host/enclosing_search.h"
 #include "host/git_programs.h"
@@ -50,6 +51,11 @@ std::string HeldPaths::why(const std::string& path, bool directory) {
   if (!isReadable(path)) return "its name has control, bidirectional or invisible characters";
   if (!ordinary_.match(in_project_ + path, directory)) return "not a kind of file that a model may commit";
   return "";
+}
+
+bool HeldPaths::isGitIndex(const std::string& path) {
+  if (policy::foldName(nameOf(path)) != "index") return false;
+  return policy::foldName(nameOf(directoryOf(path))) == ".git" || shapes_.isInside(path) || in_git_directory_;
 }
 
 std::string HeldPaths::whyLink(const std::string& path, const std::string& target) {

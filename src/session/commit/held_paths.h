@@ -39,6 +39,8 @@ class HeldPaths {
   /// The same for a link, beside why() and ResultingTree::whyHeld(): it would give protected names to other files, or
   /// other names to protected files.
   [[nodiscard]] std::string whyLink(const std::string& path, const std::string& target);
+  /// Whether the path is the index of a git directory.
+  [[nodiscard]] bool isGitIndex(const std::string& path);
 
  private:
   RealTree& real_;

@@ -17,7 +17,12 @@ namespace {
 constexpr std::uint64_t kMaxMergedBytes = 16U << 20;
 
 std::optional<std::string> readForMerge(int file, std::uint64_t size) {
-  if (size > kMaxMergedBytes) return std::nullopt;
+  return size > kMaxMergedBytes ? std::nullopt : readBytes(file, size);
+}
+
+}  // namespace
+
+std::optional<std::string> readBytes(int file, std::uint64_t size) {
   std::string content(size, '\0');
   for (std::size_t have = 0; have < size;) {
     const ssize_t got = ::pread(file, content.data() + have, size - have, static_cast<off_t>(have));
@@ -27,8 +32,6 @@ std::optional<std::string> readForMerge(int file, std::uint64_t size) {
   }
   return content;
 }
-
-}  // namespace
 
 const GitBases& MergeBases::git() {
   if (!git_) git_ = GitBases::load(session_, metadata_, roots_.real());

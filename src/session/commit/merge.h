@@ -61,4 +61,7 @@ class FileMerger {
   DiffBudget budget_;
 };
 
+/// The first `size` bytes of a file; nothing if it has fewer.
+std::optional<std::string> readBytes(int file, std::uint64_t size);
+
 }  // namespace caisson::session

@@ -18,6 +18,7 @@
 #include "policy/rules/protected_files.h"
 #include "supervise/sandbox_id.h"
 #include "supervise/workspace/file_quarantine.h"
+#include "supervise/workspace/reported_changes.h"
 #include "sys/descriptor_path.h"
 #include "sys/file_identity.h"
 #include "sys/root_dir.h"
@@ -198,6 +199,7 @@ void quarantineIn(const plan::GuardedTree& tree, RunResult& result) {
   const auto before = writer != nullptr ? writer->before() : Result<std::vector<host::ProtectedFile>>(tree.before);
   if (!before) return refuse(before.error());
   NewFiles(tree, *before, *root, result).moveAll();
+  reportChanges(tree, *root, root->knownAs(), result.notices);
   if (writer != nullptr) writer->end();
 }
 
@@ -214,7 +216,7 @@ Result<void> storeStateBefore(const plan::Plan& plan) {
   if (auto recorded = host::recordWrittenTrees(plan); !recorded) return recorded;
   for (const plan::GuardedTree& tree : plan.guarded) {
     if (!tree.writer) continue;
-    if (auto stored = tree.writer->store(tree.before, tree.patterns); !stored) return stored;
+    if (auto stored = tree.writer->store(tree); !stored) return stored;
   }
   return {};
 }
@@ -250,12 +252,15 @@ std::vector<std::string> finishKilledRuns() {
     const plan::GuardedTree guarded{.path = killed.path,
                                     .opened = std::make_shared<const sys::Fd>(std::move(*opened)),
                                     .patterns = killed.patterns,
-                                    .before = killed.before};
+                                    .before = killed.before,
+                                    .called = killed.called,
+                                    .git_directories = killed.git_directories};
     const auto workspace = sys::RootDir::share(guarded.opened->get(), {.known_as = killed.path});
     if (!workspace) continue;
     RunResult result;
     result.sandbox_id = newSandboxId();
     NewFiles(guarded, killed.before, *workspace, result).moveAll();
+    reportChanges(guarded, *workspace, killed.path, result.notices);
     std::set<std::string> paths;
     for (const Denial& one : result.denials) paths.insert(one.object);
     if (!paths.empty()) {

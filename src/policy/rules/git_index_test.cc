@@ -1,8 +1,8 @@
-#include "session/commit/git_index.h"
+#include "policy/rules/git_index.h"
 
 #include <gtest/gtest.h>
 
-namespace caisson::session {
+namespace caisson::policy {
 namespace {
 
 std::string number(std::uint32_t value) {
@@ -93,5 +93,47 @@ TEST(GitIndex, UnknownFormatsAreEmpty) {
   EXPECT_EQ(paths("DIRX" + number(2) + number(1) + entry("a")), Paths{});
 }
 
+std::string extendedEntry(const std::string& path, unsigned more, std::uint32_t mode = 0100644) {
+  std::string bytes = fixedPart(mode, 0x4000U | static_cast<unsigned>(path.size()));
+  bytes += static_cast<char>(more >> 8 & 0xFF);
+  bytes += static_cast<char>(more & 0xFF);
+  bytes += path;
+  bytes.resize((bytes.size() + 8) / 8 * 8, '\0');
+  return bytes;
+}
+
+constexpr unsigned kAssumed = 0x8000, kSkipped = 0x4000;
+const std::string kChecksum(20, 'c');
+
+TEST(GitIndexFlags, NamesFilesWhoseChangesGitDoesNotShow) {
+  const auto flags =
+      readIndexFlags(header(3, 4) + entry("plain") + entry("assumed", 0100644, kAssumed) +
+                     extendedEntry("skipped", kSkipped) + extendedEntry("dir/", kSkipped, 0040000) + kChecksum);
+  EXPECT_TRUE(flags.complete);
+  EXPECT_EQ(flags.unwatched, (std::set<std::string>{"assumed", "dir/", "skipped"}));
+  EXPECT_EQ(flags.shared, "");
+}
+
+TEST(GitIndexFlags, SplitIndexNamesTheSharedOne) {
+  const std::string link = "link" + number(21) + std::string(20, '\x0A') + "x";
+  const auto flags =
+      readIndexFlags(header(2, 1) + entry("", 0100644, kAssumed) + "TREE" + number(2) + "ab" + link + kChecksum);
+  EXPECT_EQ(flags.shared, "0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a0a");
+  EXPECT_TRUE(flags.unnamed);
+}
+
+TEST(GitIndexFlags, NamesOfSha256AreReadToo) {
+  std::string bytes = fixedPart(0100644, kAssumed);
+  bytes.insert(40, std::string(12, '\xAB'));
+  bytes += "file";
+  bytes.resize((bytes.size() + 8) / 8 * 8, '\0');
+  EXPECT_TRUE(readIndexFlags(header(2, 1) + bytes + std::string(32, 'c')).unwatched.contains("file"));
+}
+
+TEST(GitIndexFlags, DamagedIndexIsIncomplete) {
+  EXPECT_FALSE(readIndexFlags("").complete);
+  EXPECT_FALSE(readIndexFlags(header(2, 5) + entry("a")).complete);
+}
+
 }  // namespace
-}  // namespace caisson::session
+}  // namespace caisson::policy
