@@ -73,6 +73,14 @@ bool contains(const Range& names, std::string_view name) {
 
 bool hasWildcard(std::string_view part) { return part.find('*') != std::string_view::npos; }
 
+/// The ending that all names have that match a pattern such as "*-gdb.py" (".py"); empty: the pattern is of another
+/// kind.
+std::string_view wildcardEnding(std::string_view part) {
+  if (!part.starts_with('*') || hasWildcard(part.substr(1))) return {};
+  const std::size_t dot = part.rfind('.');
+  return dot == std::string_view::npos ? std::string_view{} : part.substr(dot);
+}
+
 /// Whether the folded parts of a path relative to a git directory lead to data.
 bool isData(std::span<const std::string> folded) {
   if (folded.empty()) return false;
@@ -227,12 +235,22 @@ std::vector<std::string> ProtectedFiles::foldedParts(const std::vector<std::stri
 void ProtectedFiles::add(std::string_view pattern, ProtectedCategory category) {
   Pattern made{.directory = pattern.ends_with('/'), .category = category};
   for (const std::string_view part : splitParts(pattern, '/')) made.parts.push_back(foldName(part));
-  if (hasWildcard(made.parts.back())) {
-    with_wildcard_.push_back(patterns_.size());
+  const std::size_t index = patterns_.size();
+  const std::string& last = made.parts.back();
+  const std::string_view ending = wildcardEnding(last);
+  if (!hasWildcard(last)) {
+    by_last_part_[last].push_back(index);
+  } else if (!ending.empty()) {
+    by_ending_[std::string(ending)].push_back(index);
+  } else if (last.front() != '*') {
+    by_first_letter_[last.front()].push_back(index);
   } else {
-    by_last_part_[made.parts.back()].push_back(patterns_.size());
+    with_wildcard_.push_back(index);
   }
-  if (made.parts.size() > 1) with_parts_.push_back(patterns_.size());
+  for (std::size_t count = 1; count < made.parts.size(); ++count) {
+    const std::string& part = made.parts[count - 1];
+    (hasWildcard(part) ? beginnings_with_wildcard_ : by_beginning_[part]).push_back({index, count});
+  }
   patterns_.push_back(std::move(made));
 }
 
@@ -246,12 +264,23 @@ const ProtectedFiles::Pattern* ProtectedFiles::find(const std::vector<std::strin
     }
     return true;
   };
-  if (const auto named = by_last_part_.find(folded[at]); named != by_last_part_.end()) {
-    const auto found = std::ranges::find_if(named->second, fits);
-    if (found != named->second.end()) return &patterns_[*found];
+  const auto among = [&](const Indexes& indexes) -> const Pattern* {
+    const auto found = std::ranges::find_if(indexes, fits);
+    return found == indexes.end() ? nullptr : &patterns_[*found];
+  };
+  const auto under = [&](const auto& index, const auto& key) -> const Pattern* {
+    const auto indexes = index.find(key);
+    return indexes == index.end() ? nullptr : among(indexes->second);
+  };
+  const std::string& name = folded[at];
+  if (const Pattern* found = under(by_last_part_, name)) return found;
+  if (const std::size_t dot = name.rfind('.'); dot != std::string::npos) {
+    if (const Pattern* found = under(by_ending_, name.substr(dot))) return found;
   }
-  const auto found = std::ranges::find_if(with_wildcard_, fits);
-  return found == with_wildcard_.end() ? nullptr : &patterns_[*found];
+  if (!name.empty()) {
+    if (const Pattern* found = under(by_first_letter_, name.front())) return found;
+  }
+  return among(with_wildcard_);
 }
 
 std::optional<ProtectedMatch> ProtectedFiles::match(std::string_view path) const {
@@ -285,13 +314,13 @@ bool ProtectedFiles::mayHold(std::string_view path) const {
     }
     return true;
   };
-  return std::ranges::any_of(with_parts_, [&](std::size_t index) {
-    const std::vector<std::string>& parts = patterns_[index].parts;
-    for (std::size_t count = 1; count < parts.size(); ++count) {
-      if (ends(parts, count)) return true;
-    }
-    return false;
-  });
+  const auto any = [&](const std::vector<Beginning>& beginnings) {
+    return std::ranges::any_of(beginnings,
+                               [&](const Beginning& one) { return ends(patterns_[one.pattern].parts, one.count); });
+  };
+  if (folded.empty()) return false;
+  const auto named = by_beginning_.find(folded.back());
+  return (named != by_beginning_.end() && any(named->second)) || any(beginnings_with_wildcard_);
 }
 
 bool hasRepositoryShape(const std::function<bool(std::string_view)>& has) {

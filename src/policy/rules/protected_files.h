@@ -96,11 +96,21 @@ class ProtectedFiles {
   [[nodiscard]] bool protectsBelow(const std::vector<std::string>& folded, std::size_t at) const;
   [[nodiscard]] std::size_t longestPattern() const;
 
-  std::vector<std::string> above_;  ///< folded parts of the directory that can matter
-  std::size_t first_ = 0;           ///< of these and a path's parts, the first that can decide
-  std::unordered_map<std::string, std::vector<std::size_t>> by_last_part_;  ///< indexes of patterns_
-  std::vector<std::size_t> with_wildcard_;  ///< indexes of those with a `*` in the last part
-  std::vector<std::size_t> with_parts_;     ///< indexes of those with several parts
+  std::vector<std::string> above_;           ///< folded parts of the directory that can matter
+  std::size_t first_ = 0;                    ///< of these and a path's parts, the first that can decide
+  using Indexes = std::vector<std::size_t>;  ///< of patterns_
+  std::unordered_map<std::string, Indexes> by_last_part_;
+  // Those with a `*` in the last part. Matching runs for every name of a workspace, so few of them are compared.
+  std::unordered_map<std::string, Indexes> by_ending_;  ///< "*-gdb.py", by ".py"
+  std::unordered_map<char, Indexes> by_first_letter_;   ///< ".huskyrc.*"
+  Indexes with_wildcard_;                               ///< all others
+  struct Beginning {
+    std::size_t pattern;
+    std::size_t count;  ///< of its parts
+  };
+  std::unordered_map<std::string, std::vector<Beginning>>
+      by_beginning_;                                 ///< of patterns with several parts, by the last
+  std::vector<Beginning> beginnings_with_wildcard_;  ///< those with a `*` in the last
 };
 
 /// Normalizes a name for comparison: ASCII letters become lower case, also other characters that fold to such letters,

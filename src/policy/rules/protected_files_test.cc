@@ -144,6 +144,18 @@ TEST(ProtectedFiles, AreExtendedByAPolicy) {
   EXPECT_TRUE(files.match(".bashrc")) << "the table stays";
 }
 
+TEST(ProtectedFiles, HaveWildcardsAnywhereInAName) {
+  const std::vector<std::string> added{"*-x.tool", "be*gin", "*mid*", "a*b.cfg", "*.tail*", "*end"};
+  const ProtectedFiles files(added);
+  for (const char* path : {"q-x.tool", "-x.tool", "a.b-x.tool", "begin", "be.gin", "d/amidst", "aXb.cfg", "n.tail2",
+                           "theend", "dir.d/END"}) {
+    EXPECT_TRUE(files.match(path)) << path;
+  }
+  for (const char* path : {"q-x.too", "x.tool", "gin", "ab.cf", "program.py", "gdb.py"}) {
+    EXPECT_FALSE(files.match(path)) << path;
+  }
+}
+
 TEST(ProtectedFiles, RefuseUnusablePatterns) {
   for (const char* pattern : {"", "/", "/etc/passwd", "../x", "a/./b", "*", "a/**", "a\nb", "\xff", "\u200b"}) {
     EXPECT_TRUE(protectedPatternProblem(pattern)) << pattern;
