@@ -3,7 +3,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 .DEFAULT_GOAL := build
 export SECONDS_EACH ?= 20
-.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-vm-apparmor test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents dist test-packages test-bundle test-other test-secrets-busy test-filesystems test-shapes
+.PHONY: build test test-projects test-vm test-vm-security test-vm-sessions test-vm-crash test-vm-selinux test-vm-apparmor test-containers test-images check tidy format bench install debug asan tsan clang test-mcp test-mcp-stress test-hostile test-neighbours test-stress fuzz-smoke test-servers surface surface-lists clean help test-image-use test-api test-vm-rungs test-rungs test-clients test-agents dist test-packages test-bundle test-other test-secrets-busy test-filesystems test-shapes test-protected-names
 
 build: ## build build/caisson (the default)
 	@sh scripts/build.sh release
@@ -117,6 +117,9 @@ test-filesystems: ## as root: hidden secrets on ext2, ext4 and tmpfs that ignore
 
 test-secrets-busy: ## read secrets in large trees beside 16 busy loops: 350 runs of all interfaces; about 20 minutes
 	@sh scripts/build.sh release && CAISSON_BIN=$$PWD/build/caisson python3 -B tests/security/busy/secrets_busy.py
+
+test-protected-names: ## run 50 shells, debuggers, interpreters and other tools with planted files: what they execute must be protected (installs them; NAMES="vim .pdbrc")
+	@sh scripts/test_protected_names.sh $(NAMES)
 
 test-projects: ## build real projects (Vite, Next.js, Python, Rust, Go, CMake, Maven) under the profile dev (installs their tools)
 	@sh scripts/test_projects.sh $(NAMES)
