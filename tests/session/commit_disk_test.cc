@@ -2,6 +2,7 @@
 // entered.
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +120,41 @@ TEST_F(CommitToSmallDisk, AdditionWhereTheHostMountedSomethingIsAConflict) {
     EXPECT_EQ(runProgram({"ls", "-A", point + "/conf"}).out, "");
     ASSERT_EQ(::umount((point + "/conf").c_str()), 0);
     EXPECT_EQ(session({"commit", "n"}).out, "A conf/d\nA conf/new\n");
+  });
+}
+
+TEST_F(CommitToSmallDisk, DirectoryOfAnotherFileSystemWithTheSameInodesIsAnotherOne) {
+  onSmallDisk([&](const std::string& point) {
+    const std::string other = workspace / "other";
+    ASSERT_EQ(::mkdir(other.c_str(), 0755), 0);
+    ASSERT_EQ(::mount("none", other.c_str(), "tmpfs", 0, "size=1m,nr_inodes=64,mode=755"), 0);
+    std::vector<ino_t> inodes;
+    for (const std::string& top : {point, other}) {
+      ASSERT_EQ(::mkdir((top + "/sub").c_str(), 0755), 0);
+      for (const char* name : {"f", "gone", "sub/g"}) std::ofstream(top + "/" + name) << "of " + top + "\n";
+      struct stat status{};
+      ASSERT_EQ(::stat((top + "/sub").c_str(), &status), 0);
+      inodes.push_back(status.st_ino);
+    }
+    EXPECT_EQ(inodes[0], inodes[1]) << "else this shows nothing";
+    ::usleep(30'000);
+    ASSERT_EQ(runCaisson({"session", "create", "--name", "n", "--workspace", point}).exit_status, 0);
+    const auto session = [&](std::vector<std::string> arguments) {
+      arguments.insert(arguments.begin(), "session");
+      return runCaisson(arguments);
+    };
+    ASSERT_EQ(
+        session({"exec", "n", "--", "sh", "-c", "echo n > f; rm gone; echo n > sub/g; echo n > sub/n"}).exit_status, 0);
+    ASSERT_EQ(session({"rebind", "n", other}).exit_status, 0);
+    const RunOutput refused = session({"commit", "n"});
+    EXPECT_EQ(refused.exit_status, 1) << refused.describe();
+    EXPECT_EQ(refused.out, "");
+    EXPECT_NE(refused.err.find("sub/g: the workspace is another directory there now"), std::string::npos)
+        << refused.describe();
+    for (const char* name : {"f", "gone", "sub/g"}) EXPECT_EQ(readFile(other + "/" + name), "of " + other + "\n");
+    EXPECT_FALSE(exists(other + "/sub/n"));
+    ASSERT_EQ(session({"rebind", "n", point}).exit_status, 0);
+    EXPECT_EQ(session({"commit", "n"}).out, "M f\nD gone\nM sub/g\nA sub/n\n");
   });
 }
 

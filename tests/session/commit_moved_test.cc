@@ -398,7 +398,8 @@ TEST(DirectoryBaselineTest, DirectoryChangedJustBeforeTheBeginningIsUnchanged) {
   session::recordDirectories(*session, metadata);
   const auto state = [&](const std::string& directory) {
     session::RealTree real(*root);
-    return session::HostDirectories(real, *committed, session::DirectoryBaseline::load(*session, began), began.wall_ns)
+    return session::HostDirectories(real, *committed, session::DirectoryBaseline::load(*session, metadata),
+                                    began.wall_ns)
         .stateOf(directory);
   };
   EXPECT_EQ(state("d"), session::DirectoryState::unchanged);
@@ -426,7 +427,7 @@ TEST(DirectoryBaselineTest, DirectoryMovedWhileACommandMayRunIsNotRecorded) {
   };
   session::recordDirectories(*session, metadata, session::CommandsRun::perhaps);
   session::step_observer = nullptr;
-  const auto baseline = session::DirectoryBaseline::load(*session, metadata.began);
+  const auto baseline = session::DirectoryBaseline::load(*session, metadata);
   EXPECT_EQ(baseline.find("d"), nullptr);
   EXPECT_EQ(baseline.find("d/sub"), nullptr);
   EXPECT_NE(baseline.find("quiet"), nullptr);

@@ -27,6 +27,7 @@ Result<void> SessionContext::rebind(const std::string& directory, WhenBusy when_
   if (auto checked = checkStateHidden(store_->paths(), facts, true); !checked) return checked;
   if (auto set = setRealDirectory(facts, after); !set) return set;
   after.policy.filesystem.workspace.path = after.workspace;
+  if (after.first_identity.empty()) after.first_identity = metadata_.workspace_identity;
   if (!inLandlockTier(metadata_.policy)) {
     if (auto settled = settle("session rebind", when_busy); !settled) return settled;
   } else if (isInUse(directory_, kUntilAskersAreGone)) {

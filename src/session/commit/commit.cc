@@ -274,7 +274,7 @@ Result<CommitReport> SessionContext::commit(const CommitRequest& request) {
   RealTree tree(*roots->real());
   MergeBases bases(directory_, metadata_, *roots, *committed);
   CommitPlanner planner(metadata_, *before, *now, tree, *roots->hidden(), *committed,
-                        DirectoryBaseline::load(directory_, metadata_.began), bases);
+                        DirectoryBaseline::load(directory_, metadata_), bases);
   OwnStaging staging(directory_, tree, *committed);
   if (!request.dry_run) {
     if (auto made = staging.make(planner); !made) return fail(made.error());

@@ -92,8 +92,8 @@ class DirectoryWalk {
     if (status.st_dev != device_) return;
     const sys::FileInfo info = fileInfoOf(status);
     const bool settled = !isLater(info.changed_ns, settled_ - 1);
-    // One that changed itself is still the same if no name in its directory changed. The root has no such directory.
-    if (settled || (!at.path.empty() && at.stayed)) {
+    // One that changed itself is still the same if no name in its directory changed. The root is known by its identity.
+    if (settled || at.stayed) {
       found_.emplace_back(at.path, WalkedDirectory{info.inode, info.changed_ns, info.mode, settled});
     }
     listBelow(std::move(directory), at.path, settled);
@@ -126,11 +126,15 @@ class DirectoryWalk {
 /// program of the host may have moved a directory on the way, and even back.
 void keepConfirmed(WalkedDirectories& found, const WalkedDirectories& again) {
   const std::unordered_map<std::string, WalkedDirectory> second(again.begin(), again.end());
-  std::unordered_set<std::string> stayed{""};  // the workspace itself is known by its identity
-  std::erase_if(found, [&](const auto& one) {
+  const auto is_same = [&](const auto& one) {
     const auto same = second.find(one.first);
-    const bool on_the_way = one.first.empty() || stayed.contains(directoryOf(one.first));
-    if (!on_the_way || same == second.end() || same->second != one.second) return true;
+    return same != second.end() && same->second == one.second;
+  };
+  std::unordered_set<std::string> stayed{""};  // the workspace itself is known by its identity
+  if (!found.empty() && found.front().first.empty() && !is_same(found.front())) found.front().second.settled = false;
+  std::erase_if(found, [&](const auto& one) {
+    if (one.first.empty()) return false;
+    if (!stayed.contains(directoryOf(one.first)) || !is_same(one)) return true;
     stayed.insert(one.first);
     return false;
   });
@@ -192,8 +196,10 @@ void copyDirectories(const sys::RootDir& from, const sys::RootDir& to) {
   }
 }
 
-DirectoryBaseline DirectoryBaseline::load(const sys::RootDir& session, const Moment& began) {
+DirectoryBaseline DirectoryBaseline::load(const sys::RootDir& session, const Metadata& metadata) {
+  const Moment& began = metadata.began;
   DirectoryBaseline baseline;
+  baseline.is_of_workspace_ = metadata.isFirstDirectory();
   baseline.names_ = readNames(session, began);
   const auto text = session.readFile(kDirectoriesFile, kMaxBaselineBytes);
   const std::string header = directoriesHeader(began);

@@ -34,7 +34,11 @@ class DirectoryBaseline {
     mode_t mode = 0;
   };
   /// What recordDirectories() wrote for this session; empty if there is none.
-  static DirectoryBaseline load(const sys::RootDir& session, const Moment& began);
+  static DirectoryBaseline load(const sys::RootDir& session, const Metadata& metadata);
+
+  /// Whether the workspace is the directory that the session began on. Inode numbers do not tell: another file system
+  /// has the same ones.
+  [[nodiscard]] bool isOfWorkspace() const { return is_of_workspace_; }
 
   /// The directory that was at `path` ("" is the workspace itself), or null if that is not known.
   [[nodiscard]] const Directory* find(const std::string& path) const;
@@ -42,6 +46,7 @@ class DirectoryBaseline {
   [[nodiscard]] bool hasName(const std::string& path) const;
 
  private:
+  bool is_of_workspace_ = true;
   std::vector<std::uint64_t> names_;  ///< sorted hashes of paths
   std::unordered_map<std::string, Directory> directories_;
 };

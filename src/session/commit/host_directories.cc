@@ -24,6 +24,7 @@ DirectoryState HostDirectories::find(const std::string& directory) {
   const DirectoryState above = top ? DirectoryState::changed : stateOf(directoryOf(directory));
   if (above == DirectoryState::another || above == DirectoryState::missing) return above;
   const auto there = real_.lookAtDirectory(directory);
+  if (top && !baseline_.isOfWorkspace()) return DirectoryState::another;
   if (!there) return DirectoryState::missing;
   // A mount hides what the session sees: an overlay does not show the mounts below its layers.
   if (there->mounted) return DirectoryState::another;
@@ -65,7 +66,7 @@ std::optional<std::string> HostDirectories::replacedOnTheWay(const std::string& 
 }
 
 bool HostDirectories::wasThere(const std::string& directory) {
-  if (baseline_.find(directory) != nullptr) return true;
+  if (directory.empty() || baseline_.find(directory) != nullptr) return true;
   const auto there = real_.lookAtDirectory(directory);
   return there && there->mounted;
 }

@@ -192,6 +192,10 @@ Moment Moment::now() {
   return moment;
 }
 
+bool Metadata::isFirstDirectory() const {
+  return first_identity.empty() || sys::isSameFile(first_identity, workspace_identity);
+}
+
 std::vector<std::string> Metadata::mountedLayers() const {
   std::vector<std::string> layers = frozen;
   layers.push_back(upper);
@@ -235,6 +239,7 @@ std::string toJson(const Metadata& metadata) {
   if (!metadata.workspace_identity.empty()) {
     json.key("workspace_identity").string(metadata.workspace_identity.text());
   }
+  if (!metadata.first_identity.empty()) json.key("first_identity").string(metadata.first_identity.text());
   add(json, "began", metadata.began);
   add(json, "expires", metadata.expires);
   json.key("ttl_ms").number(static_cast<std::int64_t>(metadata.ttl_seconds * 1000));
@@ -259,6 +264,23 @@ std::string toJson(const Metadata& metadata) {
   return json.text() + "\n";
 }
 
+namespace {
+
+std::vector<Checkpoint> readCheckpoints(Reader& reader, const std::string& where) {
+  std::vector<Checkpoint> found;
+  const Node* const checkpoints = reader.member("checkpoints", Node::Type::list);
+  if (checkpoints == nullptr) return found;
+  for (const Node& item : checkpoints->items) {
+    Reader one(item, where);
+    found.push_back({one.text("name"), one.integer("created"), one.texts("frozen"), std::nullopt});
+    if (item.find("root") != nullptr) found.back().root = one.texts("root");
+    reader.fold(one);
+  }
+  return found;
+}
+
+}  // namespace
+
 Result<Metadata> metadataFromJson(std::string_view text, const std::string& where) {
   auto document = policy::readText(text, policy::Format::json, where);
   if (!document) return fail(document.error());
@@ -273,6 +295,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   metadata.name = reader.text("name");
   metadata.workspace = reader.text("workspace");
   metadata.workspace_identity = reader.identity("workspace_identity");
+  metadata.first_identity = reader.identity("first_identity");
   metadata.began = reader.moment("began");
   metadata.expires = reader.moment("expires");
   metadata.ttl_seconds = document->root.find("ttl_ms") != nullptr  // missing in older files
@@ -293,14 +316,7 @@ Result<Metadata> metadataFromJson(std::string_view text, const std::string& wher
   if (document->root.find("creator") != nullptr) metadata.creator = reader.process("creator");
   if (document->root.find("pooled_by") != nullptr) metadata.pooled_by = reader.process("pooled_by");
   metadata.payload_id = static_cast<uid_t>(reader.integer("payload_id"));
-  if (const Node* checkpoints = reader.member("checkpoints", Node::Type::list)) {
-    for (const Node& item : checkpoints->items) {
-      Reader one(item, where);
-      metadata.checkpoints.push_back({one.text("name"), one.integer("created"), one.texts("frozen"), std::nullopt});
-      if (item.find("root") != nullptr) metadata.checkpoints.back().root = one.texts("root");
-      reader.fold(one);
-    }
-  }
+  metadata.checkpoints = readCheckpoints(reader, where);
   const Node* stored = reader.member("policy", Node::Type::table);
   if (reader.error()) return fail(*reader.error());
   // Checked against the owner's ceilings when it was created; those may have changed since.

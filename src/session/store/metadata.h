@@ -69,8 +69,10 @@ struct Metadata {
   std::string id;
   std::string name;
   std::string workspace;  ///< the real directory, canonical; empty: none
-  /// Of the real directory when the session began, so that nothing else is used in its place (workspace_root.h).
+  /// Of the real directory, so that nothing else is used in its place (workspace_root.h).
   sys::FileIdentity workspace_identity;
+  /// Of the directory that the session began on; empty if rebind() has set none since.
+  sys::FileIdentity first_identity;
   Moment began;
   Moment expires;
   double ttl_seconds = 0;                ///< a request extends the session's time to this long from then
@@ -88,6 +90,8 @@ struct Metadata {
   std::vector<std::string> granted;  ///< permitted hosts that depend on an approval
   std::optional<ProcessId> creator;  ///< the sandbox ends with this process; nothing: the session is kept
 
+  /// Whether the real directory is the one that the session began on: another one has files that it never saw.
+  [[nodiscard]] bool isFirstDirectory() const;
   /// The names of all layers that a sandbox of the session mounts.
   [[nodiscard]] std::vector<std::string> mountedLayers() const;
   /// Time until the session expires; 0 if it has expired. Uses the boot clock during the same boot, else the wall
