@@ -2,15 +2,18 @@
 // entered.
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <fstream>
 #include <functional>
 
 #include "functional/commit.h"
+#include "session/layers/steps.h"
 
 namespace caisson::test {
 namespace {
@@ -156,6 +159,38 @@ TEST_F(CommitToSmallDisk, DirectoryOfAnotherFileSystemWithTheSameInodesIsAnother
     ASSERT_EQ(session({"rebind", "n", point}).exit_status, 0);
     EXPECT_EQ(session({"commit", "n"}).out, "M f\nD gone\nM sub/g\nA sub/n\n");
   });
+}
+
+/// A file above the limit cannot be copied to where it is kept, as on a full disk.
+class CommitKeptElsewhere : public AcrossMounts<CommitTest> {};
+
+TEST_F(CommitKeptElsewhere, CommitThatCannotKeepWhatItReplacesIsRepeated) {
+  static rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (const char* name : {"e/x", "e/sub/y", "e/closed/z"}) put(name, "old\n");
+  put("large", std::string(200'000, 'x'));
+  ASSERT_EQ(::chmod((elsewhere + "/e/closed").c_str(), 0555), 0);
+  sleepFor(std::chrono::milliseconds(30));
+  SessionOptions wanted = options();
+  ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", elsewhere));
+  auto session = store->create(wanted);
+  ASSERT_TRUE(session) << session.error().message();
+  output(*session, "chmod 755 e/closed; rm -r e; echo new > large");
+  const auto ignored = ::signal(SIGXFSZ, SIG_IGN);
+  session::step_observer = [](const char* name) {
+    rlimit limit = before;
+    limit.rlim_cur = 100'000;
+    if (std::string_view(name) == "commit: one kept") (void)::setrlimit(RLIMIT_FSIZE, &limit);
+  };
+  const auto failed = session->commit();
+  session::step_observer = nullptr;
+  EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  (void)::signal(SIGXFSZ, ignored);
+  EXPECT_FALSE(failed);
+  EXPECT_EQ(readFile(elsewhere + "/e/closed/z"), "old\n");
+  const CommitReport report = commit(*session);
+  EXPECT_EQ(paths(report.conflicts), "") << report.conflicts.front().reason;
+  EXPECT_EQ(applied(report), "e\nlarge\n");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <ctime>
+#include <utility>
 #include <vector>
 
 #include "session/changes/sparse_read.h"
@@ -292,13 +293,18 @@ Result<void> putBackLevel(int from, const std::string& as, int to, const std::st
   if (!copy || !original || ::fstat(copy.get(), &status) != 0) return fail(copyError("open", path, errno));
   const auto names = namesIn(copy.get(), path);
   if (!names) return fail(names.error());
-  (void)!::fchmod(original.get(), there->mode | 0700U);
+  // A directory in which nothing is missing is not touched: its change time would count as a change of the host.
+  bool changed = false;
+  Result<void> put;
   for (const std::string& below : *names) {
-    auto put = putBackLevel(copy.get(), below, original.get(), below, path + "/" + below, level + 1);
-    if (!put) return put;
+    const bool is_missing = !infoAt(original.get(), below);
+    if (is_missing && !std::exchange(changed, true)) (void)!::fchmod(original.get(), there->mode | 0700U);
+    put = putBackLevel(copy.get(), below, original.get(), below, path + "/" + below, level + 1);
+    if (!put) break;
   }
+  if (!changed) return put;
   (void)!::fchmod(original.get(), there->mode);
-  return setTimes(original.get(), status, path);
+  return put ? setTimes(original.get(), status, path) : put;
 }
 
 }  // namespace
