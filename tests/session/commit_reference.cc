@@ -112,7 +112,7 @@ std::string checkNew(const std::string& path, const Seen* old, const Seen& now, 
   if ((now.mode & ~had & ~mode_t{0755}) != 0 && !(now.type == 'd' && (now.mode & ~had & ~mode_t{02755}) == 0)) {
     return path + " got a mode that no commit gives: " + now.text();
   }
-  const mode_t access = now.type == 'd' ? 077 : 066;
+  const mode_t access = now.type == 'd' ? 077 : 066 | (011 & ~((had & 044) >> 2));
   if (same_type && !facts.named.contains(path) && (now.mode & ~had & access) != 0) {
     return path + " was " + old->text() + " and gives others access now: " + now.text();
   }

@@ -130,21 +130,6 @@ TEST_F(CommitRights, WithoutARecordAModeThatMayHaveChangedIsAConflict) {
   EXPECT_EQ(modeOf(workspace / "dir"), 0750U);
 }
 
-/// An access list in the kernel's format, with an entry for the user `id` unless `user` is 0.
-std::string accessList(unsigned owner, unsigned user, unsigned group, unsigned mask, std::uint32_t id = 12345) {
-  std::string list("\2\0\0\0", 4);
-  const auto add = [&](std::uint16_t tag, std::uint16_t rights, std::uint32_t whose) {
-    list.append(reinterpret_cast<const char*>(&tag), 2).append(reinterpret_cast<const char*>(&rights), 2);
-    list.append(reinterpret_cast<const char*>(&whose), 4);
-  };
-  add(0x01, static_cast<std::uint16_t>(owner), 0xffffffff);
-  if (user != 0) add(0x02, static_cast<std::uint16_t>(user), id);
-  add(0x04, static_cast<std::uint16_t>(group), 0xffffffff);
-  add(0x10, static_cast<std::uint16_t>(mask), 0xffffffff);
-  add(0x20, 0, 0xffffffff);
-  return list;
-}
-
 TEST_F(CommitRights, AccessListAndAttributesAreKept) {
   constexpr const char* kList = "system.posix_acl_access";
   for (const char* name : {"listed", "noted", "plain"}) workspace.write(name, "old\n");

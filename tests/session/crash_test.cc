@@ -226,8 +226,8 @@ class CommitCrash : public SessionCrash {
     const std::string flip = round % 2 == 0 ? "rm -rf kind tree; mkdir kind; echo k > kind/k; echo t > tree"
                                             : "rm -rf kind tree; echo k > kind; mkdir -p tree/a; echo b > tree/a/b";
     return "echo " + number + " > f0; echo " + number + " > f1; rm -f g*; echo " + number + " > g" + number +
-           "; ln -sfn f0 l; rm -rf d*; mkdir d" + number + "; echo x > d" + number + "/x; chmod 75" +
-           std::to_string(round % 2) + " f1; " + flip;
+           "; ln -sfn f0 l; rm -rf d*; mkdir d" + number + "; echo x > d" + number + "/x; chmod " +
+           (round % 2 == 0 ? "750" : "740") + " f1; " + flip;
   }
 };
 

@@ -24,7 +24,6 @@ using sys::FileInfo;
 using sys::FileType;
 
 constexpr std::uint64_t kMaxEntries = 5'000'000;  // a payload may add directories while the copy runs
-constexpr mode_t kAccessOfOthers = 066;           // of the group, too
 constexpr mode_t kCopiedModeBits = 0777;          // never setuid, setgid or sticky
 
 /// Errors of the target that every further file would hit too.
@@ -250,7 +249,7 @@ class TreeCopy {
     mode_t mode = status.st_mode & kCopiedModeBits;
     const auto replaced = options_.exact_mode ? std::nullopt : infoAt(entry.parent, entry.name);
     const bool keeps_rights = replaced && replaced->type == FileType::regular;
-    if (keeps_rights) mode &= ~kAccessOfOthers | replaced->mode;
+    if (keeps_rights) mode &= ~accessOfOthers(replaced->mode) | replaced->mode;
     Fd target(
         ::openat(entry.parent, entry.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     int error = target ? 0 : errno;

@@ -127,14 +127,19 @@ Result<void> CommitPlanner::readRequest(const CommitRequest& request) {
   return {};
 }
 
-bool CommitPlanner::isWanted(const Change& change, bool& named) const {
+bool CommitPlanner::leadsThere(const Change& change) {
+  if (change.type != "directory" || change.kind == ChangeKind::deleted) return false;
+  const auto there = real_.look(change.path);
+  return !there || !*there || (*there)->type != FileType::directory || ((*there)->mode & 0700U) != 0700U;
+}
+
+bool CommitPlanner::isWanted(const Change& change, bool& named) {
   bool wanted = chosen_.empty();
   named = false;
   for (std::size_t i = 0; i < chosen_.size(); ++i) {
     const bool inside = below(change.path, chosen_[i]);
     // A directory on the way to a chosen path comes with it; what else is in it does not.
-    const bool on_the_way =
-        !inside && change.type == "directory" && change.kind != ChangeKind::deleted && below(chosen_[i], change.path);
+    const bool on_the_way = !inside && below(chosen_[i], change.path) && leadsThere(change);
     if (!inside && !on_the_way) continue;
     wanted = true;
     named = named || on_the_way || change.path == chosen_[i];

@@ -85,7 +85,10 @@ class CommitPlanner {
   Result<void> readRequest(const CommitRequest& request);
   /// Whether the request includes this change. `named` is set if it does so by exactly this path, or if the change is a
   /// directory that leads to a chosen path.
-  [[nodiscard]] bool isWanted(const Change& change, bool& named) const;
+  [[nodiscard]] bool isWanted(const Change& change, bool& named);
+  /// Whether the change is a directory without which nothing in it can be written: the real workspace has none there,
+  /// or one that its owner may not write in. Another one keeps its permissions.
+  [[nodiscard]] bool leadsThere(const Change& change);
   /// Remembers the directories in which only this session changed names, as they are now.
   void watchDirectories();
   /// Adds a change to the candidates, or to the report's lists of what is left out.
@@ -139,6 +142,8 @@ class CommitPlanner {
   bool settle(Candidate& candidate, const std::string& why);
   /// Removes links that ResultingTree::whyHeld() rejects from the candidates, unless they are named.
   void holdLinks();
+  /// Sets what a directory becomes. False: it is a conflict, since the attributes of the real one cannot be read.
+  [[nodiscard]] bool planDirectory(const Candidate& candidate, Action& action);
   /// Stages a candidate and adds it to the transaction and the report.
   Result<void> accept(const Candidate& candidate);
   /// Notes the directories whose change by this action is the session's.

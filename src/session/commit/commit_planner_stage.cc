@@ -47,9 +47,9 @@ void CommitPlanner::limitMode(Candidate& candidate) const {
   const FileType type = candidate.entry.info.type;
   if (candidate.change.kind == ChangeKind::deleted || !candidate.there || candidate.there->type != type) return;
   if (type != FileType::regular && type != FileType::directory) return;
-  // That a file becomes executable is shown as such.
-  const mode_t access = type == FileType::directory ? 077U : 066U;
-  const mode_t gained = modeToWrite(candidate) & ~candidate.there->mode & access;
+  const mode_t there = candidate.there->mode;
+  const mode_t access = type == FileType::directory ? kAllOfOthers : accessOfOthers(there);
+  const mode_t gained = modeToWrite(candidate) & ~there & access;
   if (gained == 0) return;
   const bool named = std::ranges::find(chosen_, candidate.change.path) != chosen_.end();
   if (!named) {

@@ -36,6 +36,10 @@ mode_t modeForOwner(const std::optional<HostOwner>& owner, mode_t mode);
 /// of what the group may.
 mode_t modeWithoutAccessList(int object, mode_t mode);
 /// Gives a new object exactly these; removes the access lists that it got from its directory. Call before chmod, which
+inline constexpr mode_t kAllOfOthers = 077;
+/// The permissions of a file with this mode that are access for its group or others: reading and writing, and executing
+/// where they cannot read it. Else that it becomes executable lets them do no more than a copy of it.
+constexpr mode_t accessOfOthers(mode_t mode) { return 066U | (011U & ~((mode & 044U) >> 2U)); }
 /// sets the mask of an access list. `object`: may be opened with O_PATH.
 Result<void> setAttributes(int object, const HostAttributes& attributes, const std::string& path);
 
