@@ -1,10 +1,12 @@
 // An uncommit that was killed or that failed, or that meets what a killed commit left, ends as if nothing had happened.
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "session/uncommit_fixture.h"
 
@@ -74,6 +76,43 @@ TEST_F(Uncommit, FileThatTheHostRemovesAfterAKillIsAConflict) {
     EXPECT_EQ(conflictsOf(uncommit(session)), "");
     EXPECT_EQ(readFile(workspace / "z"), "old\n");
     expectNoLeftovers(session);
+  }
+}
+
+/// Of these changes only the change time tells, or the attributes.
+TEST_F(Uncommit, WhatTheHostChangesAfterAKillIsNotTheCommits) {
+  for (const char* step : {"commit: applied", "commit: kept", "commit: synced"}) {
+    workspace.write("f", "old\n");
+    sleepFor(std::chrono::milliseconds(30));
+    Session session = create();
+    output(session, "echo session > f; mkdir n; echo x > n/x; echo a > added");
+    dieAt(step, [&](SessionStore& own) {
+      if (auto same = own.find(session.id())) (void)same->commit();
+    });
+    struct stat status{};
+    ASSERT_EQ(::stat((workspace / "f").c_str(), &status), 0);
+    sleepFor(std::chrono::milliseconds(20));
+    {
+      std::fstream file(workspace / "f", std::ios::in | std::ios::out);
+      file << "HOST";
+    }
+    const timespec times[2] = {status.st_atim, status.st_mtim};
+    ASSERT_EQ(::utimensat(AT_FDCWD, (workspace / "f").c_str(), times, 0), 0);
+    for (const char* name : {"n", "added"}) {
+      ASSERT_EQ(::setxattr((workspace / name).c_str(), "user.note", "host", 4, 0), 0) << name;
+    }
+    const RunOutput used = cli({"exec", session.id(), "--", "sh", "-c", "echo again > f; echo again > added"});
+    EXPECT_NE(used.err.find("left alone: n, added, f\n"), std::string::npos) << step << used.describe();
+    EXPECT_EQ(paths(commit(session, {.dry_run = true}).conflicts), "added\nf\n") << step;
+    const CommitReport report = uncommit(session);
+    EXPECT_EQ(paths(report.conflicts), "added\nf\nn\n") << step << conflictsOf(report);
+    EXPECT_EQ(readFile(workspace / "f"), "HOSTion\n") << step;
+    char note[8];
+    for (const char* name : {"n", "added"}) {
+      EXPECT_EQ(::getxattr((workspace / name).c_str(), "user.note", note, sizeof(note)), 4) << step << name;
+    }
+    expectNoLeftovers(session);
+    for (const char* name : {"n", "added"}) std::filesystem::remove_all(workspace / name);
   }
 }
 

@@ -44,11 +44,12 @@ bool needsCopy(int error) { return error == EXDEV; }
 std::string stagedName(std::size_t index) { return std::to_string(index); }
 
 Applier::Applier(RealTree& tree, const Staging& staging, const Transaction& transaction, const Committed& committed,
-                 const KeptCommit* kept, bool recovering)
+                 Committed& placements, const KeptCommit* kept, bool recovering)
     : tree_(tree),
       staging_(staging),
       transaction_(transaction),
       committed_(committed),
+      placements_(placements),
       kept_(kept),
       recovering_(recovering) {
   struct stat status;
@@ -139,7 +140,9 @@ Result<std::string> Applier::place(std::size_t index) {
   if (!parent) return "its directory: " + parent.error().message();
   const auto there = infoAt(*parent, name);
   if (there && action.isStaged(*there)) {
-    if (!action.isUnchanged(*there)) return kChanged;
+    const bool known = wasPlaced(index);
+    if (known ? !isPlaced(index, *there) : !isAsStaged(index, *parent, name)) return kChanged;
+    if (!known) placements_.add(action.path, *there);
     // Exchanged before a crash, but perhaps the old file was not checked yet.
     const int staging = staging_.descriptor();
     if (!action.before || isKept(index) || !infoAt(staging, stagedName(index))) return "";
@@ -149,7 +152,7 @@ Result<std::string> Applier::place(std::size_t index) {
     if (!recovering_) return why;
     const auto copied = isDoneByCopy(action, *parent, name);
     if (!copied) return fail(copied.error());
-    if (*copied && there) placed_[index] = *there;
+    if (*copied && there && wasPlaced(index) && !isPlaced(index, *there)) return kChanged;
     const bool checked = isKept(index) || !infoAt(*parent, temporaryName(index));
     if (!*copied || !action.before || checked) return *copied ? "" : why;
     // Exchanged with a copy before a crash: the same check.
@@ -196,15 +199,10 @@ Result<std::string> Applier::checkExchanged(std::size_t index, const Source& sou
 int Applier::move(std::size_t index, const Source& source, int parent, const std::string& name, std::string& conflict) {
   const Action& action = transaction_.actions[index];
   const auto staged = infoAt(source.directory, source.name);
-  // At once: what the host does with it from now on is not the commit's.
-  const auto note_placed = [&] {
-    const auto placed = infoAt(parent, name);
-    if (placed && staged && HostIdentity::of(*staged).matches(*placed, true)) placed_[index] = *placed;
-  };
   if (!action.before) {
     const int error = moveNew(source.directory, source.name, parent, name);
     if (error != 0) return error;
-    note_placed();
+    notePlaced(index, staged, parent, name);
     done_.push_back({index, How::added, source.beside});
     return 0;
   }
@@ -212,11 +210,10 @@ int Applier::move(std::size_t index, const Source& source, int parent, const std
     auto replaced = replaceHidden(index, &source, parent, name);
     if (!replaced) return replaced.error().sys_errno != 0 ? replaced.error().sys_errno : EIO;
     conflict = *std::move(replaced);
-    if (conflict.empty()) note_placed();
     return 0;
   }
   if (const int error = exchange(source.directory, source.name, parent, name); error != 0) return error;
-  note_placed();
+  notePlaced(index, staged, parent, name);
   step("commit: exchanged");
   conflict = whyPutBack(action, source.directory, source.name);
   if (!conflict.empty()) return exchangeBack(index, source, parent, name, conflict);
@@ -400,6 +397,7 @@ Result<std::string> Applier::makeDirectory(std::size_t index) {
   if (!parent) return "its directory: " + parent.error().message();
   auto there = infoAt(*parent, name);
   Done done{index, How::mode};
+  bool is_known = !there;
   if (!there) {
     if (action.before) return "it was removed there meanwhile";
     const auto whole = makeWhole(index, *parent, name);
@@ -407,20 +405,22 @@ Result<std::string> Applier::makeDirectory(std::size_t index) {
     if (*whole) done.how = How::made;
   } else if (there->type != FileType::directory) {
     return "something else was made there meanwhile";
+  } else if (recovering_ && wasPlaced(index)) {
+    return isPlaced(index, *there) ? "" : kChanged;
   } else if (action.before) {
     if (!action.before->matches(*there)) return "it is another directory there now: it was moved or replaced meanwhile";
     const bool done_before = recovering_ && there->mode == action.mode;
-    if (there->mode != action.before->mode && !done_before) return "its permissions were changed meanwhile";
+    is_known = there->mode == action.before->mode;
+    if (!is_known && !done_before) return "its permissions were changed meanwhile";
   }
   const Fd made(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat status{};
-  if (!made || ::fstat(made.get(), &status) != 0) return fail(failed("open", action.path, errno));
-  if (done.how == How::made || (there && action.before)) placed_[index] = fileInfoOf(status);
+  if (!made) return fail(failed("open", action.path, errno));
   done.mode_before = there ? there->mode : 0;
   // A directory that was made meanwhile keeps its mode.
   if (there && action.before && there->mode != action.mode && ::fchmod(made.get(), action.mode) != 0) {
     return fail(failed("chmod", action.path, errno));
   }
+  if (is_known && (done.how == How::made || there)) notePlaced(index, made.get());
   if (there && action.before && there->changed_ns == action.before->changed_ns) {
     noteMovedOut(index, infoAt(*parent, name));
   }

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -26,9 +25,9 @@ namespace caisson::session {
 class Applier {
  public:
   /// `recovering`: after a crash, when a part of the transaction may be done. `kept`: where to keep what is replaced
-  /// and deleted; null: it is lost.
+  /// and deleted; null: it is lost. `placements`: kPlaced, to which this adds.
   Applier(RealTree& tree, const Staging& staging, const Transaction& transaction, const Committed& committed,
-          const KeptCommit* kept, bool recovering);
+          Committed& placements, const KeptCommit* kept, bool recovering);
 
   /// Carries out one action of the transaction. The text says why the real file was left alone (a conflict); empty: it
   /// is done, by this call or before a crash.
@@ -38,10 +37,15 @@ class Applier {
   /// Keeps everything that was moved out of the workspace, by this process or before a crash. After apply() or undo(),
   /// before removeTemporaries(). `kept` null: nothing is kept.
   Result<void> keepReplaced(const KeptCommit* kept) const;
-  /// Whether `there` is what apply() put at the path of an action, not replaced or changed since. After a
-  /// crash, a directory counts if all names in it are the transaction's.
+  /// Whether `there` is what apply() put at the path of an action, not replaced or changed since; of a directory, names
+  /// may have come and gone. After a crash, what is not in `placements` is not known, and so not this.
   [[nodiscard]] bool isPlaced(std::size_t index, const sys::FileInfo& there) const;
   [[nodiscard]] bool recovering() const { return recovering_; }
+  /// Whether an action put an object in place, perhaps before a crash.
+  [[nodiscard]] bool wasPlaced(std::size_t index) const {
+    return placements_.lastChange(transaction_.actions[index].path) == LastChange::put;
+  }
+  [[nodiscard]] const Committed& placements() const { return placements_; }
   /// Whether the name of an action is as the transaction left it. `done`: as apply() returned.
   [[nodiscard]] bool isLeft(std::size_t index, bool done) const;
   /// What undo() put back to the path of an action, if nothing else changed it since it was planned.
@@ -92,6 +96,18 @@ class Applier {
   Result<std::string> checkExchanged(std::size_t index, const Source& source, int parent, const std::string& name);
   /// After a crash between the renames of an exchange(): ends or reverts it.
   void settleAside(std::size_t index);
+  /// At once after an object was put in place: what the host does with it from then on is not the commit's. `staged`:
+  /// as it was before.
+  void notePlaced(std::size_t index, const std::optional<sys::FileInfo>& staged, int parent, const std::string& name);
+  /// The same of an open directory that was made, or whose mode was changed.
+  void notePlaced(std::size_t index, int directory);
+  /// After a crash of which `placements` has no record, in the instant after the rename or with the machine: whether a
+  /// file or link still has the content, the permissions and the attributes with which it was staged.
+  [[nodiscard]] bool isAsStaged(std::size_t index, int parent, const std::string& name) const;
+  /// After what was put in place was taken back.
+  void noteTakenBack(std::size_t index);
+  /// Whether the directory at the path of an action has the attributes with which it was put there.
+  [[nodiscard]] bool hasPlacedAttributes(const Action& action) const;
   /// Copies the staged object to a temporary name beside its place, where a rename from the staging directory cannot
   /// work: another file system or mount, or a parent with a default access list.
   Result<Source> copyBeside(std::size_t index, int parent, const RealTree::ParentFacts& facts);
@@ -166,14 +182,13 @@ class Applier {
   const Staging& staging_;
   const Transaction& transaction_;
   const Committed& committed_;
+  Committed& placements_;
   const KeptCommit* kept_;
   bool recovering_;
   std::optional<std::pair<uid_t, gid_t>> staged_owner_;  ///< of what this process staged; nothing: not known
   std::vector<Done> done_;
-  mutable std::unordered_set<std::string> own_paths_;  ///< of the actions; filled when it is needed
-  std::map<std::size_t, sys::FileInfo> placed_;        ///< by action: what this process put in place
-  std::map<std::size_t, std::int64_t> moved_out_;      ///< by action: the change time that this gave to the old object
-  std::map<std::size_t, sys::FileInfo> put_back_;      ///< by action
+  std::map<std::size_t, std::int64_t> moved_out_;  ///< by action: the change time that this gave to the old object
+  std::map<std::size_t, sys::FileInfo> put_back_;  ///< by action
   std::map<std::pair<std::uint64_t, std::uint64_t>, std::int64_t> own_moves_;  ///< device and inode: the change time
   std::map<std::pair<std::uint64_t, std::uint64_t>, sys::Fd> held_;            ///< by device and inode
   std::unordered_map<std::size_t, int> held_of_;                               ///< by action: one of held_

@@ -47,18 +47,21 @@ Result<std::string> Applier::replaceHidden(std::size_t index, const Source* sour
     return kWritten;
   }
   int error = 0;
+  const auto staged = source != nullptr ? infoAt(source->directory, source->name) : std::nullopt;
   if (source != nullptr) {
     error = renameWith(source->directory, source->name, parent, name, 0);
   } else if (::unlinkat(parent, name.c_str(), 0) != 0) {
     error = errno;
   }
   if (error != 0) return fail(hiddenError(source != nullptr ? "rename" : "unlink", action.path, error));
+  if (source != nullptr) notePlaced(index, staged, parent, name);
   step("commit: hidden file replaced");
   if (!old || isUnwritten(old.get(), *before)) {
     done_.push_back({index, source != nullptr ? How::replaced : How::removed, source != nullptr && source->beside});
     return "";
   }
   if (auto put = putBackCopy(old.get(), source, parent, name, action.path); !put) return fail(put.error());
+  noteTakenBack(index);
   if (kept_ != nullptr) kept_->drop(index);
   return kWritten;
 }

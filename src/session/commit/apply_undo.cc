@@ -9,6 +9,8 @@
 
 #include "base/path_parts.h"
 #include "session/commit/apply.h"
+#include "session/commit/directory_watch.h"
+#include "session/commit/host_attributes.h"
 #include "session/commit/kept_copy.h"
 #include "session/commit/object_moves.h"
 #include "session/layers/steps.h"
@@ -89,30 +91,69 @@ bool Applier::isLeft(std::size_t index, bool done) const {
   const Action& action = transaction_.actions[index];
   const auto there = tree_.look(action.path);
   if (!there) return false;
-  if (!done) return *there ? action.before && action.before->matches(**there, true) : !action.before;
+  if (!done && !*there) return !action.before;
+  if (!done) return action.before && action.before->matches(**there, true);
   return action.kind == ActionKind::remove ? !*there : *there && isPlaced(index, **there);
 }
 
 bool Applier::isPlaced(std::size_t index, const FileInfo& there) const {
   const Action& action = transaction_.actions[index];
   if (action.kind == ActionKind::remove) return false;
-  const auto placed = placed_.find(index);
   if (action.kind != ActionKind::link && (there.mode & 0777U) != (action.mode & 0777U)) return false;
-  if (placed != placed_.end()) {
-    const FileInfo& made = placed->second;
-    if (made.device != there.device || made.inode != there.inode || made.type != there.type) return false;
-    if (action.kind == ActionKind::directory) return true;
-    return made.size == there.size && made.modified_ns == there.modified_ns && made.changed_ns == there.changed_ns;
+  if (action.kind != ActionKind::directory) return placements_.isOurs(action.path, there);
+  return there.type == FileType::directory && placements_.isSameObject(action.path, there) &&
+         hasPlacedAttributes(action);
+}
+
+bool Applier::hasPlacedAttributes(const Action& action) const {
+  const std::string attributes = attributesDigest(tree_, action.path);
+  return !attributes.empty() && attributes == placements_.hashOf(action.path + "/");
+}
+
+void Applier::notePlaced(std::size_t index, const std::optional<FileInfo>& staged, int parent,
+                         const std::string& name) {
+  const Action& action = transaction_.actions[index];
+  const auto placed = infoAt(parent, name);
+  if (!placed || !staged || !HostIdentity::of(*staged).matches(*placed, true)) return;
+  if (action.kind == ActionKind::directory) {
+    const Fd directory(::openat(parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (directory) notePlaced(index, directory.get());
+    return;
   }
-  if (action.inode != 0) return action.isStaged(there) && action.isUnchanged(there);
-  if (!recovering_ || there.type != FileType::directory) return false;
-  const auto entries = tree_.root().list(action.path);
-  if (own_paths_.empty()) {
-    for (const Action& one : transaction_.actions) own_paths_.insert(one.path);
-  }
-  return entries && std::ranges::all_of(*entries, [&](const sys::DirectoryEntry& entry) {
-           return own_paths_.contains(action.path + "/" + entry.name);
-         });
+  placements_.add(action.path, *placed);
+  (void)placements_.save();  // else it is a conflict after a crash
+}
+
+bool Applier::isAsStaged(std::size_t index, int parent, const std::string& name) const {
+  const Action& action = transaction_.actions[index];
+  const auto there = infoAt(parent, name);
+  if (action.kind == ActionKind::directory || action.restored || !there) return false;
+  const bool same_mode = action.kind == ActionKind::link || (there->mode & 0777U) == (action.mode & 0777U);
+  if (!same_mode || !action.isStaged(*there) || !action.isUnchanged(*there)) return false;
+  if (!isDoneByCopy(action, parent, name).value_or(false)) return false;
+  if (action.kind == ActionKind::link) return true;
+  const auto attributes = readAttributes(parent, name, action.path);
+  if (!attributes || !keepsAttributes(action)) return attributes && attributes->empty();
+  // It was given those of what it replaced.
+  const auto source = isKept(index) ? Source{kept_->objects(), stagedName(index)} : replacedObject(index);
+  const auto old = source ? infoAt(source->directory, source->name) : std::nullopt;
+  const auto kept = old ? readAttributes(source->directory, source->name, action.path) : fail(Error());
+  return kept && std::ranges::is_permutation(*kept, *attributes) && old->uid == there->uid && old->gid == there->gid;
+}
+
+void Applier::noteTakenBack(std::size_t index) {
+  if (!wasPlaced(index)) return;
+  placements_.addRemoved(transaction_.actions[index].path);
+  (void)placements_.save();
+}
+
+void Applier::notePlaced(std::size_t index, int directory) {
+  const std::string& path = transaction_.actions[index].path;
+  struct stat status;
+  if (::fstat(directory, &status) != 0) return;
+  placements_.addHash(path + "/", attributesDigest(directory, path));
+  placements_.add(path, fileInfoOf(status));
+  (void)placements_.save();
 }
 
 bool Applier::isAsPlaced(const Done& done, int directory, const std::string& name, bool moved) const {
@@ -120,7 +161,7 @@ bool Applier::isAsPlaced(const Done& done, int directory, const std::string& nam
   const auto there = infoAt(directory, name);
   if (!there) return false;
   if (action.kind != ActionKind::directory) {
-    if (!moved && placed_.contains(done.index) && !isPlaced(done.index, *there)) return false;
+    if (!moved && !isPlaced(done.index, *there)) return false;
     if (!done.beside) return action.isStaged(*there) && action.isUnchanged(*there);
     const auto copied = isDoneByCopy(action, directory, name);
     return copied && *copied;
@@ -139,7 +180,7 @@ int Applier::exchangeBack(std::size_t index, const Source& source, int parent, c
   if (isAsPlaced(done, parent, name)) {
     if (const int error = exchange(source.directory, source.name, parent, name); error != 0) return error;
     if (isAsPlaced(done, source.directory, source.name, true)) {
-      placed_.erase(index);
+      noteTakenBack(index);
       return 0;
     }
     // Changed in between.
@@ -307,6 +348,7 @@ std::vector<std::string> Applier::undo() {
     tree_.forget();
     const bool undone = returnKept(*done) && undoOne(*done);
     if (!undone) left.push_back(transaction_.actions[done->index].path);
+    if (undone) noteTakenBack(done->index);
     if (undone && kept_ != nullptr) kept_->drop(done->index);
   }
   done_.clear();

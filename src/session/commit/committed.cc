@@ -11,8 +11,7 @@
 namespace caisson::session {
 namespace {
 
-constexpr const char* kFile = "committed";
-constexpr std::uint64_t kMaxBytes = 256U << 20;
+constexpr std::uint64_t kMaxBytes = 1U << 30;  // as a journal
 constexpr std::string_view kRemovedRecord = "-", kRestoredRecord = "+";
 
 std::string objectOf(const sys::FileInfo& info) {
@@ -26,11 +25,11 @@ std::string stampOf(const sys::FileInfo& info) {
 
 }  // namespace
 
-Result<Committed> Committed::load(const sys::RootDir& session) {
-  auto file = session.openFile(kFile, {.flags = O_WRONLY | O_CREAT | O_APPEND});
+Result<Committed> Committed::load(const sys::RootDir& session, const char* name) {
+  auto file = session.openFile(name, {.flags = O_WRONLY | O_CREAT | O_APPEND});
   if (!file) return fail(file.error());
   Committed committed(std::move(*file));
-  auto text = session.readFile(kFile, kMaxBytes);
+  auto text = session.readFile(name, kMaxBytes);
   if (!text) return fail(text.error());
   // One record is a NUL, the stamp, `=` and the hash, `-` or `+`, a space, the path and a NUL. A torn last record has
   // no second NUL, and the next one starts with a NUL.
@@ -58,7 +57,7 @@ void Committed::read(std::string value, const std::string& path) {
   }
 }
 
-bool Committed::isIn(const sys::RootDir& directory) { return directory.stat(kFile).has_value(); }
+bool Committed::isIn(const sys::RootDir& directory) { return directory.stat(kCommitted).has_value(); }
 
 bool Committed::isOurs(const std::string& path, const sys::FileInfo& now) const {
   const auto found = stamps_.find(path);
@@ -111,6 +110,13 @@ void Committed::add(const std::string& path, const sys::FileInfo& now, const std
 
 void Committed::addHash(const std::string& path, const std::string& sha256) { append("=" + sha256, path); }
 
+void Committed::addFrom(const Committed& other, const std::string& path) {
+  for (const std::string& name : {path, path + "/"}) {
+    if (const std::string hash = other.hashOf(name); !hash.empty()) addHash(name, hash);
+  }
+  if (const auto found = other.stamps_.find(path); found != other.stamps_.end()) append(found->second.text, path);
+}
+
 void Committed::addRemoved(const std::string& path) { append(kRemovedRecord, path); }
 
 void Committed::addRestored(const std::string& path) { append(kRestoredRecord, path); }
@@ -119,7 +125,7 @@ Result<void> Committed::save() {
   for (std::size_t done = 0; done < pending_.size();) {
     const ssize_t wrote = ::write(file_.get(), pending_.data() + done, pending_.size() - done);
     if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) return fail(sysError(Stage::state, "write", kFile, errno));
+    if (wrote < 0) return fail(sysError(Stage::state, "write", kCommitted, errno));
     done += static_cast<std::size_t>(wrote);
   }
   pending_.clear();

@@ -14,10 +14,12 @@ namespace caisson::session {
 /// What the commits of a session did last with a path.
 enum class LastChange : std::uint8_t { none, put, removed };
 
+inline constexpr const char* kCommitted = "committed";
+
 class Committed {
  public:
   /// Reads the session's file, which is created if needed.
-  static Result<Committed> load(const sys::RootDir& session);
+  static Result<Committed> load(const sys::RootDir& session, const char* file = kCommitted);
 
   /// Whether there is such a file in `directory`.
   static bool isIn(const sys::RootDir& directory);
@@ -41,6 +43,8 @@ class Committed {
   void addHash(const std::string& path, const std::string& sha256);
   /// The SHA-256 of the content that this session committed to the path last, or empty.
   [[nodiscard]] std::string hashOf(const std::string& path) const;
+  /// Adds what `other` has about the path last, and about the directory there.
+  void addFrom(const Committed& other, const std::string& path);
   /// Appends what was added to the session's file, without waiting for the disk.
   Result<void> save();
 

@@ -1,5 +1,8 @@
 #include "session/commit/directory_watch.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <unordered_set>
@@ -22,13 +25,19 @@ void addText(Sha256& state, std::string_view text) { state.add(text).add(std::ui
 }  // namespace
 
 std::string attributesDigest(RealTree& tree, const std::string& directory) {
-  const auto there = tree.lookAtDirectory(directory);
   std::string name = ".";
   const auto parent = directory.empty() ? Result<int>(tree.root().descriptor()) : tree.parentOf(directory, name);
-  const auto attributes = parent ? readAttributes(*parent, name, directory) : fail(parent.error());
-  if (!there || !attributes) return "";
+  if (!parent) return "";
+  const sys::Fd opened(::openat(*parent, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  return opened ? attributesDigest(opened.get(), directory) : "";
+}
+
+std::string attributesDigest(int directory, const std::string& path) {
+  struct stat there{};
+  const auto attributes = readAttributes(directory, path);
+  if (!attributes || ::fstat(directory, &there) != 0) return "";
   Sha256 state;
-  addText(state, std::to_string(there->info.uid) + " " + std::to_string(there->info.gid));
+  addText(state, std::to_string(there.st_uid) + " " + std::to_string(there.st_gid));
   for (const auto& [key, value] : *attributes) {
     addText(state, key);
     addText(state, std::to_string(value.size()));

@@ -16,6 +16,8 @@ namespace caisson::session {
 
 /// A digest of the owner, the access lists and the attributes of a directory; empty if they cannot be read.
 std::string attributesDigest(RealTree& tree, const std::string& directory);
+/// The same of an open directory; O_PATH is enough.
+std::string attributesDigest(int directory, const std::string& path);
 
 class DirectoryWatch {
  public:

@@ -6,6 +6,9 @@
 //   commit.staging   exists while files are staged: the name of the staging directory in the workspace, or empty
 //   commit.files/    the staging directory, when it lies here
 //   commit.journal   the transaction: from here on it is finished, not undone
+//   commit.placed    each object that was put in place, as it was left (committed.h): it is written at once, so that
+//   what
+//                    the host changes after a kill is not taken for the work of the commit
 //   commit.undoing   the number of the commit whose uncommit is under way; its files are in the directory of what that
 //                    commit kept (kept_commits.h)
 #pragma once
@@ -92,6 +95,7 @@ inline constexpr const char* kJournal = "commit.journal";
 inline constexpr const char* kUndoing = "commit.undoing";
 
 Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction);
+inline constexpr const char* kPlaced = "commit.placed";
 /// Nothing when there is no journal. One that is damaged or forged (seal.h) is renamed, and reported as an error: it
 /// would make the host write what it names. `before_renaming` saves what it was to finish; if that fails, the journal
 /// stays.

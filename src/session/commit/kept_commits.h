@@ -37,10 +37,9 @@ struct CommitRecord {
   std::int64_t time = 0;  ///< in seconds, wall clock
   std::uint64_t bytes = 0;
   Transaction transaction;
-  std::vector<std::uint8_t> done;  ///< by action: kNotDone ...
+  std::vector<std::uint8_t> done;  ///< by action: kNotDone or kDone
 };
-/// kDoneBeforeCrash: what was put in place may not be recorded, since the host had moved a directory above it.
-inline constexpr std::uint8_t kNotDone = 0, kDone = 1, kDoneBeforeCrash = 2;
+inline constexpr std::uint8_t kNotDone = 0, kDone = 1;
 
 /// Where one commit keeps what it replaces.
 class KeptCommit {

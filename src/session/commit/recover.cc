@@ -33,10 +33,10 @@ Result<void> syncBoth(const RootDir& workspace, const KeptCommit* kept) {
 }
 
 CommitRecord recordOf(const RootDir& workspace, const Transaction& transaction, const KeptCommit& kept,
-                      const Applied& applied, bool recovering) {
+                      const Applied& applied) {
   CommitRecord record{.workspace = workspace.knownAs(), .time = std::time(nullptr), .transaction = transaction};
   for (std::size_t index = 0; index < applied.done.size(); ++index) {
-    record.done.push_back(!applied.done[index] ? kNotDone : recovering ? kDoneBeforeCrash : kDone);
+    record.done.push_back(applied.done[index] ? kDone : kNotDone);
     if (transaction.actions[index].before && kept.has(index)) record.bytes += transaction.actions[index].replaced_bytes;
   }
   return record;
@@ -75,14 +75,17 @@ Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& t
     if (!applied.done[index]) continue;
     const auto left = applier.lookAtPlaced(index);
     // Never what the host put there, or changed, since it was applied.
-    if (!left || !applier.isPlaced(index, *left)) continue;
+    if (!left || !applier.isPlaced(index, *left)) {
+      // The host may have moved a directory above it, and move that back.
+      if (left_there && applier.wasPlaced(index)) left_there->addFrom(applier.placements(), action.path);
+      continue;
+    }
     if (left_there) left_there->add(action.path, *left);
     // After a merge the session still has its own version: committing that later is a conflict again.
     if (!action.merged) committed.add(action.path, *left, action.sha256);
-    const bool was_directory = action.before && action.before->type == sys::FileType::directory;
-    if (action.kind != ActionKind::directory || was_directory) continue;
-    const std::string attributes = left_there ? attributesDigest(tree, action.path) : "";
-    if (!attributes.empty()) left_there->addHash(action.path + "/", attributes);
+    if (action.kind != ActionKind::directory) continue;
+    if (left_there) left_there->addHash(action.path + "/", applier.placements().hashOf(action.path + "/"));
+    if (action.before && action.before->type == sys::FileType::directory) continue;
     if (const auto made = watch.endMade(action.path, is_left)) add(action.path + "/", *made);
   }
   for (const KnownDirectory& directory : transaction.known_directories) {
@@ -92,7 +95,7 @@ Result<void> finish(const RootDir& session, RealTree& tree, const Transaction& t
     applied.unchanged_directories.push_back(directory.path);
   }
   if (left_there && std::ranges::find(applied.done, true) != applied.done.end()) {
-    const CommitRecord record = recordOf(tree.root(), transaction, *kept, applied, applier.recovering());
+    const CommitRecord record = recordOf(tree.root(), transaction, *kept, applied);
     if (auto completed = kept->complete(record, *left_there); !completed) return completed;
     step("commit: kept");
   }
@@ -178,9 +181,12 @@ Result<Applied> carryOut(const RootDir& session, RealTree& tree, const Staging& 
   if (transaction.actions.empty()) return applied;
   if (auto synced = staging.sync(); !synced) return fail(synced.error());
   step("commit: staged");
+  if (auto removed = session.remove(kPlaced); !removed) return fail(removed.error());
+  auto placements = Committed::load(session, kPlaced);
+  if (!placements) return fail(placements.error());
   if (auto written = writeJournal(session, transaction); !written) return fail(written.error());
   step("commit: journal written");
-  Applier applier(tree, staging, transaction, committed, kept, false);
+  Applier applier(tree, staging, transaction, committed, *placements, kept, false);
   std::optional<Error> failure;
   for (std::size_t index = 0; index < transaction.actions.size() && !failure; ++index) {
     auto done = applier.apply(index);
@@ -262,6 +268,8 @@ Result<RecoveredCommit> applyAgain(const SessionPaths& paths, const RootDir& ses
                                    const Staging& staging, const Transaction& transaction) {
   auto committed = Committed::load(session);
   if (!committed) return fail(committed.error());
+  auto placements = Committed::load(session, kPlaced);
+  if (!placements) return fail(placements.error());
   std::optional<KeptCommit> kept;
   if (!transaction.kept.empty()) {
     auto opened = openKept(paths, transaction);
@@ -273,12 +281,13 @@ Result<RecoveredCommit> applyAgain(const SessionPaths& paths, const RootDir& ses
   }
   const KeptCommit* const keeper = kept ? &*kept : nullptr;
   RealTree tree(real);
-  Applier applier(tree, staging, transaction, *committed, keeper, true);
+  Applier applier(tree, staging, transaction, *committed, *placements, keeper, true);
   Applied applied{std::vector<bool>(transaction.actions.size(), false), {}};
   for (std::size_t index = 0; index < transaction.actions.size(); ++index) {
     auto done = applier.apply(index);
     if (!done) return fail(done.error());
-    applied.done[index] = done->empty();
+    // What the host changed since it was put in place is undone no more, and named again by an uncommit.
+    applied.done[index] = done->empty() || (!transaction.undoing && applier.wasPlaced(index));
     if (!done->empty()) applied.conflicts.push_back({transaction.actions[index].path, *done});
   }
   tree.forget();

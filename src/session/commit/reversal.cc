@@ -55,14 +55,6 @@ bool Reversal::isToDo(std::size_t index) const {
   return record_.done[index] != 0 && !restored_.contains(record_.transaction.actions[index].path);
 }
 
-bool Reversal::isPlaced(const Action& done, const FileInfo& there) const {
-  if (isLeft(done.path, there)) return true;
-  const bool same_mode = there.type == FileType::link || (there.mode & 0777U) == (done.mode & 0777U);
-  const auto index = by_path_.find(done.path);
-  const bool crashed = index != by_path_.end() && record_.done[index->second] == kDoneBeforeCrash;
-  return crashed && !left_.knows(done.path) && done.isStaged(there) && done.isUnchanged(there) && same_mode;
-}
-
 bool Reversal::isLeft(const std::string& path, const FileInfo& there) const {
   return left_.isOurs(path, there) || (there.type == FileType::directory && left_.isOurs(path + "/", there));
 }
@@ -101,7 +93,7 @@ bool Reversal::isUnchanged(const Action& done, const FileInfo& there) const {
   // Names that came and went have changed a directory: those of another session, or that an earlier uncommit removed.
   const bool same_directory = there.type == FileType::directory && done.kind == ActionKind::directory &&
                               (there.mode & 0777U) == (done.mode & 0777U) && left_.isSameObject(done.path, there);
-  const bool placed = isPlaced(done, there);
+  const bool placed = isLeft(done.path, there);
   if (!placed && !same_directory) return false;
   if (!placed && attributesDigest(real_, done.path) != left_.hashOf(done.path + "/")) return false;
   if (there.type == FileType::directory && hasOthers(done.path)) return false;

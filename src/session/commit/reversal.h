@@ -40,10 +40,7 @@ class Reversal {
 
   [[nodiscard]] bool isToDo(std::size_t index) const;
 
-  /// Whether it is what the commit put there, not changed since. After a crash, the record may not have it: the host
-  /// had moved a directory above.
-  [[nodiscard]] bool isPlaced(const Action& done, const sys::FileInfo& there) const;
-
+  /// Whether it is what the commit put there, not changed since.
   [[nodiscard]] bool isLeft(const std::string& path, const sys::FileInfo& there) const;
 
   void consider(const Action& done, std::size_t index);

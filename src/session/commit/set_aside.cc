@@ -42,7 +42,7 @@ Result<std::string> setAside(const SessionPaths& paths, const InterruptedCommit&
   if (auto written = to.writeFileAtomic(kWorkspace, commit.workspace, 0600); !written) return fail(written.error());
   step("commit: setting aside");
   // kStagingName is last: while it is in the session's directory, this is repeated.
-  for (const char* name : {kStagingDirectory, kJournal, kStagingName}) {
+  for (const char* name : {kStagingDirectory, kPlaced, kJournal, kStagingName}) {
     if (name == kJournal && journal == JournalState::damaged) continue;  // its user renames it
     if (auto moved = moveTo(to, commit.directory, name); !moved) return fail(moved.error());
     step("commit: set aside");

@@ -165,6 +165,7 @@ Result<Staging> Staging::open(const RootDir& session, const RootDir& real) {
 }
 
 Result<void> Staging::remove(const RootDir& session, const RootDir* real) {
+  if (auto removed = session.remove(kPlaced); !removed) return removed;
   const auto name = session.readFile(kStagingName, 256);
   if (!name && name.error().sys_errno == ENOENT) return {};
   if (!name) return fail(name.error());
