@@ -195,8 +195,8 @@ TEST_F(NewerState, InterruptedCommitIsLeftToItsVersion) {
   ASSERT_EQ(cli.script(id, "echo x > x").exit_status, 0);
   const std::string file = "sessions/" + id + "/commit.journal";
   std::ofstream(path("sessions/" + id + "/commit.staging")).flush();
-  std::ofstream(path(file)) << "caisson commit journal 7\nsomething else";
-  expectRefused({"session", "commit", id}, file, 7);
+  std::ofstream(path(file)) << "caisson commit journal 8\nsomething else";
+  expectRefused({"session", "commit", id}, file, 8);
 }
 
 TEST_F(NewerState, ApprovalsAreRefused) {

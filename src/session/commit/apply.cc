@@ -11,6 +11,7 @@
 
 #include "base/path_parts.h"
 #include "session/changes/sparse_read.h"
+#include "session/commit/directory_watch.h"
 #include "session/commit/host_attributes.h"
 #include "session/commit/kept_copy.h"
 #include "session/commit/object_moves.h"
@@ -410,7 +411,7 @@ Result<std::string> Applier::makeDirectory(std::size_t index) {
   } else if (action.before) {
     if (!action.before->matches(*there)) return "it is another directory there now: it was moved or replaced meanwhile";
     const bool done_before = recovering_ && there->mode == action.mode;
-    is_known = there->mode == action.before->mode;
+    is_known = there->mode == action.before->mode && attributesDigest(tree_, action.path) == action.attributes;
     if (!is_known && !done_before) return "its permissions were changed meanwhile";
   }
   const Fd made(::openat(*parent, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

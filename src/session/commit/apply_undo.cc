@@ -92,6 +92,10 @@ bool Applier::isLeft(std::size_t index, bool done) const {
   const auto there = tree_.look(action.path);
   if (!there) return false;
   if (!done && !*there) return !action.before;
+  if (!done && !action.attributes.empty() &&
+      ((*there)->mode != action.before->mode || attributesDigest(tree_, action.path) != action.attributes)) {
+    return false;
+  }
   if (!done) return action.before && action.before->matches(**there, true);
   return action.kind == ActionKind::remove ? !*there : *there && isPlaced(index, **there);
 }

@@ -8,6 +8,7 @@
 #include "base/sha256.h"
 #include "session/commit/apply.h"
 #include "session/commit/commit_planner.h"
+#include "session/commit/directory_watch.h"
 #include "session/commit/manifest.h"
 #include "session/layers/steps.h"
 
@@ -171,6 +172,7 @@ void CommitPlanner::addToReport(const Candidate& candidate, const Action& action
     const auto parent = real_.lookAtDirectory(directoryOf(change.path));
     if (parent) entry.replaced = "in " + std::to_string(parent->info.inode) + (parent->mounted ? " mounted" : "");
   }
+  if (!action.attributes.empty()) entry.replaced += " " + action.attributes;
   const bool stays = candidate.there && candidate.there->type == candidate.entry.info.type && action.mode != 0;
   entry.old_mode = stays ? candidate.there->mode & 0777U : 0;
   entry.new_mode = stays ? action.mode & 0777U : 0;
@@ -189,6 +191,15 @@ void CommitPlanner::noteKnown(const Candidate& candidate, const Action& action) 
   if (action.kind != ActionKind::directory || !was_directory) return;
   const DirectoryState state = directories_there_.stateOf(path);
   if (state == DirectoryState::unchanged || state == DirectoryState::ours) known_.insert(path);
+}
+
+bool CommitPlanner::planDirectory(const Candidate& candidate, Action& action) {
+  action.kind = ActionKind::directory;
+  action.mode = modeOfDirectory(candidate);
+  if (!candidate.there || candidate.there->type != FileType::directory) return true;
+  action.attributes = attributesDigest(real_, action.path);
+  if (action.attributes.empty()) leaveConflict(action.path, "its access list and extended attributes cannot be read");
+  return !action.attributes.empty();
 }
 
 Result<void> CommitPlanner::accept(const Candidate& candidate) {
@@ -215,8 +226,7 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
   if (change.kind == ChangeKind::deleted) {
     action.kind = ActionKind::remove;
   } else if (candidate.entry.info.type == FileType::directory) {
-    action.kind = ActionKind::directory;
-    action.mode = modeOfDirectory(candidate);
+    if (!planDirectory(candidate, action)) return {};
     if (candidate.there && candidate.there->type != FileType::directory && staging_ != nullptr) {
       if (auto made = object(staging_->addDirectory(staged, action.mode, change.path)); !made) return made;
     }

@@ -51,11 +51,11 @@ DirectoryWatch::DirectoryWatch(RealTree& tree, const std::vector<Action>& action
     const Action& action = actions[index];
     in_[directoryOf(action.path)].push_back(index);
     const bool was_directory = action.before && action.before->type == FileType::directory;
-    if (action.kind == ActionKind::directory && was_directory) changed_modes_[action.path] = action.mode;
+    if (action.kind == ActionKind::directory && was_directory) changed_modes_[action.path] = index;
   }
 }
 
-std::optional<std::uint32_t> DirectoryWatch::newModeOf(const std::string& directory) const {
+std::optional<std::size_t> DirectoryWatch::modeChangeOf(const std::string& directory) const {
   const auto found = changed_modes_.find(directory);
   return found == changed_modes_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -77,7 +77,7 @@ std::optional<std::string> DirectoryWatch::othersIn(const std::string& directory
     if (!info) return std::nullopt;
     addText(state, std::to_string(info->inode));
   }
-  if (newModeOf(directory)) return hex(state.finish());  // chmod changes the access list, too
+  if (modeChangeOf(directory)) return hex(state.finish());  // chmod changes the access list, too
   const std::string attributes = attributesDigest(tree_, directory);
   if (attributes.empty()) return std::nullopt;
   addText(state, attributes);
@@ -118,9 +118,10 @@ std::optional<FileInfo> DirectoryWatch::endMade(const std::string& directory, co
 std::optional<FileInfo> DirectoryWatch::end(const KnownDirectory& directory, const IsLeft& is_left) const {
   const auto now = tree_.lookAtDirectory(directory.path);
   if (!now || now->info.device != directory.device || now->info.inode != directory.inode) return std::nullopt;
-  const auto new_mode = newModeOf(directory.path);
-  const bool given = new_mode && (*new_mode & 0777U) == (now->info.mode & 0777U);
+  const auto mode_change = modeChangeOf(directory.path);
+  const bool given = mode_change && (actions_[*mode_change].mode & 0777U) == (now->info.mode & 0777U);
   if (now->info.mode != directory.mode && !given) return std::nullopt;
+  if (mode_change && !is_left(*mode_change)) return std::nullopt;
   const auto others = othersIn(directory.path);
   if (!others || *others != directory.others) return std::nullopt;
   if (!areLeft(directory.path, is_left)) return std::nullopt;

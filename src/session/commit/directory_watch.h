@@ -35,8 +35,8 @@ class DirectoryWatch {
   [[nodiscard]] std::optional<sys::FileInfo> endMade(const std::string& directory, const IsLeft& is_left) const;
 
  private:
-  /// The permissions that the transaction gives to a directory, if it changes them.
-  [[nodiscard]] std::optional<std::uint32_t> newModeOf(const std::string& directory) const;
+  /// The action that changes the permissions of a directory, if there is one.
+  [[nodiscard]] std::optional<std::size_t> modeChangeOf(const std::string& directory) const;
   [[nodiscard]] bool areLeft(const std::string& directory, const IsLeft& is_left) const;
   /// A digest of the names that are not the transaction's, and of the attributes. Nothing if it cannot be read.
   [[nodiscard]] std::optional<std::string> othersIn(const std::string& directory) const;
@@ -44,7 +44,7 @@ class DirectoryWatch {
   RealTree& tree_;
   const std::vector<Action>& actions_;
   std::unordered_map<std::string, std::vector<std::size_t>> in_;  ///< by directory
-  std::unordered_map<std::string, std::uint32_t> changed_modes_;  ///< by directory
+  std::unordered_map<std::string, std::size_t> changed_modes_;    ///< by directory: the action that changes its mode
 };
 
 }  // namespace caisson::session

@@ -16,7 +16,6 @@
 namespace caisson::session {
 namespace {
 
-constexpr const char* kAccessList = "system.posix_acl_access";
 constexpr const char* kDefaultList = "system.posix_acl_default";  // of a directory
 // The kernel's own limits, XATTR_LIST_MAX and XATTR_SIZE_MAX.
 constexpr std::size_t kMaxNames = 64 * 1024, kMaxValue = 64 * 1024;

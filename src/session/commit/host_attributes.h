@@ -17,6 +17,7 @@ namespace caisson::session {
 /// label, which is set if the host's policy allows it.
 using HostAttributes = std::vector<std::pair<std::string, std::string>>;
 
+inline constexpr const char* kAccessList = "system.posix_acl_access";
 /// Reads them of the file or directory `name` in `directory`, never through a link. `path`: for errors. EACCES if the
 /// file has some that its permissions do not let us read.
 Result<HostAttributes> readAttributes(int directory, const std::string& name, const std::string& path);
@@ -35,11 +36,11 @@ mode_t modeForOwner(const std::optional<HostOwner>& owner, mode_t mode);
 /// The permissions of an object without its access list: where it has one, the mode shows the list's mask in the place
 /// of what the group may.
 mode_t modeWithoutAccessList(int object, mode_t mode);
-/// Gives a new object exactly these; removes the access lists that it got from its directory. Call before chmod, which
 inline constexpr mode_t kAllOfOthers = 077;
 /// The permissions of a file with this mode that are access for its group or others: reading and writing, and executing
 /// where they cannot read it. Else that it becomes executable lets them do no more than a copy of it.
 constexpr mode_t accessOfOthers(mode_t mode) { return 066U | (011U & ~((mode & 044U) >> 2U)); }
+/// Gives a new object exactly these; removes the access lists that it got from its directory. Call before chmod, which
 /// sets the mask of an access list. `object`: may be opened with O_PATH.
 Result<void> setAttributes(int object, const HostAttributes& attributes, const std::string& path);
 

@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "base/path_parts.h"
+#include "session/commit/host_attributes.h"
 
 namespace caisson::session {
 namespace {
@@ -21,10 +24,10 @@ DirectoryState HostDirectories::stateOf(const std::string& directory) {
 
 DirectoryState HostDirectories::find(const std::string& directory) {
   const bool top = directory.empty();
+  if (top && !baseline_.isOfWorkspace()) return DirectoryState::another;
   const DirectoryState above = top ? DirectoryState::changed : stateOf(directoryOf(directory));
   if (above == DirectoryState::another || above == DirectoryState::missing) return above;
   const auto there = real_.lookAtDirectory(directory);
-  if (top && !baseline_.isOfWorkspace()) return DirectoryState::another;
   if (!there) return DirectoryState::missing;
   // A mount hides what the session sees: an overlay does not show the mounts below its layers.
   if (there->mounted) return DirectoryState::another;
@@ -71,10 +74,20 @@ bool HostDirectories::wasThere(const std::string& directory) {
   return there && there->mounted;
 }
 
-bool HostDirectories::isModeChanged(const std::string& directory, const FileInfo& info) const {
+bool HostDirectories::isModeChanged(const std::string& directory, const FileInfo& info) {
   if (committed_.isOurs(directory, info) || committed_.isOurs(directory + "/", info)) return false;
   const auto* const known = baseline_.find(directory);
-  return known != nullptr ? known->mode != info.mode : isLater(info.changed_ns, since_ns_);
+  if (known == nullptr) return isLater(info.changed_ns, since_ns_);
+  if (known->mode != info.mode) return true;
+  const DirectoryState state = stateOf(directory);
+  return state != DirectoryState::unchanged && state != DirectoryState::ours && hasAccessList(directory);
+}
+
+bool HostDirectories::hasAccessList(const std::string& directory) {
+  std::string name;
+  const auto parent = real_.parentOf(directory, name);
+  const auto attributes = parent ? readAttributes(*parent, name, directory) : fail(parent.error());
+  return !attributes || std::ranges::any_of(*attributes, [](const auto& one) { return one.first == kAccessList; });
 }
 
 }  // namespace caisson::session

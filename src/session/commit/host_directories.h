@@ -37,12 +37,13 @@ class HostDirectories {
   bool wasThere(const std::string& directory);
   /// Whether something was at `path` when the session began, as far as that was recorded.
   [[nodiscard]] bool hadName(const std::string& path) const { return baseline_.hasName(path); }
-  /// Whether the permissions of a directory are others than when the session began, or that is not known. `info`: as it
-  /// is now.
-  [[nodiscard]] bool isModeChanged(const std::string& directory, const sys::FileInfo& info) const;
+  /// Whether the permissions of a directory are others than when the session began, or that is not known: that of an
+  /// access list is not, if the directory changed at all. `info`: as it is now.
+  [[nodiscard]] bool isModeChanged(const std::string& directory, const sys::FileInfo& info);
 
  private:
   DirectoryState find(const std::string& directory);
+  [[nodiscard]] bool hasAccessList(const std::string& directory);
 
   RealTree& real_;
   const Committed& committed_;

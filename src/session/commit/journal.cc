@@ -10,8 +10,8 @@ namespace caisson::session {
 namespace {
 
 /// Raise the number when a type that the journal contains changes.
-constexpr std::string_view kFormatLine = "caisson commit journal 6\n", kFormatName = "caisson commit journal ";
-constexpr std::int64_t kJournalFormat = 6;
+constexpr std::string_view kFormatLine = "caisson commit journal 7\n", kFormatName = "caisson commit journal ";
+constexpr std::int64_t kJournalFormat = 7;
 constexpr std::uint64_t kMaxBytes = 1U << 30;
 
 }  // namespace

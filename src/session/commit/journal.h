@@ -58,6 +58,9 @@ struct Action {
   bool merged = false;        ///< a file: the result of a merge, which the session itself does not have
   /// What it replaces may have been hidden from the session: it is never moved to where a sandbox could see it.
   bool replaces_hidden = false;
+  /// Of a directory that is there already: its owner, access lists and attributes when this was planned
+  /// (attributesDigest()).
+  std::string attributes;
   bool restored = false;  ///< an uncommit puts it back: with its attributes, and a directory with everything in it
 
   /// Whether `now` is the object that was staged, by its inode. isUnchanged(): its content has not changed since.
@@ -92,10 +95,10 @@ struct Transaction {
 inline constexpr const char* kStagingName = "commit.staging";
 inline constexpr const char* kStagingDirectory = "commit.files";
 inline constexpr const char* kJournal = "commit.journal";
+inline constexpr const char* kPlaced = "commit.placed";
 inline constexpr const char* kUndoing = "commit.undoing";
 
 Result<void> writeJournal(const sys::RootDir& session, const Transaction& transaction);
-inline constexpr const char* kPlaced = "commit.placed";
 /// Nothing when there is no journal. One that is damaged or forged (seal.h) is renamed, and reported as an error: it
 /// would make the host write what it names. `before_renaming` saves what it was to finish; if that fails, the journal
 /// stays.
@@ -112,9 +115,9 @@ template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, Action>)
 void fields(A& archive, T& v) {
   auto& [kind, path, mode, size, sha256, target, replaced, before, device, inode, modified, may_lead_out, merged,
-         hidden, restored] = v;
+         hidden, attributes, restored] = v;
   archive(kind, path, mode, size, sha256, target, replaced, before, device, inode, modified, may_lead_out, merged,
-          hidden, restored);
+          hidden, attributes, restored);
 }
 template <class A, class T>
   requires(std::is_same_v<std::remove_const_t<T>, KnownDirectory>)

@@ -31,7 +31,7 @@ constexpr const char* kRestored = "restored";
 constexpr const char* kBytes = "bytes";
 const std::string kOriginal = "original.";
 constexpr std::string_view kRecordName = "caisson commit record ";
-constexpr std::string_view kRecordLine = "caisson commit record 3\n";
+constexpr std::string_view kRecordLine = "caisson commit record 4\n";
 constexpr std::uint64_t kMaxRecordBytes = 1U << 30;
 /// A commit that is not complete after this long was interrupted, and its session is gone.
 constexpr std::int64_t kDay = 86'400;

@@ -127,8 +127,12 @@ void Reversal::considerMode(const Action& done, const std::optional<FileInfo>& t
     return conflict(done.path, "it is another directory there now");
   }
   if (there->mode == done.before->mode) return;
-  if ((there->mode & 0777U) != (done.mode & 0777U)) return conflict(done.path, kChangedSince);
+  const std::string attributes = attributesDigest(real_, done.path);
+  const bool same_rights = (there->mode & 0777U) == (done.mode & 0777U) && !attributes.empty() &&
+                           attributes == left_.hashOf(done.path + "/");
+  if (!same_rights) return conflict(done.path, kChangedSince);
   Step step{.action = {.kind = ActionKind::directory, .path = done.path, .mode = done.before->mode}};
+  step.action.attributes = attributes;
   step.action.before = HostIdentity::of(*there);
   add(std::move(step), ChangeKind::modified, FileType::directory);
 }
