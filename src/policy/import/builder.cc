@@ -179,8 +179,12 @@ WorkspacePart partOfWorkspace(const std::string& path, const std::string& worksp
   return part;
 }
 
-bool concerns(const std::string& pattern, const std::string& directory) {
-  const DeniedEntry entry(normalPath(pattern));
+bool isLongerThanAPath(const std::string& path) {
+  constexpr std::size_t kPathMax = 4096;
+  return path.size() >= kPathMax;
+}
+
+bool concerns(const DeniedEntry& entry, const std::string& directory) {
   DeniedEntry::Positions positions = entry.start();
   for (const std::string_view name : splitParts(directory, '/')) {
     if (entry.denies(positions)) return true;

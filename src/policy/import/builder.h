@@ -12,6 +12,7 @@
 
 #include "policy/import/import.h"
 #include "policy/import/reader.h"
+#include "policy/rules/denied_names.h"
 
 namespace caisson::policy {
 
@@ -97,8 +98,12 @@ struct WorkspacePart {
 /// `path` names the workspace as /workspace, or by its path on the host if that is known.
 WorkspacePart partOfWorkspace(const std::string& path, const std::string& workspace);
 
-/// Whether a path or pattern can mean `directory`, what is above it, or something in it.
-bool concerns(const std::string& pattern, const std::string& directory);
+/// Whether a path or pattern of a foreign document is longer than the kernel accepts. The time to judge one depends on
+/// its length, so it is refused first.
+bool isLongerThanAPath(const std::string& path);
+
+/// Whether an entry can mean `directory`, what is above it, or something in it.
+bool concerns(const DeniedEntry& entry, const std::string& directory);
 
 /// Whether an option of a container's `security_opt` gives up a protection: "seccomp=unconfined", "label:disable".
 bool weakensSecurity(std::string_view option);

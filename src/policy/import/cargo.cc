@@ -1,9 +1,14 @@
 #include <algorithm>
 #include <array>
+#include <iterator>
+#include <map>
 #include <set>
+#include <utility>
 
+#include "base/text.h"
 #include "policy/decode/syntax.h"
 #include "policy/import/builder.h"
+#include "policy/rules/denied_names.h"
 #include "policy/units.h"
 
 namespace caisson::policy {
@@ -20,19 +25,49 @@ std::optional<std::pair<int, int>> portRange(const std::string& text) {
   return std::pair{std::stoi(text), std::stoi(dash == std::string::npos ? text : text.substr(dash + 1))};
 }
 
-/// The ports that both lists allow. Invalid entries stay, for an error about them.
+/// Ports, as ranges without overlaps: the first and the last port of each.
+using PortRanges = std::map<int, int>;
+
+PortRanges joinedRanges(const Texts& ports) {
+  std::vector<std::pair<int, int>> ranges;
+  for (const std::string& text : ports)
+    if (const auto range = portRange(text)) ranges.push_back(*range);
+  std::ranges::sort(ranges);
+  PortRanges joined;
+  for (const auto& [first, last] : ranges) {
+    if (joined.empty() || joined.rbegin()->second + 1 < first) {
+      joined.emplace_hint(joined.end(), first, last);
+    } else {
+      joined.rbegin()->second = std::max(joined.rbegin()->second, last);
+    }
+  }
+  return joined;
+}
+
+/// Moves the ports from `first` to `last` out of `ranges`, as entries of a policy.
+void takeRange(PortRanges& ranges, int first, int last, Texts& taken) {
+  auto range = ranges.upper_bound(first);
+  if (range != ranges.begin() && std::prev(range)->second >= first) --range;
+  while (range != ranges.end() && range->first <= last) {
+    const auto [begin, end] = *range;
+    range = ranges.erase(range);
+    const int from = std::max(begin, first), to = std::min(end, last);
+    taken.push_back(std::to_string(from) + (from == to ? "" : "-" + std::to_string(to)));
+    if (begin < from) ranges.emplace(begin, from - 1);
+    if (end > to) ranges.emplace(to + 1, end);
+  }
+}
+
+/// The ports that both lists allow. Invalid entries stay, for an error about them. Each port is taken once, so the time
+/// does not depend on the product of both lengths.
 Texts portsOfBoth(const Texts& one, const Texts& other) {
+  PortRanges allowed = joinedRanges(other);
   Texts both;
   for (const std::string& text : one) {
-    const auto range = portRange(text);
-    if (!range) both.push_back(text);
-    for (const std::string& limit : other) {
-      const auto allowed = portRange(limit);
-      if (!range || !allowed) continue;
-      const int first = std::max(range->first, allowed->first), last = std::min(range->second, allowed->second);
-      if (first > last) continue;
-      std::string shared = std::to_string(first) + (first == last ? "" : "-" + std::to_string(last));
-      if (std::ranges::find(both, shared) == both.end()) both.push_back(std::move(shared));
+    if (const auto range = portRange(text)) {
+      takeRange(allowed, range->first, range->second, both);
+    } else {
+      both.push_back(text);
     }
   }
   for (const std::string& text : other)
@@ -67,15 +102,18 @@ void readCargoNetwork(ImportBuilder& in) {
 
 void readExecution(ImportBuilder& in) {
   const Texts allowed = in.reader().texts("execution_policy.allowed_executables");
-  const auto& before = in.policy().process.allowed_executables;
-  std::set<std::string> known = before ? std::set(before->begin(), before->end()) : std::set<std::string>();
+  const Texts before = in.policy().process.allowed_executables.value_or(Texts{});
+  std::set<std::string> known(before.begin(), before.end());
   for (const std::string& program : allowed) {
     if (known.insert(program).second)
       in.append("execution_policy.allowed_executables", "process.allowed_executables", program);
   }
-  if (!allowed.empty())
+  const std::set<std::string> named(allowed.begin(), allowed.end());
+  Texts more;
+  std::ranges::copy_if(before, std::back_inserter(more), [&](const auto& program) { return !named.contains(program); });
+  if (!allowed.empty() && !more.empty())
     in.note(NoteKind::widening, "execution_policy.allowed_executables",
-            "the linker chain is allowed as well: rustc cannot build without");
+            "programs of the profile are allowed as well: " + joined(more));
   const Texts& own = in.policy().process.blocked_executables;
   std::set<std::string> blocked(own.begin(), own.end());
   for (const std::string& program : in.reader().texts("execution_policy.blocked_executables")) {
@@ -168,8 +206,8 @@ bool isOfSandbox(const std::string& path) {
 /// Denies what an absolute path means in the workspace, wherever that is. Whether it means the whole workspace.
 bool denyBlockedPath(ImportBuilder& in, const std::string& named, const std::string& path) {
   constexpr std::string_view kKey = "blocked_paths";
+  if (deniesPath(path, "/workspace") || (!in.workspace().empty() && deniesPath(path, in.workspace()))) return true;
   const WorkspacePart part = partOfWorkspace(path, in.workspace());
-  if (path == "/workspace" || path == in.workspace()) return true;
   for (const std::string& below : part.below) in.append(kKey, "filesystem.denied", "/workspace/" + below);
   const bool programs = std::ranges::any_of(std::array{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64"},
                                             [&](const char* top) { return isWithin(path, top); });
@@ -190,6 +228,7 @@ bool denyBlockedPath(ImportBuilder& in, const std::string& named, const std::str
 
 void readBlockedPaths(ImportBuilder& in) {
   for (const std::string& path : in.reader().texts("blocked_paths")) {
+    if (isLongerThanAPath(path)) return in.refuse("blocked_paths", "a path is longer than 4095 bytes");
     const std::string plain = withoutAllBelow(expandHome(path).value_or(path));
     const bool other_system = path.find('\\') != std::string::npos || (path.size() > 1 && path[1] == ':');
     if (other_system || plain.empty()) {

@@ -28,7 +28,7 @@ bool reports(const Imported& result, std::string_view key, std::string_view part
 
 TEST(ImportRules, SingleSlashIsTheProject) {
   const Imported result = importRules(R"js("Edit(/keep.txt)", "Edit(/conf/**)", "Read(/src/**)", "Read(/a/*.pem)")js");
-  EXPECT_EQ(result.policy.filesystem.workspace.protected_files, (Texts{"keep.txt", "conf/"}));
+  EXPECT_EQ(result.policy.filesystem.workspace.protected_files, (Texts{"keep.txt", "keep.txt/", "conf/"}));
   EXPECT_EQ(result.policy.filesystem.denied, (Texts{"/workspace/src", "/workspace/a/*.pem"}));
   EXPECT_TRUE(reports(result, "permissions.deny", "Edit(/keep.txt) is for a path of the workspace"));
   for (const char* whole : {R"js("Read(/)")js", R"js("Read(/**)")js", R"js("Read(.)")js"})
@@ -71,12 +71,12 @@ TEST(ImportRules, BareNameIsDeniedAtEveryDepth) {
 TEST(ImportRules, PathAboveTheWorkspaceIsOneOfTheHost) {
   const Imported result = importRules(R"js("Read(../other/key)", "Read(/../more)", "Edit(a/../kept)")js");
   EXPECT_EQ(result.policy.filesystem.denied, (Texts{"/home/someone/other/key", "/home/someone/more"}));
-  EXPECT_EQ(result.policy.filesystem.workspace.protected_files, Texts{"kept"});
+  EXPECT_EQ(result.policy.filesystem.workspace.protected_files, (Texts{"kept", "kept/"}));
 }
 
 TEST(ImportRules, RuleOfAnotherToolThatEditsIsKept) {
   EXPECT_EQ(importRules(R"js("MultiEdit(/kept)", "NotebookEdit(book)")js").policy.filesystem.workspace.protected_files,
-            (Texts{"kept", "book"}));
+            (Texts{"kept", "kept/", "book", "book/"}));
 }
 
 TEST(ImportRules, RuleThatCannotBeConvertedIsReported) {

@@ -400,7 +400,7 @@ TEST(Import, SrtSettings) {
   EXPECT_EQ(result.policy.filesystem.denied,
             (std::vector<std::string>{expandHome("~/.ssh").value_or(""), "/workspace/secrets"}));
   EXPECT_EQ(result.policy.filesystem.workspace.protected_files,
-            (std::vector<std::string>{"Makefile", "vendor/", "lib/"}));
+            (std::vector<std::string>{"Makefile", "Makefile/", "vendor/", "lib/"}));
   for (const char* key : {"allowedDomains", "allowUnixSockets", "allowWrite", "denyWrite", "enableWeakerNestedSandbox"})
     EXPECT_TRUE(notes(result, NoteKind::unsafe, key)) << key;
   EXPECT_TRUE(notes(result, NoteKind::widening, "allowWrite", "changed directly"));

@@ -53,7 +53,8 @@ bool holdsSockets(const std::string& path) {
   return path.ends_with(".sock") || path.ends_with(".socket") || path.find("/tmp/ssh-") == 0;
 }
 
-/// Whether a path is by its name a secret of a home, or leads to one; `home` is that around it, or "".
+/// Whether a path is by its name a secret of a home, or leads to one; `home` is that around it,
+/// or "".
 bool holdsSecrets(const std::string& path, const std::string& home) {
   static const std::vector<std::string> of_any_home = [] {
     std::vector<std::string> parts;
@@ -119,19 +120,28 @@ std::string realPlace(const std::string& path, std::vector<std::string>* links) 
   };
   put(path);
   std::string place;
+  // Nothing in a directory that does not exist or cannot be read is a link that can be found: a look at each name would
+  // take time in the square of the length.
+  std::size_t known = std::string::npos;  // the length of the place up to which that is not so
   for (int followed = 0; !rest.empty();) {
     const std::string part = std::move(rest.back());
     rest.pop_back();
     if (part == "..") {
       place.resize(place.empty() ? 0 : place.rfind('/'));
+      if (place.size() <= known) known = std::string::npos;
       continue;
     }
     const std::string next = place + "/" + part;
     // Links can lead deeper than a path can name, and from there to anywhere.
     if (next.size() >= kLongestPath) return "/";
+    if (known != std::string::npos) {
+      place = next;
+      continue;
+    }
     std::error_code none;
     const std::string target = std::filesystem::read_symlink(next, none).string();
     if (none || target.empty()) {
+      if (none && none != std::errc::invalid_argument) known = place.size();
       place = next;
       continue;
     }

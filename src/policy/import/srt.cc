@@ -8,6 +8,7 @@
 #include "policy/import/builder.h"
 #include "policy/import/permission_rules.h"
 #include "policy/import/shown_path.h"
+#include "policy/rules/denied_names.h"
 
 namespace caisson::policy {
 
@@ -47,21 +48,25 @@ SrtPath resolveSrtPath(const std::string& text, const std::string& workspace) {
   return {true, all_below, rest == "." ? "" : std::string(rest)};
 }
 
-/// A path that may not be written as a pattern of protected files, which match at every depth; nothing if it has none.
-std::optional<std::string> protectedPattern(const SrtPath& path) {
+/// A path that may not be written as patterns of protected files, which match at every depth; none if it has no such.
+/// One for a file and one for a directory, unless it names all that is in a directory.
+ImportBuilder::Texts protectedPatterns(const SrtPath& path) {
   constexpr std::string_view kAnywhere = "**/";
   std::string pattern = path.path;
   while (pattern.starts_with(kAnywhere)) pattern.erase(0, kAnywhere.size());
   const bool other_wildcards = pattern.find_first_of("?[{\\") != std::string::npos;
-  if (other_wildcards || ("/" + pattern).find("/**") != std::string::npos) return std::nullopt;
-  if (findFlaw(Syntax::protected_pattern, pattern)) return std::nullopt;
-  return pattern + (path.all_below ? "/" : "");
+  if (other_wildcards || ("/" + pattern).find("/**") != std::string::npos) return {};
+  if (findFlaw(Syntax::protected_pattern, pattern)) return {};
+  return path.all_below ? ImportBuilder::Texts{pattern + "/"} : ImportBuilder::Texts{pattern, pattern + "/"};
 }
 
 /// A path or pattern of the host that is denied.
 struct Denial {
   std::string path, text, key;
 };
+
+/// The time that a path or a pattern takes for each one that it is compared with: its length, and what each costs.
+std::uint64_t stepsFor(const std::string& path) { return path.size() + 32; }
 
 class Denials {
  public:
@@ -80,9 +85,16 @@ class Denials {
     return place == path ? nullptr : findForName(place);
   }
 
+  /// The steps of all patterns, with each of which findFor() compares a path.
+  [[nodiscard]] std::uint64_t steps() const { return steps_; }
+
  private:
   void addName(Denial denial) {
-    if (hasWildcards(denial.path)) return patterns_.push_back(std::move(denial));
+    if (hasWildcards(denial.path)) {
+      steps_ += stepsFor(denial.path);
+      DeniedEntry entry(denial.path);
+      return patterns_.push_back({std::move(entry), std::move(denial)});
+    }
     std::string path = denial.path;
     paths_.try_emplace(std::move(path), std::move(denial));
   }
@@ -96,12 +108,17 @@ class Denials {
       if (found != paths_.end()) return &found->second;
     }
     if (const auto root = paths_.find("/"); root != paths_.end()) return &root->second;
-    const auto meant = std::ranges::find_if(patterns_, [&](const Denial& one) { return concerns(one.path, path); });
-    return meant == patterns_.end() ? nullptr : &*meant;
+    const auto meant = std::ranges::find_if(patterns_, [&](const Pattern& one) { return concerns(one.entry, path); });
+    return meant == patterns_.end() ? nullptr : &meant->denial;
   }
 
+  struct Pattern {
+    DeniedEntry entry;
+    Denial denial;
+  };
   std::map<std::string, Denial> paths_;  ///< by the normal path
-  std::vector<Denial> patterns_;
+  std::vector<Pattern> patterns_;
+  std::uint64_t steps_ = 0;
 };
 
 class SrtImport {
@@ -156,6 +173,7 @@ class SrtImport {
   /// Call after allowWrite(): a denied path wins over an allowed one.
   void denyWrite(std::string_view key, const ImportBuilder::Texts& paths) {
     for (const std::string& text : paths) {
+      if (refusesLength(key, text)) return;
       const SrtPath path = resolveSrtPath(text, in_.workspace());
       if (!path.in_workspace) {
         denyWriteOnHost(key, text, path.path);
@@ -172,13 +190,12 @@ class SrtImport {
   /// Call after allowRead().
   void denyRead(std::string_view key, const ImportBuilder::Texts& paths) {
     for (const std::string& text : paths) {
+      if (refusesLength(key, text)) return;
       const SrtPath path = resolveSrtPath(text, in_.workspace());
       if (text.find('{') != std::string::npos)
         in_.note(SrtNote::unsafe, key, text + ": braces are part of the name, and list no names");
       if (path.in_workspace && path.path.empty()) {
-        in_.note(SrtNote::unsafe, key,
-                 text + ": the workspace cannot be hidden; filesystem.workspace.mode is \"none\"");
-        hides_workspace_ = true;
+        hideWorkspace(key, text);
       } else if (path.in_workspace) {
         denyReadInWorkspace(key, text, path.path);
       } else if (hasWildcards(path.path)) {
@@ -226,6 +243,24 @@ class SrtImport {
                       std::string(key), changed});
   }
 
+  bool refusesLength(std::string_view key, const std::string& text) {
+    if (!isLongerThanAPath(text)) return false;
+    in_.refuse(key, "a path is longer than 4095 bytes");
+    return true;
+  }
+
+  /// Each path is compared with each denied pattern. A document for which that takes seconds is refused, for none of
+  /// its patterns may be ignored.
+  bool refusesComparisons() {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
+    std::uint64_t steps = 0;
+    for (const Shown& one : shown_) steps += stepsFor(one.path);
+    if (steps * (unreadable_.steps() + unwritable_.steps()) <= kMost) return false;
+    in_.refuse(shown_.front().key, "too many paths to compare with the patterns that are denied",
+               "name directories that hold the paths, or fewer patterns");
+    return true;
+  }
+
   /// What a path or pattern of the host means in the workspace, by its name and by the place where links in it lead.
   [[nodiscard]] WorkspacePart partByEachName(const std::string& path) const {
     WorkspacePart part = partOfWorkspace(path, in_.workspace());
@@ -247,6 +282,7 @@ class SrtImport {
   /// A writable path that contains one that may not be written, or lies in it, is shown read-only: a directory is
   /// writable as a whole or not at all. One that a denied pattern concerns is not shown.
   void showPaths() {
+    if (refusesComparisons()) return;
     std::vector<Shown> changed;
     const auto showReadOnly = [&](const Shown& one) {
       in_.append(one.key, "filesystem.read_only", one.path);
@@ -275,12 +311,10 @@ class SrtImport {
 
   void denyWriteInWorkspace(std::string_view key, const std::string& text, const SrtPath& path) {
     if (writes_workspace_.empty()) return;
-    const auto pattern = protectedPattern(path);
-    if (!pattern)
+    const ImportBuilder::Texts patterns = protectedPatterns(path);
+    if (patterns.empty())
       return useOverlay(key, text + " cannot be kept read-only in a writable workspace: it becomes an overlay");
-    in_.append(key, "filesystem.workspace.protected_files", *pattern);
-    if (!path.all_below)
-      in_.note(SrtNote::unsafe, key, text + " is kept as a file; if it is a directory, write " + text + "/");
+    for (const std::string& pattern : patterns) in_.append(key, "filesystem.workspace.protected_files", pattern);
   }
 
   void denyReadInWorkspace(std::string_view key, const std::string& text, const std::string& path) {
@@ -291,10 +325,17 @@ class SrtImport {
 
   /// A pattern of the host: what it means in the workspace is denied, and no path that it concerns is shown.
   void denyReadOfPattern(std::string_view key, const std::string& text, const std::string& path) {
-    for (const std::string& below : partByEachName(path).below) denyReadInWorkspace(key, text, below);
+    const WorkspacePart part = partByEachName(path);
+    if (part.whole) hideWorkspace(key, text);
+    for (const std::string& below : part.below) denyReadInWorkspace(key, text, below);
     in_.note(SrtNote::unsafe, key,
              text + ": patterns outside the workspace are not taken over; name the files, or filesystem.denied");
     unreadable_.add({path, text, std::string(key)});
+  }
+
+  void hideWorkspace(std::string_view key, const std::string& text) {
+    in_.note(SrtNote::unsafe, key, text + ": the workspace cannot be hidden; filesystem.workspace.mode is \"none\"");
+    hides_workspace_ = true;
   }
 
   void useOverlay(std::string_view key, const std::string& why) {

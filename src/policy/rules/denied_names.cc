@@ -13,7 +13,9 @@ bool deniesName(const std::string& part, const std::string& name) {
 }
 
 DeniedEntry::DeniedEntry(std::string_view entry) {
-  for (const std::string_view part : splitParts(entry, '/')) parts_.emplace_back(part);
+  // Two `**` mean what one does, and with many of them rests() would be quadratic.
+  for (const std::string_view part : splitParts(entry, '/'))
+    if (part != kAnyDirectories || parts_.empty() || parts_.back() != kAnyDirectories) parts_.emplace_back(part);
 }
 
 DeniedEntry::Positions DeniedEntry::start() const {

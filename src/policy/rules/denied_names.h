@@ -32,7 +32,8 @@ class DeniedEntry {
   [[nodiscard]] bool leadsOn(const Positions& positions) const;
   /// The only names that can match next, empty if any name may: then the directory has to be read.
   [[nodiscard]] std::vector<std::string> onlyNames(const Positions& positions) const;
-  /// What is left of the entry there, written as entries; "" is the end.
+  /// What is left of the entry there, written as entries; "" is the end. At most two for each name that was read, and
+  /// one more.
   [[nodiscard]] std::vector<std::string> rests(const Positions& positions) const;
 
  private:

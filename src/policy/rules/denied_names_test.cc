@@ -29,6 +29,13 @@ TEST(DeniedNames, TwoStarsMeanAnyDirectories) {
   EXPECT_EQ(deniedElsewhere({"/workspace/**/x"}, "/a/p", "/a").entries, Entries{"/workspace/p/**/x"});
 }
 
+TEST(DeniedNames, StarsInARowMeanWhatTwoDo) {
+  EXPECT_TRUE(deniesPath("**/**/**/x", "x"));
+  EXPECT_TRUE(deniesPath("a/**/**", "a/b"));
+  EXPECT_FALSE(deniesPath("a/**/**", "a"));
+  EXPECT_EQ(deniedElsewhere({"/workspace/**/**/**/x"}, "/p", "/p/a").entries, Entries{"/workspace/**/x"});
+}
+
 TEST(DeniedNames, ManyStarsCostNoMoreThanTheProductOfBothLengths) {
   std::string entry, path, elsewhere = "/p";
   for (int i = 0; i < 100; ++i) entry += "**/d/";
