@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "policy/import/import.h"
+#include "policy/rules/secret_files.h"
 
 namespace caisson::policy {
 namespace {
@@ -82,6 +83,25 @@ TEST(ImportMounts, VolumesShowNothingOfTheHost) {
     EXPECT_TRUE(result->policy.filesystem.read_write.empty()) << volume;
     EXPECT_TRUE(reports(*result, "volume " + std::string(volume).substr(0, 5))) << volume;
   }
+}
+
+TEST(ImportMounts, DirectoriesThatAreAlwaysSecretAreRefused) {
+  std::size_t checked = 0;
+  for (const SecretPattern& secret : secretPatterns()) {
+    const std::string_view pattern = secret.pattern;
+    if (secret.verdict != SecretVerdict::hide || !pattern.ends_with('/') || pattern.find_first_of("*|") != pattern.npos)
+      continue;
+    const std::string directory = "/srv/data/" + std::string(pattern.substr(0, pattern.size() - 1));
+    if (!isInSecretDirectory(directory)) continue;  // another row shows it
+    ++checked;
+    for (const std::string& path : {directory, directory + "/sub"}) {
+      const auto result = importMounts(R"("mounts": ["source=)" + path + R"(,target=/x,type=bind,ro"])");
+      ASSERT_TRUE(result) << path << result.error().message();
+      EXPECT_TRUE(result->policy.filesystem.read_only.empty()) << path;
+      EXPECT_TRUE(reports(*result, path + ": it usually holds keys or passwords")) << path;
+    }
+  }
+  EXPECT_GT(checked, 200U);
 }
 
 TEST(ImportMounts, VariableInAVolumeIsThatOfItsPath) {

@@ -53,9 +53,10 @@ bool holdsSockets(const std::string& path) {
   return path.ends_with(".sock") || path.ends_with(".socket") || path.find("/tmp/ssh-") == 0;
 }
 
-/// Whether a path is by its name a secret of a home, or leads to one; `home` is that around it,
+/// Whether a path is by its name a secret directory or a secret of a home, or leads to one; `home` is that around it,
 /// or "".
 bool holdsSecrets(const std::string& path, const std::string& home) {
+  if (isInSecretDirectory(path)) return true;
   static const std::vector<std::string> of_any_home = [] {
     std::vector<std::string> parts;
     for (const SecretPattern& secret : homeSecrets())
