@@ -76,6 +76,17 @@ bool looksLikeHost(std::string_view component) {
   return component == "localhost" || component.find_first_of(".:") != std::string_view::npos;
 }
 
+/// A registry has one name: rules for signatures that were written for `ghcr.io` also hold for `ghcr.io:443`. A host
+/// that needs its port to look like one keeps it.
+std::string withoutDefaultPort(const std::string& host) {
+  const std::size_t colon = host.rfind(':');
+  if (colon == std::string::npos || host.ends_with(']')) return host;
+  const std::size_t digits = host.find_first_not_of('0', colon + 1);
+  if (digits == std::string::npos) return host;
+  const std::string name = host.substr(0, colon), port = host.substr(digits);
+  return port == "443" && looksLikeHost(name) ? name : name + ":" + port;
+}
+
 }  // namespace
 
 bool isImageId(std::string_view text) {
@@ -97,6 +108,7 @@ Result<Reference> Reference::parse(std::string_view text) {
     result.host = lowered(rest.substr(0, slash));
     rest.remove_prefix(slash + 1);
     if (!isHost(result.host)) return fail(referenceError(text, "invalid registry host"));
+    result.host = withoutDefaultPort(result.host);
     if (result.host == "index.docker.io" || result.host == "registry-1.docker.io") result.host = kDefaultHost;
   }
   if (const std::size_t colon = rest.rfind(':'); colon != std::string_view::npos) {

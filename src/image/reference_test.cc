@@ -22,6 +22,17 @@ TEST(ImageReference, ShortNamesGetDockersDefaults) {
   EXPECT_EQ(full("[::1]:5000/a"), "[::1]:5000/a:latest");
 }
 
+/// A rule for ghcr.io must also hold for what is called ghcr.io:443.
+TEST(ImageReference, DefaultPortIsNotPartOfTheName) {
+  EXPECT_EQ(full("ghcr.io:443/a/b"), "ghcr.io/a/b:latest");
+  EXPECT_EQ(full("GHCR.io:00443/a/b"), "ghcr.io/a/b:latest");
+  EXPECT_EQ(full("index.docker.io:443/team/app"), "docker.io/team/app:latest");
+  EXPECT_EQ(full("docker.io:443/debian"), "docker.io/library/debian:latest");
+  EXPECT_EQ(full("[::1]:443/a"), "[::1]/a:latest");
+  EXPECT_EQ(full("ghcr.io:05000/a"), "ghcr.io:5000/a:latest");
+  EXPECT_EQ(full("registry:443/a"), "registry:443/a:latest") << "registry/a is another image";
+}
+
 TEST(ImageReference, DigestReplacesTheDefaultTag) {
   EXPECT_EQ(full("debian@sha256:" + kHex), "docker.io/library/debian@sha256:" + kHex);
   EXPECT_EQ(full("debian:12@sha256:" + kHex), "docker.io/library/debian:12@sha256:" + kHex);
