@@ -130,25 +130,118 @@ bool isVariableWithSecret(std::string_view assignment) {
   return !isPlainVariable(assignment.substr(0, sign)) && !isPlainVariableValue(value);
 }
 
-bool givesVariable(std::span<const CommandWord> words) {
-  constexpr std::string_view kFlags[] = {"-e", "--env"};
-  constexpr std::string_view kPrograms[] = {"env", "export", "sudo", "exec", "nohup", "time", "declare"};
-  constexpr std::string_view kRules[] = {"Bash", "Shell", "ShellTool", "run_shell_command"};
-  bool leads = false;  // only assignments, and programs that take them, stand before this word in its command
-  std::string_view last;
-  for (const CommandWord& word : words) {
+namespace {
+
+/// `NAME=WORD` as a program's variables are written, in capitals: also as an argument of a program that is not known.
+bool isConstantWithSecret(std::string_view word) {
+  if (word.starts_with("$env:")) word.remove_prefix(5);  // of PowerShell
+  const std::string_view name = word.substr(0, word.find('='));
+  const auto in_constant = [](char c) { return isUpperCase(c) || isDigit(c) || c == '_'; };
+  return name.size() > 1 && std::ranges::all_of(name, in_constant) && isVariableWithSecret(word);
+}
+
+/// `-e`, `--env`, `-ie`, `-E`
+bool isVariableFlag(std::string_view flag) {
+  constexpr std::string_view kFlags[] = {"--env", "--setenv", "--set-env", "--environment"};
+  constexpr std::size_t kMaxLetters = 4;
+  if (isOneOf(flag, kFlags)) return true;
+  if (flag.size() < 2 || flag.size() > kMaxLetters + 1 || flag.front() != '-') return false;
+  return std::ranges::all_of(flag.substr(1), isLetter) && (flag.back() == 'e' || flag.back() == 'E');
+}
+
+/// `--env=NAME=WORD`, `-e=NAME=WORD`, `-eNAME=WORD`, and `--build-arg=NAME=WORD` with a name in capitals.
+bool isFlagWithVariable(std::string_view flag) {
+  if (!flag.starts_with('-')) return false;
+  const std::size_t sign = flag.find('=');
+  if (sign == std::string_view::npos) return false;
+  const std::string_view value = flag.substr(sign + 1);
+  if (isVariableFlag(flag.substr(0, sign))) return isVariableWithSecret(value);
+  return isConstantWithSecret(value) || (flag.starts_with("-e") && isVariableWithSecret(flag.substr(2)));
+}
+
+/// What a command of a shell may begin with, before its variables.
+constexpr std::string_view kBeforeVariables[] = {
+    "export", "exec", "nohup", "time",    "declare", "Bash",    "Shell",    "ShellTool",
+    "if",     "then", "else",  "elif",    "do",      "{",       "!",        "while",
+    "until",  "eval", "local", "command", "typeset", "builtin", "readonly", "run_shell_command"};
+/// Programs that take variables before the command that they start.
+constexpr std::string_view kStarters[] = {"env",    "sudo",    "doas",    "cross-env", "cross-env-shell",
+                                          "export", "declare", "typeset", "readonly"};
+constexpr std::string_view kShells[] = {"sh", "bash", "zsh", "dash", "ksh", "fish", "ash", "cmd", "cmd.exe"};
+/// Programs whose `-e` takes one word, so the next one is an argument.
+constexpr std::string_view kOneWordPrograms[] = {"docker",
+                                                 "podman",
+                                                 "nerdctl",
+                                                 "docker-compose",
+                                                 "podman-compose",
+                                                 "lxc",
+                                                 "finch",
+                                                 "container",
+                                                 "grep",
+                                                 "egrep",
+                                                 "rg",
+                                                 "ag",
+                                                 "ack",
+                                                 "sed",
+                                                 "awk",
+                                                 "perl",
+                                                 "ruby",
+                                                 "node",
+                                                 "git",
+                                                 "find",
+                                                 "bun"};
+
+/// Follows the words of commands up to one that gives a variable.
+class VariableFinder {
+ public:
+  bool finds(const CommandWord& word) {
     const std::string_view text = word.text;
     const std::string_view name = text.substr(text.rfind('/') + 1);
-    leads = leads || word.first;
-    if (!word.first && isOneOf(last, kFlags) && isVariableWithSecret(text)) return true;
-    if (text.starts_with("--env=") && isVariableWithSecret(text.substr(6))) return true;
-    if (text.starts_with("-e") && !text.starts_with("-e=") && isVariableWithSecret(text.substr(2))) return true;
-    if (leads && isVariableWithSecret(text)) return true;
-    const bool flag_of_env = text.starts_with('-') && !word.first;
-    leads = leads && (isAssignment(text) || isOneOf(name, kPrograms) || isOneOf(name, kRules) || flag_of_env);
-    last = text;
+    if (word.first) last_ = before_ = {};
+    leads_ = leads_ || word.first || beginsInShell(last_);
+    if (isVariable(text)) return true;
+    one_word_ = one_word_ || isOneOf(name, kOneWordPrograms);
+    shell_ = shell_ || isOneOf(name, kShells);
+    leads_ = isOneOf(name, kStarters) || (leads_ && keepsLead(word, name));
+    before_ = last_;
+    last_ = text;
+    return false;
   }
-  return false;
+
+ private:
+  [[nodiscard]] bool isVariable(std::string_view text) const {
+    if (isConstantWithSecret(text) || isFlagWithVariable(text)) return true;
+    if ((leads_ || isVariableFlag(last_)) && isVariableWithSecret(text)) return true;
+    // -e NAME WORD
+    const bool pair = isVariableFlag(before_) && !one_word_ && !text.starts_with('-');
+    return pair && isConstantWithSecret(std::string(last_) + "=" + std::string(text));
+  }
+
+  [[nodiscard]] bool keepsLead(const CommandWord& word, std::string_view name) const {
+    const std::string_view text = word.text;
+    if (isAssignment(text) || isOneOf(name, kBeforeVariables)) return true;
+    const bool flag = text.starts_with('-') && !word.first;
+    return flag || (last_.starts_with('-') && !beginsInShell(last_));  // the value of a flag: env -u NAME
+  }
+
+  /// `-c`, `-lc`, `/c` of a shell: a command follows.
+  [[nodiscard]] bool beginsInShell(std::string_view flag) const {
+    if (!shell_ || flag.size() < 2) return false;
+    const bool letters = std::ranges::all_of(flag.substr(1), isLetter);
+    return letters && ((flag.front() == '-' && flag.back() == 'c') || flag == "/c" || flag == "/C" || flag == "/k");
+  }
+
+  bool leads_ = false;     ///< only assignments, and programs that take them, stand before this word in its command
+  bool shell_ = false;     ///< a shell was started
+  bool one_word_ = false;  ///< a program of kOneWordPrograms was started
+  std::string_view last_, before_;
+};
+
+}  // namespace
+
+bool givesVariable(std::span<const CommandWord> words) {
+  VariableFinder finder;
+  return std::ranges::any_of(words, [&](const CommandWord& word) { return finder.finds(word); });
 }
 
 }  // namespace caisson::cli

@@ -16,7 +16,8 @@ bool isHeaderArgument(std::string_view flag, std::string_view rest);
 /// short number or path.
 bool isVariableWithSecret(std::string_view assignment);
 
-/// A variable that is given to a program: `docker run -e NAME=WORD`, `env NAME=WORD`, `NAME=WORD` before a command.
+/// A variable that is given to a program: `docker run -e NAME=WORD`, `env NAME=WORD`, `NAME=WORD` before a command, and
+/// wherever the name is in capitals.
 bool givesVariable(std::span<const CommandWord> words);
 
 }  // namespace caisson::cli

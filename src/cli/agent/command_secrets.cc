@@ -162,14 +162,22 @@ constexpr PasswordFlag kPasswordFlags[] = {{"mysql", "-p", true},
                                            {"mosquitto_pub", "-P", false},
                                            {"mosquitto_sub", "-P", false},
                                            {"openssl", "-k", false},
-                                           {"login", "-p", false}};
+                                           {"login", "-p", false},
+                                           {"login", "-p", true},
+                                           {"mysqlsh", "-p", true},
+                                           {"sqlcmd", "-P", true},
+                                           {"bcp", "-P", true},
+                                           {"cypher-shell", "-p", false},
+                                           {"rabbitmqadmin", "-p", false},
+                                           {"ssh-keygen", "-N", false},
+                                           {"ssh-keygen", "-P", false}};
 constexpr std::string_view kOraclePrograms[] = {"sqlplus", "sqlldr", "expdp", "impdp"};
 /// `-a NAME:WORD`
 constexpr std::string_view kHttpPrograms[] = {"http", "https", "xh"};
 
 bool isKnownProgram(std::string_view name) {
-  return name == "curl" || name == "lftp" || name == "sudo" || isOneOf(name, kOraclePrograms) ||
-         isOneOf(name, kHttpPrograms) ||
+  constexpr std::string_view kOthers[] = {"curl", "lftp", "sudo", "htpasswd", "vault", "git"};
+  return isOneOf(name, kOthers) || isOneOf(name, kOraclePrograms) || isOneOf(name, kHttpPrograms) ||
          std::ranges::any_of(kPasswordFlags, [&](const PasswordFlag& one) { return one.program == name; });
 }
 
@@ -199,16 +207,60 @@ bool isUserFlag(std::string_view program, std::string_view word, std::string_vie
   return (program == "curl" || at == 0) && !value.starts_with("rl") && isUserWithPassword(value);
 }
 
+/// `-b NAME=WORD` of curl, `-E FILE:WORD`, and `-u :WORD`, which has no name.
+bool isPasswordOfCurl(std::string_view word, std::string_view next) {
+  struct Flag {
+    std::string_view flag;
+    char sign;
+  };
+  constexpr Flag kFlags[] = {{"-b", '='}, {"--cookie", '='}, {"-E", ':'},     {"--cert", ':'},
+                             {"-u", ':'}, {"-U", ':'},       {"--user", ':'}, {"--proxy-user", ':'}};
+  for (const auto& [flag, sign] : kFlags) {
+    if (!word.starts_with(flag)) continue;
+    std::string_view value = word.substr(flag.size());
+    if (value.empty()) {
+      value = next;
+    } else if (flag.starts_with("--")) {
+      if (value.front() != '=') continue;
+      value.remove_prefix(1);
+    }
+    const std::size_t at = value.find(sign);
+    if (at != std::string_view::npos && (at == 0 || sign == '=' || flag == "-E" || flag == "--cert") &&
+        !isPlace(value.substr(at + 1)) && !value.substr(at + 1).starts_with('\\'))
+      return true;
+  }
+  return false;
+}
+
+/// `vault kv put PATH NAME=WORD`, `--from-literal=NAME=WORD`: not what is read from a file (`NAME=@FILE`).
+bool isLiteral(std::string_view program, std::string_view word, std::string_view next) {
+  constexpr std::string_view kFlag = "--from-literal";
+  std::string_view pair;
+  if (word == kFlag) {
+    pair = next;
+  } else if (word.starts_with(kFlag) && word.substr(kFlag.size()).starts_with('=')) {
+    pair = word.substr(kFlag.size() + 1);
+  } else if (program == "vault" && !word.starts_with('-')) {
+    pair = word;
+  }
+  const std::size_t sign = pair.find('=');
+  if (sign == std::string_view::npos || sign == 0) return false;
+  const std::string_view value = pair.substr(sign + 1);
+  return !isPlace(value) && !value.starts_with('@');
+}
+
 /// Whether `word`, or the next one after it, is a password of the program.
 bool isPasswordOf(std::string_view program, std::string_view word, std::string_view next) {
   for (const PasswordFlag& one : kPasswordFlags) {
     if (one.program != program || !word.starts_with(one.flag)) continue;
     const std::string_view rest = word.substr(one.flag.size());
+    if (program == "ssh-keygen" && next.starts_with('-')) continue;  // -N '': none
     if (one.attached   ? !isPlace(rest)
         : rest.empty() ? !isPlace(next)
                        : rest.starts_with('=') && !isPlace(rest.substr(1)))
       return true;
   }
+  if (program == "curl" && isPasswordOfCurl(word, next)) return true;
   if (word == "-a" && isOneOf(program, kHttpPrograms)) return isUserWithPassword(next);
   if (program == "openssl" && word.starts_with("pass:")) return !isPlace(word.substr(5));
   const std::size_t slash = word.find('/');
@@ -216,11 +268,23 @@ bool isPasswordOf(std::string_view program, std::string_view word, std::string_v
          !isPlace(word.substr(slash + 1));
 }
 
+/// `-bB`: one of several letters behind a dash.
+bool isShortFlag(std::string_view word, char letter) {
+  return word.starts_with('-') && !word.starts_with("--") && word.find(letter) != std::string_view::npos;
+}
+
+/// `git -c http.extraHeader=X-Team: WORD`
+bool isHeaderOfGit(std::string_view word, std::string_view next) {
+  constexpr std::string_view kEnd = ".extraheader=";
+  const std::size_t sign = word.find('=');
+  if (sign == std::string_view::npos || !lowered(word.substr(0, sign + 1)).ends_with(kEnd)) return false;
+  return isHeaderArgument("-H", std::string(word.substr(sign + 1)).append(" ").append(next));
+}
+
 /// Whether the program reads a password from standard input.
 bool readsPassword(std::string_view program, std::string_view word) {
   if (word == "--password-stdin" || word == "--with-token") return true;
-  const bool flags = word.starts_with('-') && !word.starts_with("--");
-  return program == "sudo" && (word == "--stdin" || (flags && word.find('S') != std::string_view::npos));
+  return program == "sudo" && (word == "--stdin" || isShortFlag(word, 'S'));
 }
 
 }  // namespace
@@ -229,12 +293,14 @@ std::vector<CommandWord> commandWords(std::string_view text) { return CommandRea
 
 bool hasCommandSecret(std::string_view text) {
   const std::vector<CommandWord> words = commandWords(text);
-  std::string_view program, printed, piped;
+  std::string_view program, printed, piped, here;
+  bool reads = false;  // the command at hand reads a password
   for (std::size_t i = 0; i < words.size(); ++i) {
     if (words[i].first) {
       program = {};
       piped = printed;
-      printed = {};
+      printed = here = {};
+      reads = false;
     }
     const auto after = [&](std::size_t n) {
       for (std::size_t k = i + 1; k <= i + n; ++k)
@@ -243,13 +309,21 @@ bool hasCommandSecret(std::string_view text) {
     };
     const std::string_view word = words[i].text;
     if (!program.empty() && isPasswordOf(program, word, after(1))) return true;
+    if (isLiteral(program, word, after(1)) || isHeaderOfGit(word, after(1))) return true;
+    // htpasswd -b FILE NAME WORD
+    if (program == "htpasswd" && isShortFlag(word, 'b') && !isPlace(after(isShortFlag(word, 'n') ? 2 : 3))) return true;
     if (isUserFlag(program, word, after(1))) return true;
     if (word.starts_with('-') &&
         isHeaderArgument(word, std::string(after(1)).append(" ").append(after(2)).append(" ").append(after(3))))
       return true;
-    if (readsPassword(program, word) && !isPlace(piped)) return true;
+    if (word.starts_with("<<<")) here = word.size() > 3 ? word.substr(3) : after(1);
+    reads = reads || readsPassword(program, word);
+    if (reads && (!isPlace(piped) || !isPlace(here))) return true;
     const std::string_view name = word.substr(word.rfind('/') + 1);
-    if (name == "echo" || name == "printf") printed = after(after(1).starts_with('-') ? 2 : 1);
+    if (name == "echo" || name == "printf") {
+      const std::size_t at = after(1).starts_with('-') ? 2 : 1;
+      printed = after(at).starts_with('%') && !after(at + 1).empty() ? after(at + 1) : after(at);
+    }
     if (isKnownProgram(name)) program = name;
   }
   return false;

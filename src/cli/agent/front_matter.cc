@@ -30,11 +30,13 @@ bool hasBlock(std::string_view rest, std::size_t indent) {
   return false;
 }
 
-/// Whether `line` names variables or headers at `at`, behind an opening quote, with something behind the colon.
+/// Whether `line` names variables or headers at `at`, behind an opening quote, with something behind the colon. Reads
+/// no further than to the next entry, unless there is such a name: a line may have many.
 bool namesBlockAt(std::string_view line, std::size_t at, std::size_t indent, std::string_view rest) {
-  const std::string_view entry = trimmed(line.substr(at), " \t\"'");
-  const std::size_t colon = entry.find(':');
-  if (colon == std::string_view::npos || !namesEnvironmentOrHeaders(trimmed(entry.substr(0, colon), " \t\"'")))
+  const std::string_view entry = line.substr(std::min(line.find_first_not_of(" \t\"'", at), line.size()));
+  const std::size_t colon = entry.find_first_of(":,{");
+  if (colon == std::string_view::npos || entry[colon] != ':' ||
+      !namesEnvironmentOrHeaders(trimmed(entry.substr(0, colon), " \t\"'")))
     return false;
   const std::string_view value = trimmed(entry.substr(colon + 1), kSpaces);
   if (value.empty() || value.front() == '#' || value.front() == '&') return hasBlock(rest, indent);

@@ -181,32 +181,62 @@ bool hasValueBeside(const SettingWords& words, std::size_t i) {
   return marked || after_user || (words[i].first && value.alone);
 }
 
-/// `| password |` above `| WORD |`
+/// The mark between the cells of a line; 0 if there is none.
+char separatorOf(std::string_view line) {
+  if (line.starts_with('|')) return '|';
+  for (const char mark : {'\t', ';', ','})
+    if (line.find(mark) != std::string_view::npos) return mark;
+  return 0;
+}
+
+/// The cells of a line, also empty ones.
+std::vector<std::string_view> cellsOf(std::string_view line, char separator) {
+  if (separator == '|') return split(line, separator);
+  std::vector<std::string_view> cells;
+  while (true) {
+    const std::size_t end = line.find(separator);
+    cells.push_back(line.substr(0, end));
+    if (end == std::string_view::npos) return cells;
+    line.remove_prefix(end + 1);
+  }
+}
+
+/// Whether a cell is the name of a column of secrets: one of at most three words.
+bool namesColumn(std::string_view cell) {
+  constexpr std::size_t kLongestName = 64;
+  if (cell.size() > kLongestName) return false;
+  const SettingWords words = wordsOf(cell);
+  return !words.empty() && words.size() <= 3 && isSecretName(words.back().text) &&
+         isNameInSentence(words, words.size() - 1);
+}
+
+/// `| password |` above `| WORD |`, and `name,password` above `NAME,WORD`.
 bool hasColumnOfSecrets(std::string_view text) {
   std::vector<std::size_t> columns;  // of the table at hand that have a secret's name
-  bool in_table = false;
+  char separator = 0;                // of the table at hand
+  std::size_t width = 0;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = trimmed(text.substr(0, end), " \t\r");
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (!line.starts_with('|')) {
-      in_table = false;
-      continue;
-    }
-    const std::vector<std::string_view> cells = split(line, '|');
-    if (!in_table) columns.clear();
-    for (std::size_t i = 0; !in_table && i < cells.size(); ++i) {
-      const SettingWords words = wordsOf(cells[i]);
-      if (!words.empty() && words.size() <= 3 && isSecretName(words.back().text) &&
-          isNameInSentence(words, words.size() - 1))
-        columns.push_back(i);
-    }
+    const bool goes_on = separator != 0 && line.find(separator) != std::string_view::npos;
+    const std::vector<std::string_view> cells = goes_on ? cellsOf(line, separator) : std::vector<std::string_view>();
+    const bool same = goes_on && (separator == '|' ? line.starts_with('|') : cells.size() == width);
     for (const std::size_t column : columns) {
-      if (!in_table || column >= cells.size()) continue;
+      if (!same || column >= cells.size()) break;  // the columns are in order
       const SettingWords words = wordsOf(cells[column]);
       if (words.size() == 1 && looksLikePassword(words.front())) return true;
     }
-    in_table = true;
+    if (same && separator == '|') continue;
+    // Each line may be the first one of a table without marks around it.
+    if (same && !columns.empty()) continue;
+    separator = separatorOf(line);
+    columns.clear();
+    if (separator == 0) continue;
+    const std::vector<std::string_view> names = cellsOf(line, separator);
+    width = names.size();
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (namesColumn(names[i])) columns.push_back(i);
   }
   return false;
 }
@@ -224,10 +254,76 @@ bool isElement(const SettingWords& words, std::size_t i) {
 bool isAssigned(const SettingWords& words, std::size_t i) {
   const SettingWord& value = words[i + 1];
   if (i == 0 || words[i].alone || value.separator || isPlaceholder(value)) return false;
-  const std::string_view setter = words[i - 1].text;
+  constexpr std::string_view kSetters[] = {"setenv", "setx", "fastcgi_param", "uwsgi_param", "scgi_param"};
+  const std::string setter = lowered(words[i - 1].text);
   const bool flag = i >= 2 && words[i - 2].text == "set" && setter.starts_with('-');
-  if (setter == "setenv" || setter == "setx" || flag) return isValueInProse(value, true);
+  const bool line = setter == "env" && words[i - 1].first;  // of a Dockerfile
+  if (isOneOf(setter, kSetters) || flag || line) return isValueInProse(value, true);
   return (setter == "export" || setter == "set") && looksLikePassword(value);
+}
+
+bool isValueOfPair(const SettingWord& value, TextKind kind) {
+  if (value.separator || isPlaceholder(value) || isHarmlessValue(value.text)) return false;
+  return kind == TextKind::settings || looksLikePassword(value);
+}
+
+/// `name: PASSWORD` beside `value: WORD`, name="password" value="WORD", `--name DB_PASSWORD --value WORD`.
+bool hasValueInPair(const SettingWords& words, std::size_t i, TextKind kind) {
+  constexpr std::string_view kNames[] = {"name", "key", "variable", "param", "id"};
+  constexpr std::string_view kValues[] = {"value", "val", "content", "string-value"};
+  constexpr std::size_t kNear = 6;
+  const auto label = [&](std::size_t at) { return lowered(trimmed(words[at].text, "-")); };
+  const std::size_t names = i >= 2 && words[i - 1].separator ? i - 2 : i - 1;
+  if (i == 0 || !isOneOf(label(names), kNames) || (names == i - 1 && !words[names].text.starts_with('-'))) return false;
+  for (std::size_t at = i < kNear ? 0 : i - kNear; at + 1 < std::min(words.size(), i + kNear); ++at) {
+    if (at == i || !isOneOf(label(at), kValues)) continue;
+    const bool separated = words[at + 1].separator;
+    if (!separated && !words[at].text.starts_with('-')) continue;
+    const std::size_t value = at + (separated ? 2 : 1);
+    if (value < words.size() && value != i && isValueOfPair(words[value], kind)) return true;
+  }
+  return false;
+}
+
+/// `variable "db_password" { default = "WORD" }` of Terraform, however long its description is.
+bool hasVariableWithDefault(const SettingWords& words, TextKind kind) {
+  bool secret = false;
+  for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+    if (words[i].text == "variable" && words[i].first && words[i + 1].before == '"')
+      secret = isSecretName(words[i + 1].text);
+    if (secret && words[i].text == "default" && words[i + 1].text == "=" && isValueOfPair(words[i + 2], kind))
+      return true;
+  }
+  return false;
+}
+
+/// `IDENTIFIED BY 'WORD'`
+bool isIdentifiedBy(const SettingWords& words, std::size_t i) {
+  constexpr std::size_t kNear = 3;
+  if (lowered(words[i].text) != "by" || isPlaceholder(words[i + 1])) return false;
+  const bool quoted = words[i + 1].before == '\'' || words[i + 1].before == '"';
+  if (!quoted && !looksLikePassword(words[i + 1])) return false;
+  for (std::size_t back = 1; back <= std::min(i, kNear); ++back)
+    if (lowered(words[i - back].text) == "identified") return true;
+  return false;
+}
+
+/// `HOST:PORT:DATABASE:USER:WORD`, a line of .pgpass; not an address, a time or a place in a file.
+bool hasPasswordLine(std::string_view text) {
+  constexpr std::size_t kFields = 5;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \t\r\n\"'`"), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    const std::vector<std::string_view> fields = cellsOf(word, ':');
+    if (fields.size() < kFields) continue;
+    const auto isName = [](std::string_view field) { return field == "*" || std::ranges::any_of(field, isLetter); };
+    const bool port = fields[1] == "*" || (fields[1].size() > 1 && std::ranges::all_of(fields[1], isDigit));
+    const bool hexadecimal = word.find_first_not_of("0123456789abcdefABCDEF:") == std::string_view::npos;
+    if (!fields[0].empty() && port && isName(fields[2]) && isName(fields[3]) && !isPlace(fields[4]) && !hexadecimal)
+      return true;
+  }
+  return false;
 }
 
 /// `Authorization: SCHEME WORD`, `Credentials: NAME / WORD`
@@ -296,14 +392,18 @@ std::string withPlainSigns(std::string_view text) {
 bool holdsNamedSecret(std::string_view original, TextKind kind) {
   const std::string text = withPlainSigns(original);
   const SettingWords words = wordsOf(text);
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool last = i + 1 == words.size();
+    if (!last && isIdentifiedBy(words, i)) return true;
     if (words[i].separator || !isSecretName(words[i].text)) continue;
+    if (hasValueInPair(words, i, kind)) return true;
+    if (last) break;
     if (hasValueBehind(words, i, kind) || isElement(words, i) || isAssigned(words, i)) return true;
     if (isNameInSentence(words, i) &&
         (hasValueInSentence(words, i) || hasValueBeside(words, i) || hasDefault(words, i, kind)))
       return true;
   }
-  return hasColumnOfSecrets(text);
+  return hasColumnOfSecrets(text) || hasVariableWithDefault(words, kind) || hasPasswordLine(text);
 }
 
 }  // namespace caisson::cli

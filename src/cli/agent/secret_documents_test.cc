@@ -1,10 +1,35 @@
 // Text files of agents that hold a secret in the structure of a document, also where it cannot be read as one.
 #include <gtest/gtest.h>
+#include <time.h>
 
+#include "cli/agent/front_matter.h"
 #include "cli/agent/settings.h"
 
 namespace caisson::cli {
 namespace {
+
+/// Each entry of a line is read once: with a search of the rest of the line at each comma, 1 MiB took 7 seconds.
+TEST(AgentSettings, FrontMatterWithManyEntriesIsReadInLinearTime) {
+  timespec start{}, end{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+  for (const std::string& line : {std::string(1U << 20, ','), std::string(1U << 20, '{')})
+    EXPECT_FALSE(hasEnvironmentOrHeaderLine("[x\n{" + line + "\n"));
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+  EXPECT_LT(end.tv_sec - start.tv_sec, 3);
+  EXPECT_TRUE(hasEnvironmentOrHeaderLine("[x\n{" + std::string(1000, ',') + "env: {ACME: canary}\n"));
+}
+
+TEST(AgentSettings, TableWithManyColumnsIsReadInLinearTime) {
+  std::string table;
+  for (int i = 0; i < 60'000; ++i) table += "| password ";
+  table += "\n";
+  for (int i = 0; i < 150'000; ++i) table += "|-\n";
+  timespec start{}, end{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &start);
+  EXPECT_FALSE(mayHoldSecret("a.md", table));
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+  EXPECT_LT(end.tv_sec - start.tv_sec, 8);
+}
 
 struct DocumentCase {
   const char* path;

@@ -76,7 +76,12 @@ bool isSecretLine(const std::vector<std::string>& texts, bool after_program, boo
     if (isHeaderArgument(texts[i], rest)) return true;
     rest = texts[i] + " " + rest.substr(0, kLongestHeader);
   }
-  for (std::size_t i = 0; i < texts.size(); ++i) line.append(i == 0 ? "" : " ").append(texts[i]);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    line.append(i == 0 ? "" : " ").append(texts[i]);
+    // "NAME=WORD run", as a shell gets it behind -c.
+    const bool command = texts[i].find_first_of(" \t\n") != std::string::npos;
+    if (command && (hasCommandSecret(texts[i]) || givesVariable(commandWords(texts[i])))) return true;
+  }
   return holdsSecret(line, TextKind::settings) || givesVariable(commandWords((arguments ? "x " : "") + line));
 }
 

@@ -57,11 +57,20 @@ bool beginsWithHost(std::string_view word) {
          host.find_first_of(".:") != std::string_view::npos;
 }
 
+/// `v1/path?`: a path of a server, before its query.
+bool beginsWithPath(std::string_view word) {
+  const std::string_view path = word.substr(0, word.find('?'));
+  const auto in_path = [](char c) {
+    return isLetter(c) || isDigit(c) || std::string_view("/-._~").find(c) != std::string_view::npos;
+  };
+  return path.size() < word.size() && path.find('/') != std::string_view::npos && std::ranges::all_of(path, in_path);
+}
+
 /// `?NAME=WORD`, `;NAME=WORD` in a URL with or without its scheme.
 bool hasQuery(std::string_view word) {
   const bool url = !withoutScheme(word).empty();
   const std::size_t slash = word.find('/');
-  if (!url && !beginsWithHost(word)) return false;
+  if (!url && !beginsWithHost(word) && !beginsWithPath(word)) return false;
   for (std::size_t at = word.find_first_of("?;"); at != std::string_view::npos; at = word.find_first_of("?;", at + 1)) {
     const std::size_t sign = word.find('=', at);
     if (sign == std::string_view::npos) return false;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <initializer_list>
 #include <optional>
+#include <set>
 
 #include "base/safe_text.h"
 #include "base/text.h"
 #include "base/utf8.h"
 #include "cli/agent/argument_secrets.h"
+#include "cli/agent/fenced_blocks.h"
 #include "cli/agent/front_matter.h"
 #include "cli/agent/secret_nodes.h"
 #include "cli/agent/secret_shapes.h"
@@ -208,7 +210,7 @@ class SettingsCleaner {
       KeyPath below = path;
       below.push_back(key);
       if (!cleanWhole(key, value, below)) {
-        left_out.pop_back();  // the server is named
+        forgetLast();  // the server is named
         return false;
       }
     }
@@ -253,11 +255,18 @@ class SettingsCleaner {
 
   std::nullopt_t leaveOut(const KeyPath& path) {
     std::string text = shownPath(path);
-    if (std::ranges::find(left_out, text) == left_out.end()) left_out.push_back(std::move(text));
+    if (named_.insert(text).second) left_out.push_back(std::move(text));
     return std::nullopt;
   }
 
+  /// Takes back the name of a part of something that is named as a whole.
+  void forgetLast() {
+    named_.erase(left_out.back());
+    left_out.pop_back();
+  }
+
   const SettingsFile file_;
+  std::set<std::string> named_;  ///< what is in left_out
 };
 
 Result<policy::Document> readDocument(SettingsFormat format, std::string_view text) {
@@ -282,11 +291,26 @@ Result<policy::Document> readDocumentOfAnyKind(SettingsFormat format, std::strin
 /// reader of words knows.
 enum class DocumentFinding { harmless, secret, unreadable };
 
-DocumentFinding judgeDocument(SettingsFormat format, std::string_view text, bool prose) {
+/// What is not judged in a document that is part of another text.
+struct DocumentSkips {
+  bool texts = false;   ///< on the first level: sentences
+  bool places = false;  ///< `<token>` in an example
+};
+
+bool isPlaceNode(const Node& node) { return node.type == Node::Type::text && isPlace(node.text); }
+
+void removePlaces(Node& node) {
+  std::erase_if(node.members, [](const auto& member) { return isPlaceNode(member.second); });
+  for (auto& member : node.members) removePlaces(member.second);
+  for (Node& item : node.items) removePlaces(item);
+}
+
+DocumentFinding judgeDocument(SettingsFormat format, std::string_view text, DocumentSkips skips) {
   if (trimmed(text, " \t\n").empty()) return DocumentFinding::harmless;
   auto document = readDocumentOfAnyKind(format, text);
   if (!document) return DocumentFinding::unreadable;
-  if (prose) std::erase_if(document->root.members, [](const auto& member) { return isScalar(member.second); });
+  if (skips.texts) std::erase_if(document->root.members, [](const auto& member) { return isScalar(member.second); });
+  if (skips.places) removePlaces(document->root);
   constexpr std::string_view kEverything[] = {"*/**"};
   SettingsCleaner cleaner({.path = "", .format = format, .keys = kEverything, .servers = {}});
   cleaner.clean(document->root, {});
@@ -295,15 +319,51 @@ DocumentFinding judgeDocument(SettingsFormat format, std::string_view text, bool
 
 /// A document that cannot be read may hold anything.
 bool mayHoldSecretInDocument(SettingsFormat format, std::string_view text) {
-  return judgeDocument(format, text, false) != DocumentFinding::harmless;
+  return judgeDocument(format, text, {}) != DocumentFinding::harmless;
 }
 
 /// Front matter that is not YAML is common, so its lines are judged instead.
 bool mayHoldSecretInFrontMatter(std::string_view text, bool prose) {
   const std::string_view front = frontMatter(text);
-  const DocumentFinding finding = judgeDocument(SettingsFormat::yaml, front, prose);
+  const DocumentFinding finding = judgeDocument(SettingsFormat::yaml, front, {.texts = prose});
   return finding == DocumentFinding::unreadable ? hasEnvironmentOrHeaderLine(front)
                                                 : finding == DocumentFinding::secret;
+}
+
+/// The documents of a text of YAML, between lines of three dashes.
+std::vector<std::string_view> yamlDocuments(std::string_view text) {
+  constexpr std::string_view kRule = "\n---";
+  std::vector<std::string_view> documents;
+  while (true) {
+    const std::size_t rule = text.find(kRule);
+    documents.push_back(text.substr(0, rule));
+    if (rule == std::string_view::npos) return documents;
+    text.remove_prefix(std::min(text.find('\n', rule + kRule.size()), text.size()));
+  }
+}
+
+/// A block of a kind that is not read as a document has been read as words, with the text around it.
+bool mayHoldSecretInBlock(const FencedBlock& block) {
+  constexpr std::string_view kJson[] = {"json", "jsonc", "json5"};
+  constexpr std::string_view kYaml[] = {"", "yaml", "yml"};
+  constexpr std::string_view kSettings[] = {"ini",        "properties", "env",   "dotenv", "conf",
+                                            "cfg",        "xml",        "hcl",   "tf",     "terraform",
+                                            "dockerfile", "docker",     "nginx", "apache", "csv"};
+  constexpr std::string_view kMarks = " \t\n";
+  const std::size_t start = block.text.find_first_not_of(kMarks);
+  if (start == std::string::npos) return false;
+  const auto isSecret = [&](SettingsFormat format, std::string_view text) {
+    const DocumentSkips skips{.texts = block.language.empty(), .places = true};
+    return judgeDocument(format, text, skips) == DocumentFinding::secret;
+  };
+  if (block.language == "toml") return isSecret(SettingsFormat::toml, block.text);
+  const bool json = block.text[start] == '{' || block.text[start] == '[';
+  if (isOneOf(block.language, kJson) || (block.language.empty() && json))
+    return isSecret(SettingsFormat::json, block.text);
+  if (isOneOf(block.language, kYaml))
+    return std::ranges::any_of(yamlDocuments(block.text),
+                               [&](std::string_view text) { return isSecret(SettingsFormat::yaml, text); });
+  return isOneOf(block.language, kSettings) && holdsSecret(block.text, TextKind::settings);
 }
 
 }  // namespace
@@ -334,6 +394,7 @@ bool mayHoldSecret(std::string_view path, std::string_view text) {
   if (endsWith({".json", ".jsonc", ".json5"})) return mayHoldSecretInDocument(SettingsFormat::json, plain);
   if (endsWith({".toml"})) return mayHoldSecretInDocument(SettingsFormat::toml, plain);
   if (endsWith({".yaml", ".yml"})) return mayHoldSecretInDocument(SettingsFormat::yaml, plain);
+  if (prose && std::ranges::any_of(fencedBlocks(plain), mayHoldSecretInBlock)) return true;
   if (!endsWith({".jsonl", ".ndjson"})) return mayHoldSecretInFrontMatter(plain, prose);
   return std::ranges::any_of(split(plain, '\n'),
                              [](std::string_view line) { return mayHoldSecretInDocument(SettingsFormat::json, line); });
