@@ -1,6 +1,9 @@
 #include "plan/denied_paths.h"
 
 #include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
 
 #include "plan/filesystem.h"
 #include "plan/nested_paths.h"
@@ -36,15 +39,38 @@ std::vector<DeniedPath> deniedPaths(const std::string& entry, const HostFacts& h
   return paths;
 }
 
-MaskPath::Absent whenAbsent(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
+using Paths = std::set<std::string, std::less<>>;
+
+/// Whether a directory above `path` is one of `directories`.
+bool hasAbove(const Paths& directories, std::string_view path) {
+  for (std::size_t slash = path.rfind('/'); slash != std::string_view::npos && path != "/"; slash = path.rfind('/')) {
+    path = path.substr(0, std::max<std::size_t>(slash, 1));
+    if (directories.contains(path)) return true;
+  }
+  return false;
+}
+
+/// Paths of the host that the policy shows.
+struct ShownPaths {
+  explicit ShownPaths(const HostFacts& host) {
+    for (const HostPath& path : host.read_write) writable.insert(path.path);
+    for (const HostPath& path : host.read_only) read_only.insert(path.path);
+  }
+  /// Whether one of them is the path or above it.
+  [[nodiscard]] bool hold(const std::string& path) const {
+    return std::ranges::any_of(std::array{&writable, &read_only}, [&](const Paths* paths) {
+      return paths->contains("") || paths->contains(path) || hasAbove(*paths, path);
+    });
+  }
+
+  Paths writable, read_only;
+};
+
+MaskPath::Absent whenAbsent(const policy::Policy& policy, const ShownPaths& shown, const std::string& workspace,
                             const std::string& path) {
   // The host or the payload could create the path in these trees later, and no mask can be mounted over nothing.
-  const auto shows = [&](const HostPath& shown) { return below(path, shown.path); };
   const bool direct = policy.filesystem.workspace.mode != WorkspaceMode::none && below(path, workspace);
-  if (direct || std::any_of(host.read_write.begin(), host.read_write.end(), shows) ||
-      std::any_of(host.read_only.begin(), host.read_only.end(), shows)) {
-    return MaskPath::Absent::refuse;
-  }
+  if (direct || shown.hold(path)) return MaskPath::Absent::refuse;
   const bool temporary = std::any_of(policy.filesystem.tmpfs.begin(), policy.filesystem.tmpfs.end(),
                                      [&](const policy::Tmpfs& tmpfs) { return below(path, tmpfs.path); });
   return temporary ? MaskPath::Absent::create : MaskPath::Absent::skip;
@@ -55,34 +81,59 @@ struct DeniedEntry {
   bool through_link = false;  ///< on the host; the place that the link leads to is an entry as well
 };
 
+/// Paths that the policy shows, in the order of the names that it has for them. Both lists can have thousands of
+/// entries, so they are not compared pair by pair.
+class ShownNames {
+ public:
+  explicit ShownNames(const HostFacts& host) {
+    for (const auto* list : {&host.read_only, &host.read_write})
+      for (const HostPath& shown : *list)
+        if (!shown.path.empty()) names_.emplace_back(policy::normalPath(shown.requested), &shown.path);
+    std::ranges::stable_sort(names_, {}, &Name::first);
+  }
+
+  /// Calls `visit` with each path whose name is `directory` or lies in it.
+  void forEachIn(const std::string& directory, const auto& visit) const {
+    const std::string inside = directory == "/" ? directory : directory + "/";
+    for (auto at = firstFrom(directory); at != names_.end() && at->first == directory; ++at) visit(*at->second);
+    for (auto at = firstFrom(inside); at != names_.end() && at->first.starts_with(inside); ++at)
+      if (at->first != directory) visit(*at->second);
+  }
+
+ private:
+  using Name = std::pair<std::string, const std::string*>;
+  [[nodiscard]] std::vector<Name>::const_iterator firstFrom(const std::string& name) const {
+    return std::ranges::lower_bound(names_, name, {}, &Name::first);
+  }
+  std::vector<Name> names_;
+};
+
 /// What the policy denies, under every name on the host: as it is written, where links lead, and the paths that are
 /// shown because a name in a denied directory leads to them.
 std::vector<DeniedEntry> deniedEntries(const policy::Policy& policy, const HostFacts& host) {
   std::vector<DeniedEntry> entries;
+  std::set<std::string> known;
   const auto add = [&](const std::string& path, bool through_link) {
-    const auto same = [&](const DeniedEntry& one) { return one.path == path; };
-    if (std::ranges::none_of(entries, same)) entries.push_back({path, through_link});
+    if (known.insert(path).second) entries.push_back({path, through_link});
   };
+  const ShownNames shown(host);
   for (const std::string& entry : policy.filesystem.denied) {
     const std::string path = policy::normalPath(entry);
     const auto real = host.denied_real.find(path);
     add(path, real != host.denied_real.end());
     if (real != host.denied_real.end()) add(real->second, false);
-    for (const auto* list : {&host.read_only, &host.read_write}) {
-      for (const HostPath& shown : *list) {
-        if (!shown.path.empty() && below(policy::normalPath(shown.requested), path)) add(shown.path, false);
-      }
-    }
+    shown.forEachIn(path, [&](const std::string& place) { add(place, false); });
   }
   return entries;
 }
 
 /// Pins what is above a denied path in the writable trees of the host that show it.
-void pinWritable(const policy::Policy& policy, const HostFacts& host, const std::string& workspace,
+void pinWritable(const policy::Policy& policy, const ShownPaths& shown, const std::string& workspace,
                  const std::string& path, Plan& plan) {
   const bool direct = plan.workspace_shown && policy.filesystem.workspace.mode == WorkspaceMode::rw;
   if (direct) pinAbove(workspace, path, policy.filesystem.workspace_exec, plan);
-  for (const HostPath& shown : host.read_write) pinAbove(shown.path, path, true, plan);
+  if (!hasAbove(shown.writable, path)) return;
+  for (const std::string& tree : shown.writable) pinAbove(tree, path, true, plan);
 }
 
 }  // namespace
@@ -231,12 +282,13 @@ void addMasks(const policy::Policy& policy, const HostFacts& host, const std::st
   const std::string& real = host.workspace.path;
   std::vector<DeniedEntry> entries = deniedEntries(policy, host);
   sortByDepth(host, entries);
+  const ShownPaths shown(host);
+  Paths masked;
+  for (const DeniedEntry& entry : entries)
+    if (!entry.through_link) masked.insert(entry.path);
   for (const DeniedEntry& entry : entries) {
     // A mask hides everything below it, where no other mask can be mounted then.
-    const auto hides = [&](const DeniedEntry& other) {
-      return !other.through_link && other.path != entry.path && below(entry.path, other.path);
-    };
-    if (std::ranges::any_of(entries, hides)) continue;
+    if (hasAbove(masked, entry.path)) continue;
     const auto paths =
         plan.workspace_shown ? deniedPaths(entry.path, host, workspace) : std::vector<DeniedPath>{{entry.path}};
     for (const auto& [path, alias] : paths) {
@@ -252,13 +304,13 @@ void addMasks(const policy::Policy& policy, const HostFacts& host, const std::st
       const bool ambiguous = real_is_there && host.workspace.path != kWorkspace;
       // A pattern may be meant, which need not match anything.
       const bool sure = !entry.through_link && !isPattern(path) && (!alias || (below(path, workspace) && !ambiguous));
-      MaskPath::Absent absent = sure ? whenAbsent(policy, host, workspace, path) : MaskPath::Absent::skip;
+      MaskPath::Absent absent = sure ? whenAbsent(policy, shown, workspace, path) : MaskPath::Absent::skip;
       if (plan.root_writable && sure && absent == MaskPath::Absent::skip) absent = MaskPath::Absent::create;
       if (MaskPath* above = absent == MaskPath::Absent::refuse ? maskAbove(plan, path) : nullptr; above != nullptr) {
         above->absent = MaskPath::Absent::refuse;  // the path is denied only as long as that is hidden
         continue;
       }
-      pinWritable(policy, host, workspace, path, plan);
+      pinWritable(policy, shown, workspace, path, plan);
       const bool own_path = plan.workspace_shown && !in_workspace && below(path, real);
       if (own_path && isCopied(plan, path)) absent = MaskPath::Absent::skip;
       plan.steps.push_back(MaskPath{path, absent, !entry.through_link});
