@@ -25,6 +25,7 @@
 #include "host/runtimes.h"
 #include "host/shared_files.h"
 #include "host/state_disk.h"
+#include "host/state_homes.h"
 #include "host/state_mounts.h"
 #include "host/subordinate_ids.h"
 #include "host/toolchains.h"
@@ -190,6 +191,10 @@ void observeOwnPlaces(const policy::Policy& policy, HostFacts& facts) {
   const std::string config = observeOwnConfig(policy, facts);
   const std::string layers = facts.own_state.empty() ? "" : sys::memoryStores(facts.uid, facts.own_state);
   facts.own_mounts = otherNamesOf({facts.own_state, facts.own_default_state, config, layers});
+  // If it is not known what to hide, nothing is shown.
+  const auto others = otherStateHomes();
+  const std::vector<std::string> hidden = others.value_or(std::vector<std::string>{"/"});
+  facts.own_mounts.insert(facts.own_mounts.end(), hidden.begin(), hidden.end());
   for (const std::string& name : facts.own_mounts) noteMissing(name, true, facts);
 }
 

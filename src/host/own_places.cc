@@ -6,6 +6,7 @@
 #include <set>
 
 #include "approval/owner.h"
+#include "host/state_homes.h"
 #include "host/state_mounts.h"
 #include "sys/real_name.h"
 #include "sys/state_home.h"
@@ -28,6 +29,7 @@ OwnPlaces findOwnPlaces() {
     add(home + "/.config/caisson", paths);
   }
   add("/etc/caisson", paths);
+  if (const auto others = otherStateHomes()) paths.insert(others->begin(), others->end());
   for (const std::string& state : states) {
     paths.insert(state);
     paths.insert(sys::memoryStores(::geteuid(), state));

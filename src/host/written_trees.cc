@@ -11,6 +11,7 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
+#include "host/state_homes.h"
 #include "sys/no_file_size_signal.h"
 #include "sys/state_home.h"
 
@@ -86,6 +87,7 @@ Result<void> recordWrittenTree(int directory, const std::string& path) {
 }
 
 Result<void> recordWrittenTrees(const plan::Plan& plan) {
+  if (auto recorded = recordStateHome(); !recorded) return recorded;
   for (const plan::WrittenTree& tree : plan.written) {
     if (!tree.opened) continue;
     if (auto recorded = recordWrittenTree(tree.opened->get(), tree.path); !recorded) return recorded;

@@ -28,7 +28,8 @@ std::vector<std::string> treeStatePlaces();
 /// is known.
 Result<void> recordWrittenTree(int directory, const std::string& path);
 
-/// The same for every directory that the payload of the plan can write to. Must precede its start.
+/// The same for every directory that the payload of the plan can write to, and CAISSON_HOME, see host/state_homes.h.
+/// Must precede its start.
 Result<void> recordWrittenTrees(const plan::Plan& plan);
 
 /// A directory that was recorded.

@@ -369,7 +369,7 @@ Result<void> checkOwnState(const policy::Policy& policy, const HostFacts& host, 
     if (const auto name = std::ranges::find_if(host.own_mounts, reveals); name != host.own_mounts.end()) {
       return fail(plainError(Stage::host, "plan", shown,
                              "the sandbox would see caisson's own state or configuration, mounted at " + *name,
-                             "show another directory, or unmount " + *name));
+                             "show another directory, or unmount " + *name + ", unless it was once a CAISSON_HOME"));
     }
     if (reveals(host.own_default_state)) {  // CAISSON_HOME does not move it
       return fail(plainError(Stage::host, "plan", shown,

@@ -277,6 +277,29 @@ TEST_F(Paths, DefaultStateIsHiddenBesideAnother) {
   EXPECT_EQ(above.out, "ran\n") << above.describe();
 }
 
+/// Else a program rewrites the policies of the sessions there.
+TEST_F(Paths, StateOfAnotherCaissonHomeIsHidden) {
+  const TempDir data;
+  const TempDir state;
+  const std::string other_home = workspace.makeDir("other", 0700);
+  const auto with = [&](const std::string& home) {
+    return RunOptions{.env = {{"XDG_DATA_HOME", data.path()}, {"CAISSON_HOME", home}}};
+  };
+  const RunOutput used = run({"--workspace", ":none"}, {"true"}, with(other_home));
+  ASSERT_EQ(used.exit_status, 0) << used.describe();
+  workspace.write("other/sessions/cs-x/meta.json", "canary\n");
+  for (const std::string mode : {"rw", "overlay", "ro"}) {
+    const RunOutput output = script(
+        "find . -name meta.json; cat other/sessions/cs-x/meta.json 2>/dev/null; "
+        "(echo x > other/sessions/cs-x/meta.json) 2>/dev/null; mv other gone 2>/dev/null; echo ran",
+        {"--workspace", ".:" + mode}, with(state.path()));
+    EXPECT_EQ(output.out, "ran\n") << mode << output.describe();
+  }
+  const RunOutput inside = run({"--ro", other_home + "/sessions"}, {"true"}, with(state.path()));
+  EXPECT_EQ(inside.exit_status, 125) << inside.describe();
+  EXPECT_EQ(readFile(workspace / "other/sessions/cs-x/meta.json"), "canary\n");
+}
+
 TEST_F(Paths, DenyingAMissingPathCreatesNothingOnTheHost) {
   CONFORMS("R-FILES-26");
   const RunOutput overlay = script("true", {"--deny", "absent"});
