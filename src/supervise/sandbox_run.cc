@@ -202,16 +202,12 @@ void SandboxRun::watchSecrets() {
   };
   options.keeps_names = [by_layer, direct](const std::string& path) { return by_layer && !direct.holds(path); };
   options.writes = [direct](const std::string& path) { return direct.writes(path); };
-  options.mask = [this](const std::vector<std::string>& paths) {
-    const MaskTarget target{.directory = plan_.watched->target,
-                            .paths = paths,
-                            .uid = plan_.identity.inside_uid,
-                            .gid = plan_.identity.inside_gid};
+  options.mask = [this, direct](const std::vector<std::string>& paths) {
     if (sandbox_empty_) return Result<LiveMask>(fail(sysError(Stage::mounts, "setns", paths.front(), ESRCH)));
     return LiveMask::start({.init = container_pidfd_.get(),
                             .user = sandbox_.mask_user_namespace.get(),
                             .mount = sandbox_.mask_mount_namespace.get()},
-                           target);
+                           direct.maskTarget(plan_, paths));
   };
   secret_watch_.emplace(loop_, scan_cache_, std::move(options)).beginSoon();
 }

@@ -234,6 +234,29 @@ TEST_P(WritablePart, SecretStaysHiddenWhenTheHostReplacesIt) {
   EXPECT_EQ(out.out, "started\n") << out.describe();
 }
 
+class SecondView : public WorkspaceWatch {};
+INSTANTIATE_TEST_SUITE_P(Modes, SecondView, testing::Values("overlay", "ro", "session"),
+                         [](const auto& mode) { return std::string(mode.param); });
+
+TEST_P(SecondView, NewSecretIsHiddenAtEveryPathThatShowsTheWorkspace) {
+  CONFORMS("R-FILES-25");
+  workspace.write("p/sub/b", "plain\n");
+  const std::string p = workspace / "p";
+  workspace.write("p/inside.sh", "echo started; read done; " + readUntilHidden("/workspace/sub/.env") +
+                                     readUntilHidden(p + "/sub/.env") + readUntilHidden(p + "/sub/new.dump") +
+                                     readUntilHidden(p + "/sub/hl") + "cat " + p + "/sub/b");
+  for (const std::string& flags :
+       {"--ro " + workspace.path(), "--ro " + p, "--ro " + p + "/sub", "--rw " + p + "/sub"}) {
+    const bool patterns = !flags.starts_with("--rw");  // which cannot be enforced there
+    const std::string all = flags + (patterns ? " --deny 'sub/*.dump'" : "");
+    const RunOutput out =
+        onHost("cd p; rm -rf sub/.env sub/hl sub/*.dump " + scratch.path() + "/*; " + beside(GetParam(), all) +
+               "sleep 0.3; echo canary > sub/.env; ln sub/.env sub/hl; " +
+               (patterns ? "echo canary > sub/new.dump; " : "") + "echo done >&3; wait $P; cat $T/out");
+    EXPECT_EQ(out.out, "started\nplain\n") << flags << out.describe();
+  }
+}
+
 class SessionWatch : public SandboxTest {
  protected:
   /// A script for the host in which `$EXEC` runs a shell command in a session.
@@ -252,6 +275,25 @@ TEST_F(SessionWatch, SecretBelowAWritablePartStaysHiddenWhenItIsReplacedBetweenC
   const RunOutput out = inSession("--rw sub", read + "echo canary new > sub/.new; mv sub/.new sub/.env; " + read +
                                                   "ln sub/.env sub/same; rm sub/.env; mv sub/same sub/.env; " + read);
   EXPECT_EQ(out.out, "done\ndone\ndone\n") << out.describe();
+}
+
+TEST_F(SessionWatch, NewSecretIsHiddenFromLaterCommandsAtItsOwnPathToo) {
+  workspace.write("sub/b", "plain\n");
+  for (const std::string flags : {"--ro sub", "--rw sub"}) {
+    const std::string read = "$EXEC \"cat sub/.env sub/b $PWD/sub/.env $PWD/sub/b\" 2> /dev/null; ";
+    const RunOutput out = inSession(flags, "$EXEC true; echo canary > sub/.env; " + read + read + "rm sub/.env");
+    EXPECT_EQ(out.out, "plain\nplain\nplain\nplain\n") << flags << out.describe();
+  }
+}
+
+TEST_F(SessionWatch, BothPathsOfTheWorkspaceShowTheSameChanges) {
+  workspace.write("p/f", "host\n");
+  const RunOutput out = onHost(
+      "export CAISSON_HOME=" + scratch.path() +
+      "/state; S=$($CAISSON session create --ro . --workspace p 2> /dev/null); trap '$CAISSON session destroy $S > "
+      "/dev/null 2>&1' EXIT; EXEC=\"$CAISSON session exec $S -- sh -c\"; $EXEC 'echo one > f'; "
+      "$EXEC \"echo two > $PWD/p/f; cat /workspace/f\"; $EXEC \"echo three > f; cat $PWD/p/f\"; cat p/f");
+  EXPECT_EQ(out.out, "two\nthree\nhost\n") << out.describe();
 }
 
 TEST_F(SessionWatch, MovedFilesAreNotReadUnderTheirOldNamesByTheNextCommand) {

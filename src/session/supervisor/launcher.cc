@@ -22,9 +22,13 @@
 
 // In the namespace of the type, so that codec.h finds it.
 namespace caisson::supervise {
+template <class A, session::Of<MaskCopy> T>
+void fields(A& archive, T& v) {
+  archive(v.directory, v.part);
+}
 template <class A, session::Of<MaskTarget> T>
 void fields(A& archive, T& v) {
-  archive(v.directory, v.paths, v.uid, v.gid);
+  archive(v.directory, v.paths, v.uid, v.gid, v.copies, v.kept);
 }
 }  // namespace caisson::supervise
 

@@ -7,6 +7,8 @@
 #include <cerrno>
 
 #include "isolation/compile.h"
+#include "plan/nested_paths.h"
+#include "plan/workspace.h"
 #include "session/supervisor/live_sandbox.h"
 
 namespace caisson::session {
@@ -52,18 +54,18 @@ Result<void> LiveSandbox::hide(const sys::RootDir& store, const std::string& pat
 }
 
 Result<supervise::LiveMask> LiveSandbox::mask(const std::vector<std::string>& paths) const {
-  return launcher_.mask(launched_.pidfd.get(), {.directory = plan_.watched->target,
-                                                .paths = paths,
-                                                .uid = plan_.identity.inside_uid,
-                                                .gid = plan_.identity.inside_gid});
+  return launcher_.mask(launched_.pidfd.get(), directParts().maskTarget(plan_, paths));
 }
 
 bool LiveSandbox::canChangeLayers() const {
   if (!upper_) return false;
   const plan::MountOverlay* overlay = overlayOf(plan_);
   if (overlay == nullptr) return false;
-  // Mounts below the workspace would be lost with the old overlay.
+  // Mounts below the workspace would be lost with the old overlay. A copy of it elsewhere would keep the old layers:
+  // the program could write to one that is frozen, and read what a new one hides.
   return std::none_of(plan_.steps.begin(), plan_.steps.end(), [&](const plan::Step& step) {
+    const auto* bind = std::get_if<plan::Bind>(&step);
+    if (bind != nullptr && plan::isCopy(*bind) && plan::below(bind->source, overlay->target)) return true;
     return std::visit(
         [&](const auto& one) {
           if constexpr (requires { one.target; }) {

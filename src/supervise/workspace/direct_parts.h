@@ -1,4 +1,5 @@
-// Which parts of a workspace behind a layer the sandbox shows directly: those below `--rw` and `--ro`.
+// Which parts of a workspace behind a layer the sandbox shows directly: those below `--rw` and `--ro`. And where it
+// shows the workspace, or parts of it, a second time.
 //
 // There, a name is hidden by a mount on one file, which is lost when the host puts another file in its place.
 #pragma once
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "plan/plan.h"
+#include "supervise/workspace/live_mask.h"
 
 namespace caisson::supervise {
 
@@ -20,9 +22,12 @@ class DirectParts {
   [[nodiscard]] bool writes(const std::string& path) const;
   /// Files in them that are shown without their credentials, by a mount.
   [[nodiscard]] std::vector<std::string> redacted() const;
+  /// A target for masks over these paths, wherever the workspace is shown.
+  [[nodiscard]] MaskTarget maskTarget(const plan::Plan& plan, const std::vector<std::string>& paths) const;
 
  private:
   std::set<std::string> all_, writable_, redacted_;
+  std::vector<MaskCopy> copies_;
 };
 
 }  // namespace caisson::supervise

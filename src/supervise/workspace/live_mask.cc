@@ -1,15 +1,19 @@
 #include "supervise/workspace/live_mask.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/mount.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <string_view>
 #include <utility>
 
 #include "sys/kernel_abi.h"
@@ -50,34 +54,82 @@ long enter(const MaskNamespaces& namespaces) {
   return user < 0 ? user : raw(SYS_setns, namespaces.mount, CLONE_NEWNS);
 }
 
-/// Opens the directory of the masks inside; a descriptor or a negative errno. This and the next run in the helper, a
-/// copy of a process that may have threads: raw calls only.
-long enterDirectory(const MaskNamespaces& namespaces, const MaskTarget& target) {
+/// Becomes the sandbox's user inside; 0 or a negative errno. This and the next run in the helper, a copy of a process
+/// that may have threads: raw calls only.
+long enterAsUser(const MaskNamespaces& namespaces, const MaskTarget& target) {
   long result = enter(namespaces);
   // The id of a root caller does not exist inside, and may not enter the directories there.
   if (result >= 0) result = raw(SYS_setresgid, target.gid, target.gid, target.gid);
   if (result >= 0) result = raw(SYS_setresuid, target.uid, target.uid, target.uid);
-  if (result < 0) return result;
-  return raw(SYS_openat, AT_FDCWD, target.directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC, 0);
+  return result < 0 ? result : 0;
 }
 
-/// Mounts a mask; 0 or a negative errno.
-long mask(long top, const std::string& path) {
+/// Whether this is one of our masks. Only mounts are: no payload has such a device, nor a file system of one block.
+bool isMask(long object, const struct statx& status) {
+  if ((status.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0) return false;
+  if (S_ISCHR(status.stx_mode)) return status.stx_rdev_major == 1 && status.stx_rdev_minor == 3;
+  struct statfs system{};
+  return S_ISDIR(status.stx_mode) && raw(SYS_fstatfs, object, &system) >= 0 && system.f_type == TMPFS_MAGIC &&
+         system.f_blocks == 1;
+}
+
+/// Mounts a mask over `path` below an open directory, or over that itself; 0 or a negative errno. `kept`: not if it is
+/// a file that is a mount point.
+long mask(long top, const char* path, bool kept) {
   sys::OpenHow how{};
   how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
   how.resolve = sys::kResolveBeneath | sys::kResolveNoSymlinks | sys::kResolveNoMagiclinks;
-  const long point = raw(SYS_openat2, top, path.c_str(), &how, sizeof(how));
+  const long point =
+      *path == '\0' ? raw(SYS_fcntl, top, F_DUPFD_CLOEXEC, 3) : raw(SYS_openat2, top, path, &how, sizeof(how));
   if (point < 0) return point;
   const sys::Fd closed(static_cast<int>(point));
   struct statx status{};
   const long result = raw(SYS_statx, point, "", AT_EMPTY_PATH, STATX_TYPE, &status);
   if (result < 0) return result;
-  // Masked already: an overlay's name keeps its mask when the host replaces the file below.
-  if ((status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) return 0;
+  // Masked already: an overlay's name keeps its mask when the host replaces the file below. A mount point that is no
+  // mask, as of a read-only file, shows the host's content.
+  if (isMask(point, status)) return 0;
+  const bool mounted = (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  if (kept && mounted && S_ISREG(status.stx_mode)) return 0;
   const long tree = S_ISDIR(status.stx_mode) ? directoryMask() : fileMask();
   if (tree < 0) return tree;
   const sys::Fd closed_tree(static_cast<int>(tree));
   return raw(SYS_move_mount, tree, "", point, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+/// The name in a view of `part` of what has this name in the workspace: "" if that is or holds the part, nullptr if the
+/// view does not show it.
+const char* nameIn(std::string_view part, const std::string& path) {
+  const auto holds = [](std::string_view above, std::string_view below) {
+    return below.size() > above.size() && below.starts_with(above) && below[above.size()] == '/';
+  };
+  if (part.empty()) return path.c_str();
+  if (part == path || holds(path, part)) return "";
+  return holds(part, path) ? path.c_str() + part.size() + 1 : nullptr;
+}
+
+bool isAbsence(long error) { return error == -ENOENT || error == -ENOTDIR || error == -ELOOP; }
+
+/// Masks the paths in one view, and adds to their results what failed. A view that is masked itself shows nothing.
+void maskView(const MaskTarget& target, const std::string& directory, std::string_view part,
+              long (&results)[kMaxMasksAtOnce]) {
+  sys::OpenHow how{};
+  how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+  how.resolve = sys::kResolveNoSymlinks | sys::kResolveNoMagiclinks;
+  const long top = raw(SYS_openat2, AT_FDCWD, directory.c_str(), &how, sizeof(how));
+  const sys::Fd closed(static_cast<int>(top));
+  struct statx status{};
+  if (top >= 0 && raw(SYS_statx, top, "", AT_EMPTY_PATH, STATX_TYPE, &status) >= 0 && isMask(top, status)) return;
+  for (std::size_t i = 0; i < target.paths.size() && i < kMaxMasksAtOnce; ++i) {
+    const std::string& path = target.paths[i];
+    const char* const name = nameIn(part, path);
+    // A mask over the root would be the root of the next helper.
+    if (name == nullptr || (*name == '\0' && directory == "/")) continue;
+    const bool kept = std::ranges::find(target.kept, path) != target.kept.end();
+    const long result = top < 0 ? top : mask(top, name, kept);
+    // A place where it is shown counts more than one that does not have it.
+    if (result < 0 && (results[i] == 0 || isAbsence(results[i]))) results[i] = result;
+  }
 }
 
 }  // namespace
@@ -86,13 +138,15 @@ long startMaskHelper(const MaskNamespaces& namespaces, const MaskTarget& target,
   // No exit signal: an application that embeds us must not see this child in its own handling of SIGCHLD.
   const long helper = raw(SYS_clone, 0, 0, 0, 0, 0);
   if (helper != 0) return helper;
-  const long top = enterDirectory(namespaces, target);
-  unsigned char failed[kMaxMasksAtOnce];
-  std::size_t count = 0;
-  for (const std::string& path : target.paths) {
-    if (count == kMaxMasksAtOnce) break;
-    failed[count++] = static_cast<unsigned char>(-(top < 0 ? top : mask(top, path)));
+  const long entered = enterAsUser(namespaces, target);
+  long results[kMaxMasksAtOnce] = {};
+  if (entered >= 0) {
+    maskView(target, target.directory, "", results);
+    for (const MaskCopy& copy : target.copies) maskView(target, copy.directory, copy.part, results);
   }
+  unsigned char failed[kMaxMasksAtOnce];
+  const std::size_t count = std::min(target.paths.size(), kMaxMasksAtOnce);
+  for (std::size_t i = 0; i < count; ++i) failed[i] = static_cast<unsigned char>(-(entered < 0 ? entered : results[i]));
   raw(SYS_write, report, failed, count);
   for (;;) raw(SYS_exit_group, 0);
 }

@@ -18,11 +18,20 @@ namespace caisson::supervise {
 
 inline constexpr std::size_t kMaxMasksAtOnce = 64;
 
+/// A second view of the workspace or of a part of it, with separate mounts.
+struct MaskCopy {
+  std::string directory;  ///< a path inside the sandbox; of a single file if the part is one
+  std::string part;       ///< relative to the workspace; empty: all of it
+};
+
 struct MaskTarget {
   std::string directory;           ///< a path inside the sandbox
   std::vector<std::string> paths;  ///< relative to it; resolved there without following links; at most kMaxMasksAtOnce
   uid_t uid = 0;                   ///< of the sandbox's user, inside
   gid_t gid = 0;
+  std::vector<MaskCopy> copies = {};  ///< in these the paths are masked as well
+  /// Files that are mount points and stay: with other content, or as the user named them.
+  std::vector<std::string> kept = {};
 };
 
 /// The namespaces that a mask is made in: those of a pid 1 that executed a program of ours, or two descriptors. A pid 1
@@ -33,7 +42,8 @@ struct MaskNamespaces {
 };
 
 /// Starts a process that enters the namespaces, makes the masks and writes one byte for each to `report`, all at once:
-/// 0, or the errno of what failed. Returns its pid, or a negative errno. It sends no exit signal.
+/// 0 if the path is masked wherever it is shown, or the errno of what failed. Returns its pid, or a negative errno. It
+/// sends no exit signal.
 long startMaskHelper(const MaskNamespaces& namespaces, const MaskTarget& target, int report);
 
 /// Mounts that are being made. The caller waits for descriptor() to become readable.
