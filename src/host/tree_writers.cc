@@ -188,8 +188,7 @@ Result<void> writeWriterRecord(int file, const WriterRecord& record, const std::
 }
 
 bool mayStillRun(const WriterRecord& record) {
-  return record.init > 0 && record.tree.boot == sys::bootId() && record.init_start != 0 &&
-         sys::processStart(record.init) == record.init_start;
+  return record.init > 0 && record.tree.boot == sys::bootId() && sys::stillRuns(record.init, record.init_start);
 }
 
 /// The open directory of the records, locked while this object lives.

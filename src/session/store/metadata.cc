@@ -384,9 +384,7 @@ Result<void> syncMetadata(const sys::RootDir& session) { return session.makeDura
 
 ProcessId ProcessId::of(pid_t pid) { return {pid, sys::processStart(pid), sys::bootId()}; }
 
-bool ProcessId::isAlive() const {
-  return pid > 0 && start != 0 && sys::processStart(pid) == start && boot == sys::bootId();
-}
+bool ProcessId::isAlive() const { return pid > 0 && sys::stillRuns(pid, start) && boot == sys::bootId(); }
 
 Result<InitRecord> readInitRecord(const sys::RootDir& session) {
   auto text = session.readFile(kInitFile, kMaxMetadataBytes);
