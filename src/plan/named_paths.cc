@@ -184,9 +184,31 @@ void addCopy(const std::string& source, const HostPath& path, bool writable, boo
                             .type = path.directory ? SourceType::directory : SourceType::file});
 }
 
+/// Shows what the workspace has of toolchains, which are mounted at their own paths, as the workspace shows it.
+void addToolchainsOf(const policy::Policy& policy, const HostFacts& host, const std::string& target, Plan& plan) {
+  const std::string& top = host.workspace.path;
+  for (const Toolchain& toolchain : host.toolchains) {
+    for (const std::string& path : toolchain.shown) {
+      if (!below(path, top) || path == top) continue;
+      if (workspaceHides(policy, host, target, path)) {
+        plan.steps.push_back(MaskPath{path});
+        continue;
+      }
+      plan.steps.push_back(Bind{.source = target + path.substr(top.size()),
+                                .target = path,
+                                .executable = true,
+                                .inside = true,
+                                .canonical = true});
+    }
+  }
+}
+
 /// Whether a tree of the host that is shown at its own path contains the workspace.
 bool workspaceIsShownTwice(const HostFacts& host, const std::vector<PathRule>& rules, const Plan& plan) {
   if (deepestRule(rules, host.workspace.path) != nullptr) return true;
+  const auto holds = [&](const std::string& directory) { return below(host.workspace.path, directory); };
+  if (std::ranges::any_of(host.toolchains, [&](const Toolchain& one) { return std::ranges::any_of(one.shown, holds); }))
+    return true;
   return !plan.layered_root && std::ranges::any_of(host.system_directories, [&](const auto& directory) {
     return directory.second.empty() && below(host.workspace.path, directory.first);
   });
@@ -311,6 +333,7 @@ Result<void> addOwnPaths(const policy::Policy& policy, const HostFacts& host, co
   const bool executable = policy.filesystem.workspace_exec;
   const bool whole = workspaceIsShownTwice(host, rules, plan);
   if (whole) addCopy(target, host.workspace, policy.filesystem.workspace.mode != WorkspaceMode::ro, executable, plan);
+  if (!whole) addToolchainsOf(policy, host, target, plan);
   std::string shown;
   for (const PathRule& rule : rules) {
     const std::string& path = rule.path->path;

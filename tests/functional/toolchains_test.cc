@@ -1,4 +1,6 @@
 // Toolchains in the caller's home, as version managers lay them out.
+#include <unistd.h>
+
 #include "functional/sandbox.h"
 #include "support/conforms.h"
 
@@ -76,6 +78,32 @@ TEST_F(HomeToolchains, ComeWithoutTheSecretsInThem) {
     EXPECT_EQ(run(policy_, {"cat", home_ / one}, how_).out, "shown\n") << one;
   const RunOutput planned = runCaisson({"plan", policy_[0], policy_[1], "--", "true"}, how_);
   EXPECT_TRUE(contains(planned.out, home_ / secrets[3])) << planned.describe();
+}
+
+TEST_F(HomeToolchains, AWorkspaceInThemHidesTheSameAtItsOwnPath) {
+  const std::string package = home_ / ".nvm/versions/node/v99.0.0/lib/node_modules/package";
+  home_.write(".nvm/versions/node/v99.0.0/lib/node_modules/package/config/.pgpass", "canary\n");
+  home_.write(".nvm/versions/node/v99.0.0/lib/node_modules/package/denied", "canary\n");
+  home_.write(".nvm/versions/node/v99.0.0/lib/node_modules/package/index.js", "shown\n");
+  ASSERT_EQ(::link((package + "/config/.pgpass").c_str(), (package + "/config/other").c_str()), 0);
+  home_.openToAll();
+  for (const std::string mode : {"overlay", "ro", "rw"}) {
+    const RunOutput read =
+        run({policy_[0], policy_[1], "--workspace", package + ":" + mode, "--deny", "/workspace/denied"},
+            {"sh", "-c", "cd " + package + " && cat index.js && find . /workspace -type f -exec cat {} +"}, how_);
+    EXPECT_TRUE(contains(read.out, "shown")) << mode << read.describe();
+    EXPECT_FALSE(contains(read.out, "canary")) << mode << read.describe();
+  }
+}
+
+TEST_F(HomeToolchains, InTheWorkspaceHideTheSameAtTheirOwnPaths) {
+  const std::string node = home_ / ".nvm/versions/node/v99.0.0";
+  home_.write(".nvm/versions/node/v99.0.0/lib/x.dump", "canary\n");
+  home_.openToAll();
+  const RunOutput read = run({policy_[0], policy_[1], "--workspace", home_ / ".nvm", "--deny", "**/*.dump"},
+                             {"sh", "-c", "node99; find " + node + "/lib -type f -exec cat {} +"}, how_);
+  EXPECT_TRUE(contains(read.out, "node99 of ")) << read.describe();
+  EXPECT_FALSE(contains(read.out, "canary")) << read.describe();
 }
 
 TEST_F(HomeToolchains, AreListedByThePlanAndShownOnlyIfThePolicyAllowsIt) {
