@@ -176,6 +176,7 @@ ScanOptions optionsAround(const ScanOptions& options, const std::string& prefix)
   ScanOptions around = options;
   around.open_closed = false;  // nothing outside of the tree is changed
   around.denied.clear();
+  around.denied_paths.clear();
   for (std::string& path : around.shown) path.insert(0, prefix);
   around.skipped.clear();
   for (const std::string& path : options.skipped) around.skipped.insert(prefix + path);

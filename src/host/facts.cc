@@ -401,14 +401,14 @@ void observePaths(const policy::Policy& policy, const CollectOptions& options, H
   facts.homes = observeHomes(facts.uid);
   for (const std::string& path : policy.filesystem.read_only) facts.read_only.push_back(observeShown(path));
   for (const std::string& path : policy.filesystem.read_write) facts.read_write.push_back(observeShown(path));
-  searchShownTrees(policy, options, facts);
-  findSharedReadOnly(policy, facts);
-  observeOwnPlaces(policy, facts);
   facts.denied_real = realNamesOfDenied(policy);
-  if (mayUseStateDisk(policy)) facts.state_disk = probeStateDisk(sys::stateHome());
   if (facts.workspace.directory) {
     facts.denied_matches = deniedMatches(facts.workspace.opened->get(), plan::deniedInWorkspace(policy, facts));
   }
+  searchShownTrees(policy, options, facts);
+  findSharedReadOnly(policy, facts);
+  observeOwnPlaces(policy, facts);
+  if (mayUseStateDisk(policy)) facts.state_disk = probeStateDisk(sys::stateHome());
   facts.denied_through_links = deniedThroughLinks(policy, facts);
   if (plan::limitsIo(policy.resources)) facts.disks = observeDisks(facts);
 }

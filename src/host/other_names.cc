@@ -65,7 +65,33 @@ void addBelow(const sys::RootDir& root, std::vector<std::string> pending, Hidden
   }
 }
 
+std::vector<std::uint64_t> inodesOf(const HiddenFiles& files) {
+  std::vector<std::uint64_t> inodes;
+  for (const auto& one : files) inodes.push_back(one.first.first);
+  return inodes;
+}
+
 }  // namespace
+
+void OtherNames::noteUntracked(const ListedTree& tree, const std::vector<std::uint64_t>& inodes) {
+  if (std::ranges::all_of(inodes, [&](std::uint64_t inode) { return tree.tracks(inode); })) return;
+  untracked_.insert(untracked_.end(), inodes.begin(), inodes.end());
+}
+
+void OtherNames::hideDenied(const sys::RootDir& root, const ListedTree& tree, const std::vector<std::string>& denied,
+                            plan::WorkspaceScan& found) {
+  const std::set<std::string> hidden(denied.begin(), denied.end());
+  HiddenFiles files;
+  for (const std::string& path : denied) addFile(root.descriptor(), path.c_str(), nullptr, files);
+  addBelow(root, denied, files);
+  std::erase_if(files, [](const auto& one) { return one.second.missing == 0; });
+  noteUntracked(tree, inodesOf(files));
+  for (const auto& [inode, path] : names_) {
+    const auto file = files.lower_bound({inode, 0});
+    const bool denies = file != files.end() && file->first.first == inode;
+    if (denies && !isInOneOf(path, hidden)) found.denied_names.push_back(path);
+  }
+}
 
 void OtherNames::hide(const sys::RootDir& root, const ListedTree& tree, plan::WorkspaceScan& found) {
   const std::set<std::string> hidden(found.secrets.begin(), found.secrets.end());
@@ -82,10 +108,7 @@ void OtherNames::hide(const sys::RootDir& root, const ListedTree& tree, plan::Wo
   }
   addBelow(root, std::move(directories), files);
   std::erase_if(files, [](const auto& one) { return one.second.missing == 0; });
-  const auto is_tracked = [&](const auto& one) { return tree.tracks(one.first.first); };
-  if (!std::ranges::all_of(files, is_tracked)) {
-    for (const auto& one : files) untracked_.push_back(one.first.first);
-  }
+  noteUntracked(tree, inodesOf(files));
   std::vector<plan::ReplacedFile> redacted;
   for (auto& [inode, path] : names_) {
     const auto file = files.lower_bound({inode, 0});

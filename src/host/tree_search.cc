@@ -11,6 +11,7 @@
 #include "plan/named_paths.h"
 #include "plan/nested_paths.h"
 #include "plan/workspace.h"
+#include "policy/decode/syntax.h"
 #include "sys/root_dir.h"
 
 namespace caisson::host {
@@ -32,7 +33,7 @@ ScanOptions commonOptions(const policy::Workspace& rules, const CollectOptions& 
 /// Searches an open directory, with `protect` also for files that the host would execute.
 plan::WorkspaceScan search(const policy::Workspace& rules, const HostPath& directory, bool protect,
                            ScanOptions options) {
-  if (!options.secrets && !protect) return {};
+  if (!options.secrets && !protect && options.denied_paths.empty()) return {};
   std::optional<policy::ProtectedFiles> files;  // building its table takes longer than a small scan
   if (protect) {                                // files not found here stay writable
     options.protected_files = &files.emplace(rules.protected_files, directory.path);
@@ -59,7 +60,23 @@ std::shared_ptr<TreeWriter> registerWriter(HostPath& tree) {
   return nullptr;
 }
 
-void searchWorkspace(const policy::Workspace& rules, const CollectOptions& collect, HostFacts& facts) {
+/// The denied paths of a tree, relative to it; also where they lead through links. Of the workspace, those that exist.
+std::vector<std::string> deniedIn(const policy::Policy& policy, const HostFacts& facts, const std::string& tree,
+                                  bool workspace) {
+  std::vector<std::string> denied;
+  if (workspace) denied = facts.denied_matches;
+  const auto add = [&](const std::string& path) {
+    if (path.size() > tree.size() && plan::below(path, tree)) denied.push_back(path.substr(tree.size() + 1));
+  };
+  for (const std::string& entry : policy.filesystem.denied) {
+    if (!workspace) add(policy::normalPath(entry));
+  }
+  for (const auto& [entry, real] : facts.denied_real) add(real);
+  return denied;
+}
+
+void searchWorkspace(const policy::Policy& policy, const CollectOptions& collect, HostFacts& facts) {
+  const policy::Workspace& rules = policy.filesystem.workspace;
   const bool direct = rules.mode == policy::WorkspaceMode::rw;
   const bool written = direct || std::ranges::any_of(facts.read_write, [&](const HostPath& named) {
                          return plan::below(named.path, facts.workspace.path);  // a part that is written directly
@@ -73,6 +90,7 @@ void searchWorkspace(const policy::Workspace& rules, const CollectOptions& colle
   // An overlay shows what lies below a mount, which cannot be searched.
   options.enter_mounts = direct || facts.mounts_below;
   options.shown = plan::shownFiles(rules, facts.workspace.path);
+  options.denied_paths = deniedIn(policy, facts, facts.workspace.path, true);
   facts.scan = search(rules, facts.workspace, protect, options);
   if (facts.writer) facts.writer->dropNew(facts.scan.protected_paths);
 }
@@ -135,7 +153,8 @@ void searchNamed(const policy::Policy& policy, const CollectOptions& collect, bo
   const bool searched = part && !isCovered(facts, tree.path);
   options.secrets = !rules.show_secrets && !searched && !plan::isNamedSecret(facts, tree.path) &&
                     !(plan::isShownAnyway(policy, facts, tree.path) && !hasMountsBelow(tree.path));
-  if (!options.secrets && !protect) return;
+  options.denied_paths = deniedIn(policy, facts, tree.path, false);
+  if (!options.secrets && !protect && options.denied_paths.empty()) return;
   options.hold_links = writable;
   options.around = aroundNamed(rules, facts, tree.path);
   options.enter_mounts = true;
@@ -157,7 +176,7 @@ void searchNamed(const policy::Policy& policy, const CollectOptions& collect, bo
 void searchShownTrees(const policy::Policy& policy, const CollectOptions& options, HostFacts& facts) {
   // The whole host is refused as a workspace, so it need not be searched.
   const bool workspace = plan::showsWorkspace(policy, facts);
-  if (workspace) searchWorkspace(policy.filesystem.workspace, options, facts);
+  if (workspace) searchWorkspace(policy, options, facts);
   for (auto* list : {&facts.read_only, &facts.read_write}) {
     for (HostPath& tree : *list) {
       const bool searched = facts.named_trees.contains(tree.path);

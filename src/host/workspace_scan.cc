@@ -72,7 +72,8 @@ class Scan {
   /// How many directories and files the index would know in addition.
   [[nodiscard]] std::size_t learned() const { return tree_.learned() + judged_; }
 
-  plan::WorkspaceScan run() {
+  /// `denied`: what the policy denies, whose other names are hidden with it.
+  plan::WorkspaceScan run(const std::vector<std::string>& denied) {
     if (options_.protected_files != nullptr) {
       if (!options_.only_links && isProtectedWhole()) {
         found_.protected_paths.push_back({.path = std::string(plan::kWholeWorkspace), .directory = true});
@@ -99,6 +100,7 @@ class Scan {
         found_.called_files.push_back({one.path, one.configuration, stateOfFile(root_, one.path)});
       }
     }
+    if (!denied.empty()) other_names_.hideDenied(root_, tree_, denied, found_);
     if (options_.secrets) other_names_.hide(root_, tree_, found_);
     std::ranges::sort(found_.secrets);
     const auto repeated = std::ranges::unique(found_.secrets);
@@ -444,6 +446,8 @@ plan::WorkspaceScan scanWorkspace(const std::string& workspace, const ScanOption
 plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspace, const ScanOptions& options,
                                   ScanCache* cache) {
   std::vector<std::string> denied = deniedMatches(root.descriptor(), options.denied);
+  std::vector<std::string> all_denied = options.denied_paths;
+  all_denied.insert(all_denied.end(), denied.begin(), denied.end());
   std::optional<IndexFile> file;
   if (options.index && !options.only_links) {
     file.emplace(root.descriptor(), workspace, indexRules(workspace, options));
@@ -456,11 +460,11 @@ plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspac
   }
   const bool first = cache == nullptr || !cache->filled;
   std::optional<Scan> scan(std::in_place, root, workspace, options, std::move(index));
-  plan::WorkspaceScan found = scan->run();
+  plan::WorkspaceScan found = scan->run(all_denied);
   if (const std::vector<std::uint64_t> untracked = scan->untracked(); !untracked.empty()) {
     scan.emplace(root, workspace, options, std::nullopt);
     scan->track(untracked);
-    found = scan->run();
+    found = scan->run(all_denied);
   }
   const std::size_t listed = scan->tree().listed(), learned = scan->learned();
   SearchIndex known = scan->tree().take();

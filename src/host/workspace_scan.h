@@ -34,9 +34,10 @@ struct ScanOptions {
   bool hold_links = false;          ///< also hide links on the way to a secret file: a payload could replace them
   std::string around;               ///< a directory that the tree is judged from (enclosing_search.h); may be empty
   std::vector<std::string> denied;  ///< patterns; what they match counts as secret
-  std::vector<std::string> shown;   ///< secret files that are shown, relative to the workspace
-  std::set<std::string> skipped;    ///< directories, relative to the workspace, that are not entered
-  bool enter_mounts = false;        ///< the sandbox shows the file systems that are mounted below, too
+  std::vector<std::string> denied_paths;  ///< something else hides these, except their other names (hard links)
+  std::vector<std::string> shown;         ///< secret files that are shown, relative to the workspace
+  std::set<std::string> skipped;          ///< directories, relative to the workspace, that are not entered
+  bool enter_mounts = false;              ///< the sandbox shows the file systems that are mounted below, too
   std::size_t max_entries = kMaxEntries;
   std::function<void(std::size_t entries)> progress;  ///< called now and then; may be empty
   /// Set: use the index of the workspace below CAISSON_HOME; the patterns that `protected_files` was made of.

@@ -119,6 +119,7 @@ Result<void> guardNamed(const policy::Policy& policy, const HostPath& path, cons
 
 void noteNamed(const std::string& path, const WorkspaceScan& scan, Plan& plan) {
   noteHidden(path, scan, plan);
+  noteDeniedNames(path, scan, plan);
   noteCovered(path, scan, plan);
   for (const std::string& name : scan.secrets) plan.masked_secrets.push_back(path + "/" + name);
   for (const auto& [name, kind] : scan.secret_kinds) plan.secret_kinds.emplace(path + "/" + name, kind);

@@ -121,6 +121,13 @@ void noteHidden(const std::string& tree, const WorkspaceScan& scan, Plan& plan) 
   }
 }
 
+void noteDeniedNames(const std::string& tree, const WorkspaceScan& scan, Plan& plan) {
+  if (scan.denied_names.empty()) return;
+  plan.notices.push_back("hidden" + (tree.empty() ? std::string() : " in " + tree) +
+                         ", since they are other names (hard links) of denied files: " +
+                         listedPaths(scan.denied_names, scan.denied_names.size()));
+}
+
 void noteCovered(const std::string& tree, const WorkspaceScan& scan, Plan& plan) {
   const std::string in = tree.empty() ? "" : " in " + tree;
   if (!scan.missed_around.empty()) {

@@ -44,6 +44,8 @@ void addRedacted(const std::vector<ReplacedFile>& files, const std::string& targ
 
 /// Notices on what is hidden or shown in part in `tree`; "" is the workspace.
 void noteHidden(const std::string& tree, const WorkspaceScan& scan, Plan& plan);
+/// A notice on the other names of denied files, which are hidden with them.
+void noteDeniedNames(const std::string& tree, const WorkspaceScan& scan, Plan& plan);
 /// A notice on what was not searched there.
 void noteCovered(const std::string& tree, const WorkspaceScan& scan, Plan& plan);
 

@@ -75,6 +75,7 @@ struct WorkspaceScan {
   std::vector<Covered> covered;
   std::string judged_from;    ///< the directory around the tree that was searched, too; empty: there is none
   std::string missed_around;  ///< a part of that which was not searched, and why; empty: it was searched completely
+  std::vector<std::string> denied_names;  ///< other names (hard links) of denied files
   /// A limit of the search was reached, or it failed. Not so for directories that are closed to the user, or on other
   /// file systems.
   bool exhausted = false;
@@ -83,6 +84,7 @@ struct WorkspaceScan {
   [[nodiscard]] std::vector<std::string> hidden() const {
     std::vector<std::string> names = secrets;
     for (const Covered& one : covered) names.push_back(one.path);
+    names.insert(names.end(), denied_names.begin(), denied_names.end());
     return names;
   }
 };

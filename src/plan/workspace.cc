@@ -37,6 +37,7 @@ std::vector<std::string> hiddenIn(const policy::Policy& policy, const HostFacts&
   std::vector<std::string> hidden;
   for (std::string& own : ownStateIn(host, host.workspace.path)) hidden.push_back(std::move(own));
   for (const WorkspaceScan::Covered& one : host.scan.covered) hidden.push_back(one.path);
+  hidden.insert(hidden.end(), host.scan.denied_names.begin(), host.scan.denied_names.end());
   if (policy.filesystem.workspace.show_secrets) return hidden;
   hidden.insert(hidden.end(), host.scan.secrets.begin(), host.scan.secrets.end());
   for (std::string& name : homeSecretsIn(host, host.workspace.path)) hidden.push_back(std::move(name));
@@ -245,6 +246,7 @@ void noteScan(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
     plan.secret_kinds.insert(host.scan.secret_kinds.begin(), host.scan.secret_kinds.end());
     noteHidden("", host.scan, plan);
   }
+  noteDeniedNames("", host.scan, plan);
   noteCovered("", host.scan, plan);
   const std::vector<std::string> shown = shownFiles(policy.filesystem.workspace, host.workspace.path);
   const std::vector<std::string> hidden = shown.empty() ? shown : hiddenIn(policy, host);

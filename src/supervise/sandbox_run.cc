@@ -190,6 +190,7 @@ void SandboxRun::watchSecrets() {
   options.scan.around = request_.policy.model().filesystem.workspace.around;
   options.scan.shown = plan::shownFiles(request_.policy.model().filesystem.workspace, plan_.watched->path);
   options.scan.denied = plan::deniedPatterns(request_.policy.model());
+  options.scan.denied_paths = plan::deniedInWorkspace(request_.policy.model(), plan_.watched->path);
   options.scan.index = request_.policy.model().filesystem.workspace.protected_files;
   const DirectParts direct(plan_);
   for (const std::string& path : plan_.watched->hidden) {

@@ -210,6 +210,38 @@ TEST_F(DeniedPattern, TwoStarsHideAtAnyDepth) {
   }
 }
 
+class DeniedFile : public SandboxTest, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(Modes, DeniedFile, testing::Values("overlay", "ro", "rw"),
+                         [](const auto& mode) { return std::string(mode.param); });
+
+TEST_P(DeniedFile, IsHiddenUnderItsOtherNames) {
+  workspace.write("dump/db.bin", "canary-1\n");
+  workspace.write("d.bin", "canary-2\n");
+  workspace.write("visible", "visible\n");
+  ASSERT_EQ(::link((workspace / "dump/db.bin").c_str(), (workspace / "other.bin").c_str()), 0);
+  ASSERT_EQ(::link((workspace / "d.bin").c_str(), (workspace / "e.bin").c_str()), 0);
+  for (const std::string more : {"", "--show-secrets"}) {
+    std::vector<std::string> flags{"--deny", "dump", "--deny", "d.bin", "--workspace", std::string(".:") + GetParam()};
+    if (!more.empty()) flags.push_back(more);
+    const RunOutput output = script("find . -type f -exec cat {} +; true", flags);
+    EXPECT_FALSE(contains(output.out, "canary")) << more << output.describe();
+    EXPECT_TRUE(contains(output.out, "visible")) << output.describe();
+    EXPECT_TRUE(contains(output.err, "other names (hard links) of denied files: e.bin, other.bin"))
+        << output.describe();
+  }
+}
+
+TEST_P(DeniedFile, InANamedTreeIsHiddenUnderItsOtherNamesThere) {
+  workspace.write("tree/d.bin", "canary\n");
+  workspace.write("tree/visible", "visible\n");
+  workspace.write("ws/x", "x\n");
+  ASSERT_EQ(::link((workspace / "tree/d.bin").c_str(), (workspace / "tree/e.bin").c_str()), 0);
+  const RunOutput output =
+      script("cat " + workspace / "tree/e.bin" + " " + workspace / "tree/visible",
+             {"--ro", "tree", "--deny", workspace / "tree/d.bin", "--workspace", std::string("ws:") + GetParam()});
+  EXPECT_EQ(output.out, "visible\n") << output.describe();
+}
+
 TEST_F(DeniedPattern, ThatCannotBeEnforcedIsRefusedWithATrueHint) {
   workspace.write("lib/x", "x\n");
   const auto refusal = [&](const std::string& pattern, const std::string& mode, std::vector<std::string> more = {}) {

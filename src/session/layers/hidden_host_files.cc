@@ -29,6 +29,7 @@ host::ScanOptions searchOptions(const Metadata& metadata) {
   options.around = workspace.around;
   options.shown = plan::shownFiles(workspace, metadata.workspace);
   options.denied = plan::deniedPatterns(metadata.policy);
+  options.denied_paths = plan::deniedInWorkspace(metadata.policy, metadata.workspace);
   options.index = workspace.protected_files;
   options.keep_index = true;
   return options;
