@@ -27,13 +27,21 @@ std::vector<DeniedPath> deniedPaths(const std::string& entry, const HostFacts& h
   const std::string path = policy::normalPath(entry);
   std::vector<DeniedPath> paths{{path}};
   const std::string& real = host.workspace.path;
+  const auto add = [&](std::string name) {
+    const auto same = [&](const DeniedPath& one) { return one.path == name; };
+    if (std::ranges::none_of(paths, same)) paths.push_back({std::move(name), true});
+  };
+  // As a part of the root, too, if that is a directory of the host.
+  const auto add_in_root = [&](const std::string& on_host) {
+    for (std::string& name : namesInRoot(host, on_host)) add(std::move(name));
+  };
+  add_in_root(path);
   if (real.empty() || real == "/") return paths;
+  if (below(path, kWorkspace)) add_in_root(real + path.substr(kWorkspace.size()));
   for (const std::string_view known : {kWorkspace, std::string_view(real)}) {
     if (!below(path, known)) continue;
     for (const std::string_view shown : {target, std::string_view(real)}) {
-      std::string name = std::string(shown) + path.substr(known.size());
-      const auto same = [&](const DeniedPath& one) { return one.path == name; };
-      if (std::ranges::none_of(paths, same)) paths.push_back({std::move(name), true});
+      add(std::string(shown) + path.substr(known.size()));
     }
   }
   return paths;
@@ -137,6 +145,17 @@ void pinWritable(const policy::Policy& policy, const ShownPaths& shown, const st
 }
 
 }  // namespace
+
+std::vector<std::string> namesInRoot(const HostFacts& host, const std::string& path) {
+  std::vector<std::string> names;
+  if (!host.root.digest.empty()) return names;
+  for (const std::string& layer : host.root.layers) {
+    if (path.size() <= layer.size() || !below(path, layer)) continue;
+    std::string name = path.substr(layer == "/" ? 0 : layer.size());
+    if (!below(name, kWorkspace)) names.push_back(std::move(name));  // the workspace covers it there
+  }
+  return names;
+}
 
 namespace {
 

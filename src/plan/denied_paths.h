@@ -20,6 +20,9 @@ void noteUnmatched(const policy::Policy& policy, const HostFacts& host, Plan& pl
 /// Those of them with wildcards, which may match files that appear later.
 std::vector<std::string> deniedPatterns(const policy::Policy& policy);
 
+/// The paths inside of what has this path on the host, if the root is a directory of the host that holds it.
+std::vector<std::string> namesInRoot(const HostFacts& host, const std::string& path);
+
 /// The denied paths below `directory`, where the workspace is shown; relative to it.
 std::vector<std::string> deniedBelow(const policy::Policy& policy, const HostFacts& host, std::string_view directory);
 

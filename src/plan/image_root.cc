@@ -199,6 +199,17 @@ Result<void> arrange(const policy::Policy& policy, const HostFacts& host, Plan& 
   return {};
 }
 
+/// Masks in the root what the workspace hides of it: the same directory of the host, at another path.
+void hideInRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
+  if (!showsWorkspace(policy, host)) return;
+  std::vector<std::string> hidden = hiddenInWorkspace(policy, host);
+  hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
+  for (const std::string& path : hidden) {
+    for (const std::string& name : namesInRoot(host, host.workspace.path + "/" + path))
+      plan.steps.push_back(MaskPath{name});
+  }
+}
+
 /// The program is the sandbox's user, or root, whatever the image says.
 void noteUser(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   const std::string user = host.root.user.substr(0, host.root.user.find(':'));
@@ -284,6 +295,7 @@ Result<void> planImageRoot(const policy::Policy& policy, const HostFacts& host, 
   addTemporary(policy, host, plan);
   if (plan.root_writable && !host.root.top_level.contains("root")) plan.steps.push_back(MakeDirectory{"/root", 0700});
   if (auto checked = checkDenied(policy, host); !checked) return checked;
+  hideInRoot(policy, host, plan);
   if (auto added = addNamedPaths(policy, host, plan); !added) return added;
   if (auto added = addWorkspaceAndRules(policy, host, plan); !added) return added;
   if (auto arranged = arrange(policy, host, plan); !arranged) return arranged;

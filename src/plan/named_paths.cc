@@ -333,6 +333,11 @@ Result<void> addOwnPaths(const policy::Policy& policy, const HostFacts& host, co
   const std::vector<PathRule> rules = pathRules(host);
   const bool executable = policy.filesystem.workspace_exec;
   const bool whole = workspaceIsShownTwice(host, rules, plan);
+  for (const std::string& name : namesInRoot(host, top)) {
+    HostPath in_root = host.workspace;
+    in_root.path = name;
+    addCopy(target, in_root, policy.filesystem.workspace.mode != WorkspaceMode::ro, executable, plan);
+  }
   if (whole) addCopy(target, host.workspace, policy.filesystem.workspace.mode != WorkspaceMode::ro, executable, plan);
   if (!whole) addToolchainsOf(policy, host, target, plan);
   std::string shown;

@@ -18,6 +18,9 @@ namespace caisson::plan {
 /// Whether the sandbox has a workspace: the policy wants one, and the directory can be shown.
 bool showsWorkspace(const policy::Policy& policy, const HostFacts& host);
 
+/// What the workspace hides, completely or in part, except what is denied; relative to it.
+std::vector<std::string> hiddenInWorkspace(const policy::Policy& policy, const HostFacts& host);
+
 /// Whether the workspace, shown at `target`, hides the host path: as a secret, or since it is denied. Such a path that
 /// the policy names nevertheless is shown at its own path only.
 bool workspaceHides(const policy::Policy& policy, const HostFacts& host, const std::string& target,

@@ -289,6 +289,12 @@ bool showsWorkspace(const policy::Policy& policy, const HostFacts& host) {
          host.workspace.sys_errno == 0 && host.workspace.directory && host.workspace.path != "/";
 }
 
+std::vector<std::string> hiddenInWorkspace(const policy::Policy& policy, const HostFacts& host) {
+  std::vector<std::string> hidden = hiddenIn(policy, host);
+  for (const ReplacedFile& file : redactedIn(policy, host, hidden)) hidden.push_back(file.path);
+  return hidden;
+}
+
 bool workspaceHides(const policy::Policy& policy, const HostFacts& host, const std::string& target,
                     const std::string& path) {
   std::vector<std::string> hidden = hiddenIn(policy, host);

@@ -134,6 +134,28 @@ TEST_F(ImageRoot, DeniedPathsAreHiddenThroughItsLinks) {
   EXPECT_EQ(made.out, "end\n") << made.describe();
 }
 
+TEST_F(ImageRoot, WhatTheWorkspaceHidesIsHiddenInTheRootToo) {
+  const TempDir root;
+  installBusybox(root);
+  root.write("etc/db.conf", "canary-1\n");
+  root.write("etc/other.conf", "shown\n");
+  root.write("srv/app/.env", "canary-2\n");
+  root.write("srv/app/d.dump", "canary-3\n");
+  root.openToAll();
+  const auto inRoot = [&](const std::string& directory, std::vector<std::string> options, const std::string& files) {
+    options.insert(options.begin(), {"--image", root.path(), "--workspace", root / directory});
+    return run(options, {"sh", "-c", "cat " + files + " /etc/other.conf"});
+  };
+  for (const std::string& denied : {std::string("etc/db.conf"), root / "etc/db.conf", std::string("etc/*.con[f]")}) {
+    if (denied.ends_with("]")) std::filesystem::remove(root / "etc/other.conf");
+    const RunOutput output = inRoot(".", {"--deny", denied}, "/etc/db.conf /workspace/etc/db.conf /srv/app/.env");
+    EXPECT_EQ(output.out, denied.ends_with("]") ? "" : "shown\n") << denied << output.describe();
+  }
+  root.write("etc/other.conf", "shown\n");
+  const RunOutput inside = inRoot("srv/app", {"--deny", "*.dump"}, "/workspace/.env /srv/app/.env /srv/app/d.dump");
+  EXPECT_EQ(inside.out, "shown\n") << inside.describe();
+}
+
 /// Without noexec on the root, the loader would start any program of it.
 TEST_F(ImageRoot, OnlyListedProgramsAndTheirLibrariesAreExecutable) {
   CONFORMS("R-ROOT-4");

@@ -14,6 +14,10 @@ DirectParts::DirectParts(const plan::Plan& plan) {
   if (!plan.watched) return;
   const std::string above = plan.watched->target + "/";
   for (const plan::Step& step : plan.steps) {
+    if (const auto* layer = std::get_if<plan::RootLayer>(&step); layer != nullptr && !layer->above) {
+      const std::string workspace = plan.watched->path + "/";
+      if (layer->source.starts_with(workspace)) copies_.push_back({"/", layer->source.substr(workspace.size())});
+    }
     const auto* bind = std::get_if<plan::Bind>(&step);
     if (bind == nullptr) continue;
     if (plan::isCopy(*bind) && (bind->source + "/").starts_with(above)) {
