@@ -54,11 +54,12 @@ class LinkProtection {
     }
   }
 
-  /// Protects a link, if there is one.
-  void protectLink(const std::string& path) {
+  /// Protects a link, if there is one. `source`: the link or configuration that leads to it.
+  void protectLink(const std::string& path, const std::string& source = {}) {
     const auto link = targets_.find(path);
     if (link != targets_.end() && known_.insert(path).second) {
-      scan_.protected_paths.push_back({.path = path, .target = link->second});
+      const std::string& through = source == path ? std::string() : source;
+      scan_.protected_paths.push_back({.path = path, .target = link->second, .through = through});
     }
   }
 
@@ -156,7 +157,7 @@ void protectThroughLinks(const sys::RootDir& root, const std::string& workspace,
     if (again) links.emplace(files, workspace, scan.links, scan.programs);
   }
   for (const Place& place : links->places()) protection.protect(place);
-  for (const auto& [path, way] : links->ways()) protection.protectLink(path);
+  for (const auto& [path, way] : links->ways()) protection.protectLink(path, way.source);
   if (links->isIncomplete() || again) protection.leaveOut("");
 }
 

@@ -49,6 +49,13 @@ plan::WorkspaceScan search(const policy::Workspace& rules, const HostPath& direc
   return found;
 }
 
+/// What a search went by, for the writers beside this one.
+TreeJudgement judgementOf(const policy::Workspace& rules, const plan::WorkspaceScan& scan) {
+  TreeJudgement judgement{.patterns = rules.protected_files, .around = scan.judged_from, .programs = {}};
+  for (const policy::NamedProgram& program : scan.programs) judgement.programs.push_back(program.path);
+  return judgement;
+}
+
 /// Registers the writer of a tree, before it is searched.
 std::shared_ptr<TreeWriter> registerWriter(HostPath& tree) {
   auto writer = TreeWriter::begin(tree.opened->get(), tree.path);
@@ -92,7 +99,9 @@ void searchWorkspace(const policy::Policy& policy, const CollectOptions& collect
   options.shown = plan::shownFiles(rules, facts.workspace.path);
   options.denied_paths = deniedIn(policy, facts, facts.workspace.path, true);
   facts.scan = search(rules, facts.workspace, protect, options);
-  if (facts.writer) facts.writer->dropNew(facts.scan.protected_paths);
+  if (!facts.writer) return;
+  facts.writer->setJudgement(judgementOf(rules, facts.scan));
+  facts.writer->dropNew(facts.scan.protected_paths);
 }
 
 /// Other shown trees in this one, relative to it: each is searched for itself.
@@ -166,6 +175,7 @@ void searchNamed(const policy::Policy& policy, const CollectOptions& collect, bo
   found.scan = search(rules, tree, protect, options);
   if (protect && !options.skipped.empty()) addApart(rules, tree, options, found.scan);
   if (found.writer) {
+    found.writer->setJudgement(judgementOf(rules, found.scan));
     found.writer->dropNew(found.scan.protected_paths);
     found.writer->dropNew(found.scan.protected_apart);
   }

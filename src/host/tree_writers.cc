@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "host/written_trees.h"
+#include "plan/workspace.h"
 #include "sys/file_lock.h"
 #include "sys/no_file_size_signal.h"
 #include "sys/process_start.h"
@@ -27,7 +28,7 @@ constexpr const char* kWriters = "writers";
 constexpr const char* kWritersLock = "lock";
 constexpr std::uint64_t kMaxWriterRecord = 64U << 20U;
 constexpr std::size_t kMaxWriterRecords = 100'000;
-constexpr std::string_view kWriterVersion = "caisson writer 2";
+constexpr std::string_view kWriterVersion = "caisson writer 2", kFirstVersion = "caisson writer 1";
 constexpr std::size_t kWriterNameBytes = 16;
 
 /// The content of a record: fields that end with NUL, which no path contains.
@@ -43,6 +44,11 @@ struct WriterRecord {
   std::vector<ProtectedFile> before;
   std::vector<plan::CalledFile> called;
   std::vector<plan::GitDirectory> git_directories;
+  bool judgement_known = true;  ///< false: what follows is missing in the first version
+  std::string around;
+  std::vector<std::string> programs;
+
+  [[nodiscard]] TreeJudgement judgement() const { return {patterns, around, programs}; }
 };
 
 class FieldWriter {
@@ -107,6 +113,9 @@ std::string recordText(const WriterRecord& record) {
     out.add(one.path);
     out.add(one.target);
   }
+  out.add(record.around);
+  out.add(record.programs.size());
+  for (const std::string& one : record.programs) out.add(one);
   out.add(record.called.size());
   for (const plan::CalledFile& one : record.called) {
     out.add(one.path);
@@ -122,10 +131,27 @@ std::string recordText(const WriterRecord& record) {
   return out.take();
 }
 
+/// What is reported after the run.
+void readReported(FieldReader& in, WriterRecord& record) {
+  for (std::size_t left = in.count(); left > 0; --left) {
+    plan::CalledFile& one = record.called.emplace_back();
+    one.path = in.text();
+    one.caller = in.text();
+    one.state = in.text();
+  }
+  for (std::size_t left = in.count(); left > 0; --left) {
+    plan::GitDirectory& one = record.git_directories.emplace_back();
+    one.path = in.text();
+    for (std::size_t files = in.count(); files > 0; --files) one.unwatched.insert(in.text());
+  }
+}
+
 std::optional<WriterRecord> parseWriterRecord(std::string_view text) {
   FieldReader in(text);
   WriterRecord record;
-  if (in.text() != kWriterVersion) return std::nullopt;
+  const std::string version = in.text();
+  if (version != kWriterVersion && version != kFirstVersion) return std::nullopt;
+  record.judgement_known = version == kWriterVersion;
   record.ended = in.number() == 1;
   record.path = in.text();
   const auto tree = sys::FileIdentity::read(in.text());
@@ -139,16 +165,10 @@ std::optional<WriterRecord> parseWriterRecord(std::string_view text) {
     one.path = in.text();
     one.target = in.text();
   }
-  for (std::size_t left = in.count(); left > 0; --left) {
-    plan::CalledFile& one = record.called.emplace_back();
-    one.path = in.text();
-    one.caller = in.text();
-    one.state = in.text();
-  }
-  for (std::size_t left = in.count(); left > 0; --left) {
-    plan::GitDirectory& one = record.git_directories.emplace_back();
-    one.path = in.text();
-    for (std::size_t files = in.count(); files > 0; --files) one.unwatched.insert(in.text());
+  if (record.judgement_known) {
+    record.around = in.text();
+    for (std::size_t left = in.count(); left > 0; --left) record.programs.push_back(in.text());
+    readReported(in, record);
   }
   if (!in.good() || !in.atEnd() || !tree) return std::nullopt;
   record.tree = *tree;
@@ -283,14 +303,42 @@ std::optional<std::string> pathIn(const WriterRecord& other, const WriterRecord&
   return path.starts_with(inner) ? std::optional(path.substr(inner.size())) : std::nullopt;
 }
 
-/// Keeps of `files`, in the tree of `own`, those that `other` also knows, as far as they are in its tree.
+/// Whether the program of `other` may have made a file of the tree of `own`, at this path in its own tree, that it did
+/// not find when it began. Not so if it would not have found that file protected: then the file may have been there.
+class MayHaveMade {
+ public:
+  MayHaveMade(const WriterRecord& other, const WriterRecord& own)
+      : other_(other),
+        own_(own),
+        judged_(other.path, other.judgement(), other.before),
+        own_judged_(own.path, own.judgement(), {}) {}
+
+  bool operator()(const ProtectedFile& file, const std::string& path) const {
+    const bool link = !file.target.empty();
+    if (!other_.judgement_known || judged_.covers(path, link)) return true;
+    // By its place alone, as the files of a git directory: the other one judges by that as well.
+    if (file.through.empty()) return !own_judged_.names(file.path, link);
+    // By a link or a configuration. One in the tree of the other may be new, and its end is judged after that.
+    if (!file.through.starts_with('/')) return pathIn(other_, own_, file.through).has_value();
+    return plan::below(file.through, other_.path) || own_.around.empty() || !plan::below(file.through, own_.around);
+  }
+
+ private:
+  const WriterRecord &other_, &own_;
+  const JudgedFiles judged_, own_judged_;
+};
+
+/// Keeps of `files`, in the tree of `own`, those that `other` also knows, as far as it judges them.
 void keepKnown(const WriterRecord& other, const WriterRecord& own, std::vector<ProtectedFile>& files) {
   std::set<std::pair<std::string_view, std::string_view>> known;
   for (const ProtectedFile& one : other.before) known.emplace(one.path, one.target);
+  std::optional<MayHaveMade> may_have_made;  // its tables take long to build, and are needed rarely
   std::erase_if(files, [&](const ProtectedFile& one) {
     if (one.path.ends_with('/')) return false;  // a directory that nothing was written in: plan::GuardedTree
     const auto path = pathIn(other, own, one.path);
-    return path && !known.contains({*path, one.target});
+    if (!path || known.contains({*path, one.target})) return false;
+    if (!may_have_made) may_have_made.emplace(other, own);
+    return (*may_have_made)(one, *path);
   });
 }
 
@@ -352,6 +400,8 @@ Result<void> TreeWriter::store(const plan::GuardedTree& tree) {
   if (!record) return fail(plainError(Stage::state, "read", name_, "the record of this writer is damaged"));
   record->stored = true;
   record->patterns = tree.patterns;
+  record->around = judgement_.around;
+  record->programs = judgement_.programs;
   record->before = before_;
   record->called = tree.called;
   record->git_directories = tree.git_directories;
@@ -373,8 +423,10 @@ Result<void> TreeWriter::setInit(pid_t init) {
 Result<void> TreeWriter::keepOld(std::vector<ProtectedFile>& files) const {
   const auto registry = WriterRegistry::open();
   if (!registry) return fail(registry.error());
-  const auto own = readWriterRecord(file_.get());
+  auto own = readWriterRecord(file_.get());
   if (!own) return fail(plainError(Stage::state, "read", name_, "the record of this writer is damaged"));
+  own->patterns = judgement_.patterns;  // before they are stored, too
+  own->around = judgement_.around;
   const auto others = registry->others(name_);
   if (!others) return fail(others.error());
   for (const WriterRegistry::Entry& one : *others) {

@@ -2,8 +2,8 @@
 //
 // After a run that wrote to a workspace directly, files that the host would execute are moved away, unless they were
 // there before. For a second run beside it, what the first one just made was there before, too. So each writer stores
-// on the disk what was there when it began. To a writer, only that was there before which is so for all that wrote at
-// the same time, in the same directory, above it or below it.
+// on the disk what was there when it began, and by what it judged that. To a writer, only that was there before which
+// is so for all that wrote at the same time, in the same directory, above it or below it, and that would have found it.
 //
 // The records are below openTreeState(), one file each, which its owner keeps locked. A record outlives the owner if it
 // is killed: the next run finds it and completes the check. It also outlives a writer that ended while others
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "host/judged_files.h"
 #include "plan/plan.h"
 #include "sys/fd.h"
 #include "sys/file_identity.h"
@@ -37,6 +38,8 @@ class TreeWriter {
   TreeWriter(const TreeWriter&) = delete;
   TreeWriter& operator=(const TreeWriter&) = delete;
 
+  /// What the search of the tree went by. Call before the next functions.
+  void setJudgement(TreeJudgement judgement) { judgement_ = std::move(judgement); }
   /// Drops what another writer made: it need not be protected, and the check after that run may remove it at any time.
   /// Drops nothing if the records cannot be read.
   void dropNew(std::vector<ProtectedFile>& found) const;
@@ -57,6 +60,7 @@ class TreeWriter {
   sys::Fd file_;
   std::string name_;
   std::vector<ProtectedFile> before_;
+  TreeJudgement judgement_;
   std::set<std::string> ended_earlier_;  ///< records that do not count: their writers ended before this one began
   bool stored_ = false, ended_ = false;
 };

@@ -355,6 +355,50 @@ TEST_F(WritableWorkspace, QuarantineInTheWorkspaceCannotBeBlocked) {
   }
 }
 
+class OverlappingRuns : public SandboxTest {
+ protected:
+  /// Runs `first` with these flags; beside it, `second`. Each is a script.
+  [[nodiscard]] RunOutput both(const std::string& first_flags, const std::string& first,
+                               const std::string& second_flags, const std::string& second) {
+    return onHost("export CAISSON_HOME=" + scratch_.path() + "/state; T=" + scratch_.path() +
+                  "; rm -f $T/words; mkfifo $T/words; $CAISSON run " + first_flags + " -- sh -c '" + first +
+                  "; echo started; read done' < $T/words > $T/out 2> $T/err & exec 3> $T/words; "
+                  "until grep -q started $T/out 2> /dev/null; do sleep 0.01; done; $CAISSON run " +
+                  second_flags + " -- sh -c '" + second + "' > /dev/null 2>&1; exec 3>&-; wait");
+  }
+  const TempDir scratch_;
+};
+
+TEST_F(OverlappingRuns, FileThatOnlyOneFindsProtectedStaysProtectedAndStays) {
+  workspace.write("policy.toml", "[filesystem.workspace]\nprotected_files = ['deploy/*.sh']\n");
+  workspace.write("deploy/x.sh", "old\n");
+  workspace.write("sub/gradle.properties", "old\n");
+  ASSERT_EQ(::symlink("sub", (workspace / ".gradle").c_str()), 0);
+  workspace.openToAll();
+  const std::string all = "--workspace .:rw", patterns = all + " --policy policy.toml", part = "--workspace sub:rw";
+  const std::string evil = "echo evil > deploy/x.sh", linked = "echo evil > sub/gradle.properties";
+  (void)both(all, "true", patterns, evil);
+  EXPECT_EQ(readFile(workspace / "deploy/x.sh"), "old\n") << "the second run has the pattern";
+  (void)both(patterns, evil, all, "true");
+  EXPECT_EQ(readFile(workspace / "deploy/x.sh"), "old\n") << "the first run has the pattern";
+  (void)both(part, "true", all, linked);
+  EXPECT_EQ(readFile(workspace / "sub/gradle.properties"), "old\n") << "the second run has the link";
+  (void)both(all, linked, part, "true");
+  EXPECT_EQ(readFile(workspace / "sub/gradle.properties"), "old\n") << "the first run has the link";
+}
+
+TEST_F(OverlappingRuns, FileThatOneMadeIsMovedAwayAndCannotBeMadeAgainByTheOther) {
+  workspace.write("policy.toml", "[filesystem.workspace]\nprotected_files = ['deploy/*.sh']\n");
+  workspace.write("deploy/readme", "text\n");
+  ASSERT_EQ(::symlink("deploy", (workspace / ".vscode").c_str()), 0);
+  workspace.openToAll();
+  const std::string all = "--workspace .:rw", patterns = all + " --policy policy.toml";
+  (void)both(patterns, "echo evil > deploy/x.sh", all, "mv deploy/x.sh deploy/y; mv deploy/y deploy/x.sh");
+  EXPECT_FALSE(std::filesystem::exists(workspace / "deploy/x.sh"));
+  (void)both(all, "echo evil > deploy/tasks.json", patterns, "rm deploy/tasks.json; echo evil > deploy/tasks.json");
+  EXPECT_FALSE(std::filesystem::exists(workspace / "deploy/tasks.json"));
+}
+
 TEST_F(WritableWorkspace, AllowExecConfigLiftsTheProtection) {
   CONFORMS("R-FILES-23");
   const TempDir home;
