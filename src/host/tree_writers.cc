@@ -42,9 +42,9 @@ struct WriterRecord {
   bool stored = false;  ///< what follows is known: the program may have started
   std::vector<std::string> patterns;
   std::vector<ProtectedFile> before;
+  bool judgement_known = true;  ///< false: what follows is missing in the first version
   std::vector<plan::CalledFile> called;
   std::vector<plan::GitDirectory> git_directories;
-  bool judgement_known = true;  ///< false: what follows is missing in the first version
   std::string around;
   std::vector<std::string> programs;
 
