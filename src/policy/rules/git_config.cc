@@ -164,11 +164,6 @@ bool isCommand(const Setting& setting) {
   });
 }
 
-void addWord(std::string_view word, std::vector<std::string>& to) {
-  if (word.starts_with('-') || word.find_first_of("/.") == std::string_view::npos) return;
-  if (word.find_first_not_of("./") != std::string_view::npos) to.emplace_back(word);
-}
-
 /// A command with `~` instead of `$HOME` and `${HOME}`.
 std::string withHome(std::string_view command) {
   std::string text;
@@ -188,46 +183,164 @@ std::string withHome(std::string_view command) {
   return text;
 }
 
-/// Collects the words of a command that look like paths: with a slash or a dot, and not an option. After a variable or
-/// a command that is replaced, `$PWD/x` and `$(git rev-parse --show-toplevel)/x`, the rest counts, too.
+/// Programs that run no file that an argument names, unless it has a slash or a dot.
+constexpr std::string_view kRunNoFile[] = {"[",     "basename", "cd",    "cut",  "date",   "dirname", "echo",  "exit",
+                                           "false", "git-lfs",  "grep",  "head", "less",   "ls",      "mkdir", "more",
+                                           "popd",  "printf",   "pushd", "read", "return", "rm",      "shift", "sort",
+                                           "tail",  "test",     "touch", "tr",   "true",   "uniq",    "wc"};
+/// The same for commands of git, without the options below.
+constexpr std::string_view kGitRunsNoFile[] = {
+    "add",      "blame", "branch",       "cat-file", "checkout", "cherry-pick",  "clean",     "commit",   "describe",
+    "diff",     "fetch", "for-each-ref", "lfs",      "log",      "ls-files",     "ls-remote", "merge",    "merge-base",
+    "pull",     "push",  "reflog",       "remote",   "reset",    "restore",      "revert",    "rev-list", "rev-parse",
+    "shortlog", "show",  "stash",        "status",   "switch",   "symbolic-ref", "tag"};
+constexpr std::string_view kRunOptions[] = {"--exec", "--extcmd", "--receive-pack", "--upload-pack"};
+/// Words before a program that are none themselves.
+constexpr std::string_view kTransparent[] = {"command", "do",   "elif", "else",  "exec",
+                                             "if",      "then", "time", "until", "while"};
+/// Programs that run a directory, too: with `python tools`, tools/__main__.py.
+constexpr std::string_view kRunDirectories[] = {"bun", "deno", "node", "pypy", "python"};
+
+template <class List>
+bool isOneOf(const List& list, std::string_view word) {
+  return std::ranges::find(list, word) != std::end(list);
+}
+
+/// Collects the words of a command that may be what it runs. A word with a slash or a dot that is not an option is a
+/// path. Other words are arguments, unless the program is known to run none. After a variable or a command that is
+/// replaced, `$PWD/x` and `$(git rev-parse --show-toplevel)/x`, the rest is a path, too.
 class CommandWords {
  public:
-  explicit CommandWords(std::vector<std::string>& to) : to_(to) {}
+  explicit CommandWords(GitConfigPaths& found) : found_(found) {}
 
-  void add(std::string_view command) {
+  /// `of_git`: the command begins with arguments of git.
+  void add(std::string_view command, bool of_git) {
     constexpr std::string_view kBetween = " \t\n\"'`!$(){}<>|&;=,";
+    if (of_git) words_.emplace_back("git");
     std::string_view last;
-    for (char before = ' '; !command.empty();) {
-      const std::size_t end = std::min(command.find_first_of(kBetween), command.size());
-      const std::string_view word = command.substr(0, end);
-      const bool quoted = std::string_view(")}`\"'").find(before) != std::string_view::npos;
-      if (last == "~" && quoted && word.starts_with('/')) addPath("~" + std::string(word));  // "$HOME"/x
-      addPath(word);
-      const std::size_t slash = word.find('/');
-      const bool replaced = before == '$' || (slash == 0 && quoted);
-      if (replaced && slash != std::string_view::npos) addPath(word.substr(slash + 1));
-      if (word == "cd" || word == "pushd") enters_ = true;
+    for (std::size_t at = 0; at < command.size();) {
+      const std::size_t end = std::min(command.find_first_of(kBetween, at), command.size());
+      const std::string_view word = command.substr(at, end - at);
+      const char before = at == 0 ? ' ' : command[at - 1];
+      const bool behind = std::string_view(")}`\"'").find(before) != std::string_view::npos;
+      if (last == "~" && behind && word.starts_with('/')) addPath("~" + std::string(word));  // "$HOME"/x
+      const bool variable = before == '$' || (before == '{' && at > 1 && command[at - 2] == '$');
+      takeWord(word, variable, behind && word.starts_with('/'));
       if (!word.empty()) last = word;
-      if (end < command.size()) before = command[end];
-      if (std::string_view(";&|\n").find(before) != std::string_view::npos) leaveCd();
-      command.remove_prefix(std::min(end + 1, command.size()));
+      if (end < command.size()) separate(command[end], end > 0 && command[end - 1] == '$');
+      at = end + 1;
     }
+    endCommand();
   }
 
  private:
-  static constexpr std::size_t kMaxDirectories = 8;
+  static constexpr std::size_t kMaxDirectories = 16;
 
-  void addPath(std::string_view word) {
-    addWord(word, to_);
+  /// `rest`: it follows a directory that is not known.
+  void takeWord(std::string_view word, bool variable, bool rest) {
+    const std::size_t slash = word.find('/');
+    if (!variable || slash != std::string_view::npos) {
+      takeDirectory(variable || rest ? word.substr(slash + 1) : word);
+    }
+    addPath(word);
+    if ((variable || rest) && slash != std::string_view::npos) addRest(word.substr(slash + 1));
+    if (!word.empty()) words_.push_back(variable ? "$" : word);
+    if (word == "cd" || word == "pushd") enters_ = true;
+  }
+
+  /// Ends a simple command at some of the characters between words.
+  void separate(char c, bool after_dollar) {
+    const bool ends = std::string_view(";&|\n").find(c) != std::string_view::npos;
+    if (ends || c == '(' || c == ')' || c == '`' || (c == '{' && !after_dollar)) endCommand();
+    if (c == '(') ++depth_;
+    if (c == ')' && depth_ > 0) --depth_;
+    if (c == '`') in_ticks_ = !in_ticks_;
+    // The program of the command around it is not known any more.
+    if (c == ')' || (c == '`' && !in_ticks_)) words_.emplace_back("$");
+    if (ends) leaveCd();
+  }
+
+  [[nodiscard]] int depth() const { return depth_ + (in_ticks_ ? 1 : 0); }
+
+  /// The directory of `env -C sub`, `-Csub` and `--chdir=sub`.
+  void takeDirectory(std::string_view word) {
+    if (word.empty()) return;
+    if (chdir_depth_ == depth()) {
+      chdir_depth_ = -1;
+      enter(word, directories_);
+    } else if (word == "-C" || word == "--chdir" || word == "--directory") {
+      chdir_depth_ = depth();
+    } else if (word.starts_with("-C")) {
+      enter(word.substr(2), directories_);
+    }
+  }
+
+  /// Adds a directory, from each one that the command may be in.
+  void enter(std::string_view word, std::vector<std::string>& to) {
+    const std::vector<std::string> from = directories_;
+    if (!word.starts_with('/') && !word.starts_with('~')) {
+      for (const std::string& directory : from) to.push_back(directory + "/" + std::string(word));
+    }
+    to.emplace_back(word);
+    if (to.size() <= kMaxDirectories) return;
+    to.resize(kMaxDirectories);
+    found_.complete = false;
+  }
+
+  /// What follows an unknown directory: it may be the top of the work tree, or one in it.
+  void addRest(std::string_view word) {
+    addPath(word, true);
+    if (!word.starts_with("../")) return;
+    while (word.starts_with("../")) word.remove_prefix(3);
+    addPath(word, true);
+  }
+
+  void addPath(std::string_view word, bool certain = false) {
+    if (word.starts_with('-')) return;
     const bool relative = !word.starts_with('/') && !word.starts_with('~');
-    if (enters_ && !word.empty() && !word.starts_with('-') && word != "cd" && word != "pushd") {
+    if (enters_ && !word.empty() && word != "cd" && word != "pushd") {
       if (relative) {
         for (const std::string& directory : directories_) entered_.push_back(directory + "/" + std::string(word));
       }
       if (!relative || directories_.empty()) entered_.emplace_back(word);
-    } else if (relative) {
-      if (word.starts_with('-') || word.find_first_of("/.") == std::string_view::npos) return;
-      for (const std::string& directory : directories_) addWord(directory + "/" + std::string(word), to_);
+    }
+    if (!certain && word.find_first_of("/.") == std::string_view::npos) return;
+    addTo(found_.executed, word, !enters_ && relative);
+  }
+
+  /// Adds a word, with `below` also from the directories that the command may be in.
+  void addTo(std::vector<std::string>& to, std::string_view word, bool below) {
+    if (word.find_first_not_of("./") == std::string_view::npos) return;
+    to.emplace_back(word);
+    if (!below) return;
+    for (const std::string& directory : directories_) to.push_back(directory + "/" + std::string(word));
+  }
+
+  /// Judges the words of a simple command that are not paths.
+  void endCommand() {
+    const std::vector<std::string_view> words = std::exchange(words_, {});
+    std::size_t first = 0;
+    while (first < words.size() && isOneOf(kTransparent, words[first])) ++first;
+    if (first >= words.size()) return;
+    const std::string_view program = words[first];
+    std::size_t next = first + 1;
+    bool configures = false;  // git -c core.hooksPath=hooks
+    if (program == "git") {
+      for (; next < words.size() && words[next].starts_with('-'); ++next) {
+        configures = configures || words[next] == "-c" || words[next] == "--config-env";
+      }
+      const auto is_run_option = [](std::string_view word) { return isOneOf(kRunOptions, word); };
+      const bool known = next >= words.size() || isOneOf(kGitRunsNoFile, words[next]);
+      if (!configures && known && std::ranges::none_of(words, is_run_option)) return;
+    }
+    if (isOneOf(kRunNoFile, program)) return;
+    const bool directories = configures || std::ranges::any_of(kRunDirectories, [&](std::string_view one) {
+                               return program.starts_with(one);
+                             });
+    for (; next < words.size(); ++next) {
+      if (words[next].find_first_of("/.") != std::string_view::npos) continue;
+      if (std::string_view("-~%$").find(words[next].front()) != std::string_view::npos) continue;
+      addTo(directories ? found_.executed : found_.arguments, words[next], true);
     }
   }
 
@@ -236,12 +349,16 @@ class CommandWords {
     if (!enters_) return;
     enters_ = false;
     directories_ = std::exchange(entered_, {});
-    if (directories_.size() > kMaxDirectories) directories_.resize(kMaxDirectories);
+    if (directories_.size() <= kMaxDirectories) return;
+    directories_.resize(kMaxDirectories);
+    found_.complete = false;
   }
 
-  std::vector<std::string>& to_;
+  GitConfigPaths& found_;
   std::vector<std::string> directories_, entered_;  ///< where the command may be, and what `cd` names
-  bool enters_ = false;
+  std::vector<std::string_view> words_;             ///< of the simple command; `$`: not known
+  int depth_ = 0, chdir_depth_ = -1;                ///< of parentheses; and where a directory is expected
+  bool enters_ = false, in_ticks_ = false;
 };
 
 constexpr std::string_view kHooks[] = {
@@ -283,8 +400,10 @@ GitConfigPaths pathsInGitConfig(std::string_view text) {
   Setting setting;
   for (Reader reader(text); reader.next(setting);) {
     if (setting.value.empty()) continue;
-    found.complete = found.executed.size() + found.included.size() + found.hooks.size() <= kMaxGitConfigPaths;
-    if (!found.complete) break;
+    if (found.executed.size() + found.included.size() + found.hooks.size() > kMaxGitConfigPaths) {
+      found.complete = false;
+      break;
+    }
     if ((setting.section == "include" || setting.section == "includeif") && setting.key == "path") {
       found.included.push_back(setting.value);
     } else if ((setting.section == "core" && setting.key == "hookspath") ||
@@ -295,9 +414,14 @@ GitConfigPaths pathsInGitConfig(std::string_view text) {
     } else if (setting.section == "core" && setting.key == "worktree") {
       found.work_tree = setting.value;
     } else if (isCommand(setting)) {
-      CommandWords(found.executed).add(withHome(setting.value));
+      const bool of_git = setting.section == "alias" && !setting.value.starts_with('!');
+      CommandWords(found).add(withHome(setting.value), of_git);
     }
   }
+  std::ranges::sort(found.arguments);
+  const auto repeated = std::ranges::unique(found.arguments);
+  found.arguments.erase(repeated.begin(), repeated.end());
+  found.complete = found.complete && found.arguments.size() <= kMaxGitConfigPaths;
   return found;
 }
 

@@ -65,6 +65,42 @@ TEST(GitConfig, NamesPathsAfterCd) {
   }
 }
 
+TEST(GitConfig, NamesScriptsWithoutASlashOrADot) {
+  const auto found = pathsInGitConfig(
+      "[filter \"a\"]\n\tclean = sh zclean\n\tsmudge = \"cd one && sh run\"\n\tprocess = \"env -C two sh ./r3 r2\"\n"
+      "[alias]\n\ta = \"!git log main; nice -n 5 sh go\"\n\tb = push origin main\n\tc = rebase -x job\n\td = !$EDITOR "
+      "note\n"
+      "\te = !python3 -m build\n\tf = !cat script | sh\n\tg = !$(git rev-parse --git-dir)/../x sh later\n"
+      "\th = -c core.hooksPath=hooks commit\n");
+  for (const char* path : {"zclean", "run", "one/run", "r2", "two/r2", "go", "job", "note", "script", "later"}) {
+    EXPECT_NE(std::ranges::find(found.arguments, path), found.arguments.end()) << path;
+  }
+  for (const char* path : {"two/./r3", "build", "x", "hooks"}) {
+    EXPECT_NE(std::ranges::find(found.executed, path), found.executed.end()) << path;
+  }
+  for (const char* path : {"main", "origin", "log", "push", "EDITOR", "one", "rev-parse"}) {
+    EXPECT_EQ(std::ranges::find(found.arguments, path), found.arguments.end()) << path;
+    EXPECT_EQ(std::ranges::find(found.executed, path), found.executed.end()) << path;
+  }
+}
+
+TEST(GitConfig, NamesTheRestAfterAVariableWithoutADot) {
+  const auto found = pathsInGitConfig(
+      "[alias]\n\ta = !$(git rev-parse --show-toplevel)/r4\n\tb = \"!\\\"$PWD\\\"/r5\"\n\tc = !${GIT_WORK_TREE:-.}/r6\n"
+      "\td = !`git rev-parse --show-toplevel`/r7\n\te = \"!env -C \\\"$(git rev-parse --show-toplevel)/sub\\\" ./r8\"\n"
+      "\tf = !env -Csub ./r9 && make --directory=$PWD/sub ./r10\n");
+  for (const char* path : {"r4", "r5", "r6", "r7", "sub/./r8", "sub/./r9", "sub/./r10"}) {
+    EXPECT_NE(std::ranges::find(found.executed, path), found.executed.end()) << path;
+  }
+}
+
+TEST(GitConfig, CommandWithTooManyDirectoriesIsIncomplete) {
+  std::string command = "[alias]\n\ta = \"!cd";
+  for (int i = 0; i < 20; ++i) command += " d" + std::to_string(i);
+  EXPECT_FALSE(pathsInGitConfig(command + " && sh run\"\n").complete);
+  EXPECT_TRUE(pathsInGitConfig("[alias]\n\ta = !cd a && cd b && sh run\n").complete);
+}
+
 /// Compares the reader with git itself, for texts made of the pieces that matter.
 TEST(GitConfig, IsReadAsGitReadsIt) {
   constexpr const char* kPieces[] = {"[core]",     "hooksPath",
