@@ -4,11 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <utility>
 
 #include "base/path_parts.h"
 #include "base/text.h"
+#include "isolation/child.h"
 #include "policy/rules/git_config.h"
 #include "policy/rules/protected_files.h"
 #include "sys/fd.h"
@@ -69,23 +71,7 @@ std::optional<std::string> absolutePath(const std::string& base, std::string_vie
   } else {
     whole = value.starts_with('/') ? std::string(value) : base + "/" + std::string(value);
   }
-  std::vector<std::string> parts;
-  for (const std::string_view part : split(whole, '/')) {
-    if (part.empty() || part == ".") continue;
-    if (part != "..") {
-      parts.emplace_back(part);
-    } else if (!parts.empty()) {
-      parts.pop_back();
-    }
-  }
-  return "/" + joined(parts, "/");
-}
-
-std::optional<std::string> pathBelow(const std::string& directory, const std::string& path) {
-  if (path == directory) return "";
-  const std::string prefix = directory == "/" ? "/" : directory + "/";
-  if (!path.starts_with(prefix)) return std::nullopt;
-  return path.substr(prefix.size());
+  return whole;
 }
 
 std::optional<std::string> pathInGitDirectory(const std::string& workspace) {
@@ -107,7 +93,8 @@ bool isLinkedWorkTree(const std::string& git_file) {
   return line.starts_with("gitdir:") && nameOf(parentOf(std::string(line))) == "worktrees";
 }
 
-GitPrograms::GitPrograms(const sys::RootDir& root, const std::string& workspace) : root_(root), workspace_(workspace) {
+GitPrograms::GitPrograms(const sys::RootDir& root, const std::string& workspace, policy::OutsideLinks outside)
+    : root_(root), workspace_(workspace), outside_(std::move(outside)) {
   user_configs_.emplace_back("/etc/gitconfig");
   const auto homes = sys::homeDirectories();
   const char* config = std::getenv("XDG_CONFIG_HOME");
@@ -117,16 +104,43 @@ GitPrograms::GitPrograms(const sys::RootDir& root, const std::string& workspace)
     user_configs_.push_back(homes.front() + "/.config/git/config");
   }
   if (!homes.empty()) user_configs_.push_back(homes.front() + "/.gitconfig");
+  const char* global = std::getenv("GIT_CONFIG_GLOBAL");  // instead of it
+  if (global != nullptr && global[0] == '/') user_configs_.emplace_back(global);
+}
+
+std::optional<FollowedPath> GitPrograms::follow(const std::string& path) const {
+  return followPath(root_, workspace_, outside_, path);
+}
+
+std::optional<std::string> GitPrograms::canonical(const std::string& base, std::string_view value) const {
+  const auto absolute = absolutePath(base, value);
+  auto end = absolute ? follow(*absolute) : std::nullopt;
+  return end ? std::optional(std::move(end->path)) : std::nullopt;
 }
 
 std::optional<std::string> GitPrograms::read(const std::string& path, bool& too_large) const {
-  const auto inside = pathBelow(workspace_, path);
-  if (!inside) return readHostFile(path, too_large);
+  auto inside = plainPathBelow(workspace_, path);
+  bool missing = false;
+  if (!inside || passesLink(*inside, missing)) {
+    const auto end = follow(path);
+    inside = end ? pathBelow(workspace_, end->path) : std::nullopt;
+    if (!inside) return readHostFile(path, too_large);
+  }
+  if (missing) return std::nullopt;
   auto text = root_.readFile(*inside, kMaxConfig);
   if (text) return *std::move(text);
   const auto info = root_.stat(*inside);
   too_large = info && info->size > kMaxConfig;
   return std::nullopt;
+}
+
+bool GitPrograms::passesLink(const std::string& path, bool& missing) const {
+  const long opened = isolation::openBeneath(root_.descriptor(), path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+  missing = opened == -ENOENT || opened == -ENOTDIR;
+  if (opened < 0) return opened == -ELOOP;
+  const sys::Fd fd(static_cast<int>(opened));
+  struct stat status{};
+  return ::fstat(fd.get(), &status) == 0 && S_ISLNK(status.st_mode);
 }
 
 std::string GitPrograms::line(const std::string& path) const {
@@ -135,32 +149,70 @@ std::string GitPrograms::line(const std::string& path) const {
   return std::string(trimmed(text.substr(0, text.find('\n')), " \t\r"));
 }
 
-void GitPrograms::addFound(std::string path, const std::string& configuration) {
+void GitPrograms::addFound(std::string path, const std::string& configuration, bool file) {
   // With so many, ProtectedLinks protects everything.
   constexpr std::size_t kMaxPrograms = 10'000;
-  if (found_.size() >= kMaxPrograms || !named_.insert(path).second) return;
+  if (found_.size() >= kMaxPrograms || !named_.emplace(path, file).second) return;
   const auto shown = pathBelow(workspace_, configuration);
-  found_.push_back({std::move(path), shown ? *shown : configuration});
+  found_.push_back({std::move(path), shown ? *shown : configuration, file});
 }
 
-void GitPrograms::name(const Repository& repository, const std::string& path, const std::string& configuration) {
+void GitPrograms::name(const Repository& repository, const std::string& path, const std::string& configuration,
+                       bool file) {
   // A command may name the whole work tree, which does not mean that it is executed.
-  if (repository.work_tree.empty() ? holds(path, workspace_) : holds(path, repository.work_tree)) return;
-  if (auto inside = pathBelow(workspace_, path)) {
-    addFound(*std::move(inside), configuration);
-  } else if (holds(path, workspace_)) {
-    addFound("", configuration);
+  const std::string& tree = repository.work_tree.empty() ? workspace_ : repository.work_tree;
+  // ProtectedLinks follows what is in the workspace, with all links that may be there.
+  if (auto inside = plainPathBelow(workspace_, path)) {
+    if (!holds(workspace_ + "/" + *inside, tree)) addFound(*std::move(inside), configuration, file);
+    return;
+  }
+  const auto end = follow(path);
+  if (!end) return;
+  if (end->links.empty() && holds(end->path, tree)) return;
+  if (holds(end->path, workspace_)) {
+    addFound("", configuration, file);
+  } else if (end->entered) {
+    addFound(*end->entered, configuration, file);
   }
 }
 
 void GitPrograms::nameHooks(const Repository& repository, const std::string& path, const std::string& configuration) {
-  if (repository.work_tree.empty() || !holds(path, repository.work_tree)) {
-    if (holds(path, workspace_)) return addFound("", configuration);
+  const auto end = follow(path);
+  if (!end) return;
+  if (repository.work_tree.empty() || !holds(end->path, repository.work_tree)) {
+    if (holds(end->path, workspace_)) return addFound("", configuration);
     return name(repository, path, configuration);
   }
   for (const std::string_view hook : policy::gitHookNames()) {  // hooksPath = "."
-    auto inside = pathBelow(workspace_, (path == "/" ? "" : path) + "/" + std::string(hook));
-    if (inside) addFound(*std::move(inside), configuration);
+    name(repository, path + "/" + std::string(hook), configuration);
+  }
+}
+
+bool GitPrograms::leadsIn(const std::string& path) const {
+  if (pathBelow(workspace_, path)) return false;  // the search of the workspace finds those
+  const auto end = follow(path);
+  return end && pathBelow(workspace_, end->path);
+}
+
+void GitPrograms::nameUserFiles() {
+  for (const std::string& config : user_configs_) {
+    if (leadsIn(config)) name({}, config, config);
+    const std::string attributes = parentOf(config) + "/attributes";
+    if (nameOf(config) == "config" && leadsIn(attributes)) name({}, attributes, attributes);
+  }
+}
+
+void GitPrograms::nameOwnFiles(const Repository& repository, const std::string& shared) {
+  if (pathBelow(workspace_, repository.directory) && pathBelow(workspace_, shared)) return;
+  for (const std::string& path :
+       {shared + "/config", shared + "/info/attributes", repository.directory + "/config.worktree"}) {
+    if (leadsIn(path)) name(repository, path, path);
+  }
+  const std::string hooks = shared + "/hooks";
+  if (leadsIn(hooks)) return nameHooks(repository, hooks, hooks);
+  for (const std::string_view hook : policy::gitHookNames()) {
+    const std::string path = hooks + "/" + std::string(hook);
+    if (leadsIn(path)) name(repository, path, path);
   }
 }
 
@@ -176,22 +228,27 @@ const GitPrograms::Configuration& GitPrograms::configuration(const std::string& 
   return known->second;
 }
 
-bool GitPrograms::add(Repository repository) {
+std::string GitPrograms::sharedDirectory(const Repository& repository) const {
   const std::string common = line(repository.directory + "/commondir");
-  const std::string shared =
-      common.empty() ? repository.directory : absolutePath(repository.directory, common).value_or(repository.directory);
+  if (common.empty()) return repository.directory;
+  return canonical(repository.directory, common).value_or(repository.directory);
+}
+
+bool GitPrograms::add(Repository repository) {
+  const std::string shared = sharedDirectory(repository);
   std::vector<std::string> configs = user_configs_;
   configs.push_back(shared + "/config");
   configs.push_back(repository.directory + "/config.worktree");
+  nameOwnFiles(repository, shared);
   return addConfigs(std::move(repository), std::move(configs));
 }
 
 bool GitPrograms::addConfigs(Repository repository, std::vector<std::string> configs) {
   struct Value {
     std::string value, config;
-    bool hooks = false;
+    enum class Kind : std::uint8_t { executed, argument, hooks } kind;
   };
-  std::vector<Value> executed;
+  std::vector<Value> values;
   bool complete = true;
   for (std::size_t i = 0; i < configs.size(); ++i) {
     if (i >= kMaxGitConfigs) return false;
@@ -199,10 +256,11 @@ bool GitPrograms::addConfigs(Repository repository, std::vector<std::string> con
     const auto& [paths, whole] = configuration(config);
     complete = complete && whole;
     if (!paths.work_tree.empty() && !repository.directory.empty()) {
-      repository.work_tree = absolutePath(repository.directory, paths.work_tree).value_or(repository.work_tree);
+      repository.work_tree = canonical(repository.directory, paths.work_tree).value_or(repository.work_tree);
     }
-    for (const std::string& value : paths.executed) executed.push_back({value, config});
-    for (const std::string& value : paths.hooks) executed.push_back({value, config, true});
+    for (const std::string& value : paths.executed) values.push_back({value, config, Value::Kind::executed});
+    for (const std::string& value : paths.arguments) values.push_back({value, config, Value::Kind::argument});
+    for (const std::string& value : paths.hooks) values.push_back({value, config, Value::Kind::hooks});
     for (const std::string& value : paths.included) {
       auto path = absolutePath(parentOf(config), value);
       if (!path) continue;
@@ -210,11 +268,16 @@ bool GitPrograms::addConfigs(Repository repository, std::vector<std::string> con
       configs.push_back(*std::move(path));
     }
   }
-  for (const auto& [value, config, hooks] : executed) {
+  for (const auto& [value, config, kind] : values) {
     // Without a repository, a relative path is one of another work tree.
     if (repository.work_tree.empty() && !value.starts_with('/') && !value.starts_with('~')) continue;
     const auto path = absolutePath(repository.work_tree, value);
-    if (path) hooks ? nameHooks(repository, *path, config) : name(repository, *path, config);
+    if (!path) continue;
+    if (kind == Value::Kind::hooks) {
+      nameHooks(repository, *path, config);
+    } else {
+      name(repository, *path, config, kind == Value::Kind::argument);
+    }
   }
   return complete;
 }
@@ -223,7 +286,7 @@ std::optional<GitPrograms::Repository> GitPrograms::repositoryOf(const std::stri
   constexpr std::string_view kPrefix = "gitdir:";
   const std::string text = line(git_file);
   if (!text.starts_with(kPrefix)) return std::nullopt;
-  const auto directory = absolutePath(parentOf(git_file), trimmed(std::string_view(text).substr(kPrefix.size())));
+  const auto directory = canonical(parentOf(git_file), trimmed(std::string_view(text).substr(kPrefix.size())));
   if (!directory) return std::nullopt;
   return Repository{*directory, parentOf(git_file)};
 }
@@ -234,7 +297,9 @@ bool GitPrograms::addDirectory(const std::string& path) {
   Repository repository{directory, named ? parentOf(directory) : directory};
   // That of a worktree names the worktree's `.git` file.
   if (const std::string file = line(directory + "/gitdir"); !file.empty()) {
-    if (const auto absolute = absolutePath(directory, file)) repository.work_tree = parentOf(*absolute);
+    if (const auto absolute = absolutePath(directory, file)) {
+      repository.work_tree = canonical("/", parentOf(*absolute)).value_or(repository.work_tree);
+    }
   }
   return add(std::move(repository));
 }
@@ -245,6 +310,7 @@ bool GitPrograms::addFile(const std::string& path) {
 }
 
 bool GitPrograms::addAbove() {
+  nameUserFiles();
   bool complete = addConfigs({}, user_configs_);
   for (std::string at = workspace_; at != "/";) {
     at = parentOf(at);
@@ -252,7 +318,9 @@ bool GitPrograms::addAbove() {
     const Found there = find(git);
     if (there.type == 0 || !there.ours) continue;  // git ignores what another user may have made in /tmp
     auto repository = S_ISDIR(there.type) ? std::optional<Repository>({git, at}) : repositoryOf(git);
-    if (repository && !add(*std::move(repository))) complete = false;
+    if (!repository) continue;
+    repository->directory = canonical("/", repository->directory).value_or(repository->directory);
+    if (!add(*std::move(repository))) complete = false;
   }
   return complete;
 }

@@ -45,6 +45,7 @@ class LinkProtection {
     struct stat status{};
     if (::fstat(fd.get(), &status) != 0) return;
     const bool directory = S_ISDIR(status.st_mode);
+    if (directory && place.file) return;
     if (place.path.empty() && place.executed()) {
       add(std::string(plan::kWholeWorkspace), true, place.source);
     } else if (!place.path.empty() && (place.executed() || files_.match(place.name))) {
@@ -146,15 +147,15 @@ class LinkProtection {
 }  // namespace
 
 void protectThroughLinks(const sys::RootDir& root, const std::string& workspace, const policy::ProtectedFiles& files,
-                         plan::WorkspaceScan& scan) {
+                         const policy::OutsideLinks& outside, plan::WorkspaceScan& scan) {
   std::optional<policy::ProtectedLinks> links;
-  links.emplace(files, workspace, scan.links, scan.programs);
+  links.emplace(files, workspace, scan.links, scan.programs, outside);
   LinkProtection protection(root, files, scan);
   bool again = true;
   for (int i = 0; again && i < kMaxRounds; ++i) {
     again = false;
     for (const Place& place : links->places()) again = protection.addHiddenLink(place) || again;
-    if (again) links.emplace(files, workspace, scan.links, scan.programs);
+    if (again) links.emplace(files, workspace, scan.links, scan.programs, outside);
   }
   for (const Place& place : links->places()) protection.protect(place);
   for (const auto& [path, way] : links->ways()) protection.protectLink(path, way.source);

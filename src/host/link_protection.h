@@ -5,13 +5,14 @@
 
 #include "plan/plan.h"
 #include "policy/rules/protected_files.h"
+#include "policy/rules/protected_links.h"
 #include "sys/root_dir.h"
 
 namespace caisson::host {
 
-/// Adds them to `scan.protected_paths`, from `scan.links` and `scan.programs`. `workspace` is the absolute path of
-/// `root`.
+/// Adds them to `scan.protected_paths`, from `scan.links` and `scan.programs`. `workspace` is the canonical path of
+/// `root`, and `outside` its linksOutside().
 void protectThroughLinks(const sys::RootDir& root, const std::string& workspace, const policy::ProtectedFiles& files,
-                         plan::WorkspaceScan& scan);
+                         const policy::OutsideLinks& outside, plan::WorkspaceScan& scan);
 
 }  // namespace caisson::host

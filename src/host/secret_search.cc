@@ -9,8 +9,8 @@
 #include <iterator>
 
 #include "base/path_parts.h"
+#include "host/followed_path.h"
 #include "host/git_programs.h"
-#include "host/link_end.h"
 #include "isolation/child.h"
 #include "plan/secrets.h"
 #include "plan/workspace.h"
@@ -153,7 +153,7 @@ void SecretSearch::hideLink(std::string path, const std::string& name, bool hold
   // A link whose name has no ending says nothing about a file, which is judged at its own place.
   if (judged.verdict == policy::SecretVerdict::no || judged.unnamed) return;
   std::vector<std::string> passed;
-  auto end = linkEnd(root_, workspace_, path, &passed);
+  auto end = linkEnd(root_, workspace_, outside_, path, &passed);
   if (end && !isRegular(*end)) end.reset();  // what is below a directory is judged by its name
   if (end && isShown(*end)) return;
   const std::string why = whySecret(end ? *end : path, judged);
@@ -196,7 +196,7 @@ void SecretSearch::redactConfigs(const std::string& directory, const std::vector
   }
   for (const std::string& name : links) {
     if (!is_config(name)) continue;
-    if (auto end = linkEnd(root_, workspace_, join(directory, name))) configs.push_back(*std::move(end));
+    if (auto end = linkEnd(root_, workspace_, outside_, join(directory, name))) configs.push_back(*std::move(end));
   }
   for (std::size_t i = 0; i < configs.size(); ++i) {
     const std::string config = configs[i];
@@ -208,10 +208,9 @@ void SecretSearch::redactConfigs(const std::string& directory, const std::vector
     const bool of_directory = git && directoryOf(config) == directory && policy::isConfigName(nameOf(config));
     for (const std::string& value : redactConfig(config, of_directory)) {
       const auto named = absolutePath(workspace_ + "/" + directoryOf(config), value);
-      auto inside = named ? pathBelow(workspace_, *named) : std::nullopt;
-      if (!inside || inside->empty()) continue;
-      if (auto end = linkEnd(root_, workspace_, *inside)) configs.push_back(*std::move(end));
-      configs.push_back(*std::move(inside));
+      const auto end = named ? followPath(root_, workspace_, outside_, *named) : std::nullopt;
+      auto inside = end ? pathBelow(workspace_, end->path) : std::nullopt;
+      if (inside && !inside->empty()) configs.push_back(*std::move(inside));
     }
   }
 }

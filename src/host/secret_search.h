@@ -9,9 +9,12 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "host/followed_path.h"
 #include "plan/plan.h"
+#include "policy/rules/protected_links.h"
 #include "policy/rules/secret_files.h"
 #include "sys/root_dir.h"
 
@@ -28,11 +31,16 @@ bool isSecretContent(const std::string& workspace, const std::string& path, std:
 
 class SecretSearch {
  public:
-  /// `workspace` is the absolute path of `root`. All must outlive this; results are added to `found`.
+  /// `workspace` is the canonical path of `root`. All must outlive this; results are added to `found`.
   /// `shown`: files that the user wants to be shown, relative to the workspace.
+  /// `outside`: linksOutside(workspace), if there is one already.
   SecretSearch(const sys::RootDir& root, const std::string& workspace, const std::vector<std::string>& shown,
-               plan::WorkspaceScan& found)
-      : root_(root), workspace_(workspace), shown_(shown), found_(found) {}
+               plan::WorkspaceScan& found, policy::OutsideLinks outside = {})
+      : root_(root),
+        workspace_(workspace),
+        outside_(outside ? std::move(outside) : linksOutside(workspace)),
+        shown_(shown),
+        found_(found) {}
 
   /// Whether a file or link of this name has to be judged.
   static bool matters(std::string_view name);
@@ -84,6 +92,7 @@ class SecretSearch {
 
   const sys::RootDir& root_;
   const std::string& workspace_;
+  const policy::OutsideLinks outside_;
   const std::vector<std::string>& shown_;
   plan::WorkspaceScan& found_;
   std::size_t reads_ = 0;

@@ -18,6 +18,7 @@
 #include "host/called_files.h"
 #include "host/covered.h"
 #include "host/denied_matches.h"
+#include "host/followed_path.h"
 #include "host/git_programs.h"
 #include "host/index_flags.h"
 #include "host/link_protection.h"
@@ -78,7 +79,7 @@ class Scan {
       if (!options_.only_links && isProtectedWhole()) {
         found_.protected_paths.push_back({.path = std::string(plan::kWholeWorkspace), .directory = true});
       }
-      if (!git_.emplace(root_, workspace_).addAbove()) leaveOut("");
+      if (!git_.emplace(root_, workspace_, outside_).addAbove()) leaveOut("");
     }
     // All that is in a secret directory is hidden, whatever its name.
     const bool hidden = options_.secrets && policy::isInSecretDirectory(workspace_);
@@ -95,7 +96,7 @@ class Scan {
     if (git_) std::ranges::copy(git_->found(), std::back_inserter(found_.programs));
     if (called_) found_.called = called_->found();
     if (options_.protected_files != nullptr && !options_.only_links) {
-      protectThroughLinks(root_, workspace_, *options_.protected_files, found_);
+      protectThroughLinks(root_, workspace_, *options_.protected_files, outside_, found_);
       for (const policy::NamedProgram& one : found_.called) {
         found_.called_files.push_back({one.path, one.configuration, stateOfFile(root_, one.path)});
       }
@@ -418,7 +419,8 @@ class Scan {
   std::optional<GitPrograms> git_;
   std::optional<CalledFiles> called_;
   plan::WorkspaceScan found_;
-  SecretSearch secrets_{root_, workspace_, options_.shown, found_};
+  const policy::OutsideLinks outside_ = linksOutside(workspace_);
+  SecretSearch secrets_{root_, workspace_, options_.shown, found_, outside_};
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "sys/mount_table.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/text.h"
@@ -27,7 +28,10 @@ std::vector<MountEntry> parseMountTable(std::string_view mountinfo) {
     if (fields.size() < 6) continue;
     MountEntry mount{.device = std::string(fields[2]),
                      .root = unescapeMountField(fields[3]),
-                     .point = unescapeMountField(fields[4])};
+                     .point = unescapeMountField(fields[4]),
+                     .type = {}};
+    const auto end = std::ranges::find(fields.begin() + 6, fields.end(), std::string_view("-"));
+    if (end != fields.end() && end + 1 != fields.end()) mount.type = end[1];
     const std::string_view id = fields[0];
     if (std::from_chars(id.data(), id.data() + id.size(), mount.id).ptr != id.data() + id.size()) continue;
     mounts.push_back(std::move(mount));

@@ -13,6 +13,7 @@ struct MountEntry {
   std::string device;    ///< "8:1": equal for all mounts of a file system
   std::string root;      ///< the directory or file of that file system that is shown
   std::string point;     ///< where it is shown
+  std::string type;      ///< of the file system: "ext4"; empty: not known
 };
 
 /// Skips lines that it cannot parse.

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -114,6 +115,33 @@ TEST_F(CommitLinks, WhatReplacesALinkOnTheWayToAProtectedFileIsHeld) {
   output(session, "echo evil > docs/v2.md; echo more >> docs/v2.md");
   const CommitReport named = commit(session, {.paths = {"CURRENT.md", "docs"}});
   EXPECT_EQ(applied(named), "CURRENT.md\n") << paths(named.held);
+}
+
+/// Links outside of the workspace count as the host follows them, and so does `..` behind a link.
+TEST_F(CommitLinks, FileThatALinkOutsideLeadsToIsHeld) {
+  const TempDir outside;
+  const std::string real = std::filesystem::canonical(workspace.path()).string();
+  ASSERT_EQ(::symlink(real.c_str(), (outside / "alias").c_str()), 0);
+  workspace.write(".git/HEAD", "ref: refs/heads/main\n");
+  workspace.write(".git/config", "[core]\n\thooksPath = " + outside / "alias/hooks" +
+                                     "\n[alias]\n\tx = !lnk/../run.sh\n"
+                                     "\ty = !sh script\n");
+  for (const char* directory : {".git/objects", ".git/refs", "tools", "a/b", "hooks", "script.d"})
+    workspace.makeDir(directory);
+  ASSERT_EQ(::symlink((outside / "alias/tools").c_str(), (workspace / ".vscode").c_str()), 0);
+  ASSERT_EQ(::symlink("a/b", (workspace / "lnk").c_str()), 0);
+  Session session = create();
+  output(session,
+         "echo x > hooks/pre-commit; echo x > tools/tasks.json; echo x > a/run.sh; echo x > script; echo x > run.sh");
+  const CommitReport report = commit(session);
+  EXPECT_EQ(applied(report), "run.sh\n");
+  for (const char* held : {"hooks/pre-commit", "tools/tasks.json", "a/run.sh", "script"}) {
+    EXPECT_TRUE(isHeld(report, held)) << held << " of " << paths(report.held);
+  }
+  output(session, "rm -r a/b; ln -s ../evil a/b; rm script; mkdir script; echo x > script/x");
+  const CommitReport later = commit(session);
+  EXPECT_EQ(applied(later), "script\nscript/x\n") << "a directory is not a script";
+  EXPECT_TRUE(isHeld(later, "a/b")) << "lnk/.. would be another directory";
 }
 
 /// core.hooksPath is relative to the work tree, which is not always the directory above the git directory.

@@ -40,15 +40,17 @@ struct ProtectedLinks::Trail {
   Paths at;                      ///< the parts of an absolute path, if the workspace's is known
   std::deque<std::string> rest;  ///< parts to be followed
   int links = 0;
+  std::size_t own = 0;  ///< how many parts are the place of the first link, not named by a target
 };
 
 ProtectedLinks::ProtectedLinks(const ProtectedFiles& files, const std::string& workspace,
-                               const std::vector<WorkspaceLink>& links, const std::vector<NamedProgram>& programs)
-    : files_(files) {
+                               const std::vector<WorkspaceLink>& links, const std::vector<NamedProgram>& programs,
+                               OutsideLinks outside)
+    : files_(files), outside_(std::move(outside)) {
   for (const std::string_view part : splitParts(workspace, '/')) root_.emplace_back(part);
   for (const WorkspaceLink& link : links) links_[link.path].push_back(link);
   for (const NamedProgram& program : programs) {
-    addTarget({.path = "x", .target = program.path}, "", program.configuration, 1);
+    addTarget({.path = "x", .target = program.path}, "", program.configuration, 1, program.file);
   }
   for (const auto& [path, all] : links_) {
     const bool matters = mayMatter(path);
@@ -70,13 +72,14 @@ std::optional<std::string> ProtectedLinks::inside(const Paths& at) const {
 }
 
 /// The trail is in the directory that holds the link. False if that cannot be followed.
-bool ProtectedLinks::enter(Trail& trail, const WorkspaceLink& link) const {
+bool ProtectedLinks::enter(Trail& trail, const std::string& target) const {
   if (++trail.links > kMaxLinks) return false;
-  if (link.target.starts_with('/')) {
+  if (target.starts_with('/')) {
     if (root_.empty()) return false;
     trail.at.clear();
+    trail.own = 0;
   }
-  const auto parts = splitParts(link.target, '/');
+  const auto parts = splitParts(target, '/');
   trail.rest.insert(trail.rest.begin(), parts.begin(), parts.end());
   return true;
 }
@@ -86,11 +89,40 @@ bool ProtectedLinks::branch(Trail& trail, std::vector<Trail>& trails) const {
   const auto found = path ? links_.find(*path) : links_.end();
   if (found == links_.end()) return false;
   trail.at.pop_back();
+  trail.own = trail.at.size();  // the link is on the way, and so are all directories above it
   for (const WorkspaceLink& link : found->second) {
     Trail next = trail;
-    if (enter(next, link)) trails.push_back(std::move(next));
+    if (enter(next, link.target)) trails.push_back(std::move(next));
   }
   return true;
+}
+
+bool ProtectedLinks::leave(Trail& trail, Paths& passed) const {
+  if (trail.at.empty()) return !root_.empty();
+  // A link in the place of a directory that a target names would change what is above it.
+  if (trail.at.size() > trail.own) {
+    if (auto left = inside(trail.at); left && !left->empty()) passed.push_back(*std::move(left));
+  }
+  trail.at.pop_back();
+  trail.own = std::min(trail.own, trail.at.size());
+  return true;
+}
+
+bool ProtectedLinks::step(Trail& trail, std::vector<Trail>& trails, Paths& passed) const {
+  const std::string part = std::move(trail.rest.front());
+  trail.rest.pop_front();
+  if (part == ".") return true;
+  if (part == "..") return leave(trail, passed);
+  trail.at.push_back(part);
+  if (auto here = inside(trail.at)) {
+    if (!branch(trail, trails)) return true;
+    passed.push_back(*std::move(here));
+    return false;
+  }
+  const auto target = outside_ && !root_.empty() ? outside_("/" + caisson::joined(trail.at, "/")) : std::nullopt;
+  if (!target) return true;
+  trail.at.pop_back();
+  return enter(trail, *target);
 }
 
 bool ProtectedLinks::follow(const WorkspaceLink& link, Paths& ends, Paths& passed) const {
@@ -98,7 +130,8 @@ bool ProtectedLinks::follow(const WorkspaceLink& link, Paths& ends, Paths& passe
   if (own.empty()) return true;
   Trail first{.at = root_, .rest = {}};
   first.at.insert(first.at.end(), own.begin(), own.end() - 1);
-  if (!enter(first, link)) return true;
+  first.own = first.at.size();
+  if (!enter(first, link.target)) return true;
   std::vector<Trail> trails{std::move(first)};
   while (!trails.empty()) {
     Trail trail = std::move(trails.back());
@@ -108,18 +141,7 @@ bool ProtectedLinks::follow(const WorkspaceLink& link, Paths& ends, Paths& passe
     while (whole && !trail.rest.empty()) {
       steps_ += 1 + trail.at.size() / 8;  // long paths take longer
       if (steps_ > kMaxLaterSteps) return false;
-      const std::string part = std::move(trail.rest.front());
-      trail.rest.pop_front();
-      if (part == ".") continue;
-      if (part == "..") {
-        if (trail.at.empty() && root_.empty()) whole = false;
-        if (!trail.at.empty()) trail.at.pop_back();
-        continue;
-      }
-      trail.at.push_back(part);
-      const auto here = inside(trail.at);
-      whole = !branch(trail, trails);
-      if (!whole) passed.push_back(*here);
+      whole = step(trail, trails, passed);
     }
     const auto end = whole ? inside(trail.at) : std::nullopt;
     if (end) ends.push_back(*end);
@@ -133,7 +155,8 @@ std::optional<std::vector<std::string>> ProtectedLinks::ends(const WorkspaceLink
   return found;
 }
 
-void ProtectedLinks::addTarget(const WorkspaceLink& link, std::string_view name, std::string_view source, int depth) {
+void ProtectedLinks::addTarget(const WorkspaceLink& link, std::string_view name, std::string_view source, int depth,
+                               bool file) {
   Paths found, passed;
   incomplete_ = incomplete_ || steps_ > kMaxSteps || !follow(link, found, passed);
   if (incomplete_) return;
@@ -142,18 +165,20 @@ void ProtectedLinks::addTarget(const WorkspaceLink& link, std::string_view name,
     ways_.try_emplace(std::move(path), std::move(way));
   }
   for (std::string& path : found) {
-    addPlace({.path = std::move(path), .name = std::string(name), .source = std::string(source)}, depth);
+    addPlace({.path = std::move(path), .name = std::string(name), .source = std::string(source), .file = file}, depth);
   }
 }
 
 /// Links below a place have other names, too: with `.config -> cfg`, the link cfg/fish is also called .config/fish.
 void ProtectedLinks::addPlace(Place place, int depth) {
-  const auto same = [&](const Place& one) { return one.path == place.path && one.name == place.name; };
+  const auto same = [&](const Place& one) {
+    return one.path == place.path && one.name == place.name && one.file <= place.file;
+  };
   if (std::ranges::any_of(places_, same)) return;
   incomplete_ = incomplete_ || places_.size() >= kMaxPlaces;
   if (incomplete_) return;
   places_.push_back(place);
-  if (depth >= kMaxDepth) return;
+  if (depth >= kMaxDepth || place.file) return;
   for (auto below = links_.lower_bound(place.path); below != links_.end() && !incomplete_; ++below) {
     if (!place.path.empty() && !below->first.starts_with(place.path)) break;
     steps_ += kStepsOfAName;
@@ -167,17 +192,17 @@ void ProtectedLinks::addPlace(Place place, int depth) {
 
 std::string ProtectedLinks::Found::reason(std::string_view path) const {
   if (place == nullptr) return "the workspace has too many links to tell whether the host would execute it";
-  if (place->way) return "a link on the way to a protected file, to which " + displayedPath(place->source) + " leads";
+  if (place->way) return "on the way to a protected file, to which " + displayedPath(place->source) + " leads";
   if (place->executed()) return "the host executes it: " + displayedPath(place->source) + " leads to it";
   return std::string(policy::reason(category)) + ", as " + displayedPath(renamed(path, place->path, place->name)) +
          " through the link " + displayedPath(place->source);
 }
 
-std::optional<ProtectedLinks::Found> ProtectedLinks::match(std::string_view path) const {
+std::optional<ProtectedLinks::Found> ProtectedLinks::match(std::string_view path, bool directory) const {
   if (incomplete_) return Found{};
   if (const auto way = ways_.find(path); way != ways_.end()) return Found{.place = &way->second};
   for (const Place& place : places_) {
-    if (!isBelow(path, place.path)) continue;
+    if (place.file ? directory || path != place.path : !isBelow(path, place.path)) continue;
     if (place.executed()) return Found{.place = &place};
     const auto found = files_.match(renamed(path, place.path, place.name));
     if (found) return Found{found->category, &place};

@@ -56,8 +56,8 @@ TEST(ProtectedLinks, OnTheWayAreProtected) {
   const ProtectedLinks links(files, "/w",
                              Links{{"CLAUDE.md", "CURRENT.md"}, {"CURRENT.md", "docs/v1.md"}, {"current", "rel/v1"}},
                              {{"current/hooks", ".git/config"}});
-  EXPECT_EQ(reasonFor(links, "CURRENT.md"), "a link on the way to a protected file, to which CLAUDE.md leads");
-  EXPECT_EQ(reasonFor(links, "current"), "a link on the way to a protected file, to which .git/config leads");
+  EXPECT_EQ(reasonFor(links, "CURRENT.md"), "on the way to a protected file, to which CLAUDE.md leads");
+  EXPECT_EQ(reasonFor(links, "current"), "on the way to a protected file, to which .git/config leads");
   EXPECT_FALSE(links.match("current/x")) << "not its path";
   EXPECT_TRUE(links.isOnTheWay("rel"));
 }
@@ -107,6 +107,41 @@ TEST(ProtectedLinks, TooManyProtectEverything) {
   Links many;
   for (int i = 0; i < 5000; ++i) many.push_back({"d" + std::to_string(i) + "/.vscode", "x"});
   EXPECT_TRUE(ProtectedLinks(files, "", many).match("any/file"));
+}
+
+TEST(ProtectedLinks, PassLinksOutsideOfTheWorkspace) {
+  const ProtectedFiles files;
+  const auto outside = [](const std::string& path) -> std::optional<std::string> {
+    if (path == "/home/u/src") return "/data/src";
+    if (path == "/data/src/alias") return "w";
+    if (path == "/loop") return "loop";
+    return std::nullopt;
+  };
+  const Links all = {{".vscode", "/home/u/src/w/a"}, {".idea", "../alias/b"}, {".zed", "/loop"}, {"sub/.fleet", "/c"}};
+  const ProtectedLinks links(files, "/data/src/w", all, {{"../alias/hooks", ".git/config"}}, outside);
+  for (const char* path : {"a/tasks.json", "b/workspace.xml", "hooks/pre-commit"})
+    EXPECT_TRUE(links.match(path)) << path;
+  EXPECT_EQ(links.places().size(), 3U);
+  EXPECT_EQ(links.ends({.path = "x", .target = "/home/u/src/w/a/y"}), std::vector<std::string>{"a/y"});
+}
+
+TEST(ProtectedLinks, NameTheParentOfATargetByTwoDots) {
+  const ProtectedFiles files;
+  const ProtectedLinks links(files, "/w", Links{{"lnk", "a/b"}, {"c/.vscode", "../d/../e"}},
+                             {{"lnk/../hooks", ".git/config"}});
+  EXPECT_TRUE(links.match("a/hooks/pre-commit"));
+  EXPECT_FALSE(links.match("hooks/pre-commit"));
+  EXPECT_TRUE(links.match("e/tasks.json"));
+  for (const char* path : {"lnk", "a/b", "d"}) EXPECT_TRUE(links.isOnTheWay(path)) << path << " could be another link";
+  EXPECT_FALSE(links.match("c")) << "it holds the link";
+}
+
+TEST(ProtectedLinks, ArgumentsOfCommandsAreFiles) {
+  const ProtectedFiles files;
+  const ProtectedLinks links(files, "/w", {}, {{.path = "run", .configuration = ".git/config", .file = true}});
+  EXPECT_TRUE(links.match("run"));
+  EXPECT_FALSE(links.match("run", true));
+  EXPECT_FALSE(links.match("run/x"));
 }
 
 TEST(ProtectedLinks, IncludeWhatConfigurationsName) {

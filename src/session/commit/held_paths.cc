@@ -6,6 +6,7 @@
 #include "base/path_parts.h"
 #include "base/path_text.h"
 #include "host/enclosing_search.h"
+#include "host/followed_path.h"
 #include "host/git_programs.h"
 
 namespace caisson::session {
@@ -33,13 +34,13 @@ void HeldPaths::findLinks(const std::vector<policy::WorkspaceLink>& added) {
     found.links.push_back(std::move(link));
   }
   enclosing_.emplace(protected_.at(found.directory));
-  links_.emplace(*enclosing_, found.directory, found.links, found.programs);
+  links_.emplace(*enclosing_, found.directory, found.links, found.programs, host::linksOutside(found.directory));
   searched_ = found.complete && !links_->isIncomplete();
 }
 
 std::string HeldPaths::why(const std::string& path, bool directory) {
   if (const auto found = protected_.match(path)) return std::string(policy::reason(found->category));
-  if (const auto found = links_ ? links_->match(in_enclosing_ + path) : std::nullopt) {
+  if (const auto found = links_ ? links_->match(in_enclosing_ + path, directory) : std::nullopt) {
     return found->reason(in_enclosing_ + path);
   }
   const std::string in_git = in_git_directory_ ? *in_git_directory_ + "/" + path : "";
