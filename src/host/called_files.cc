@@ -68,17 +68,21 @@ bool CalledFiles::add(const std::string& path) {
   const std::string base = runDirectory(path, match->object);
   const auto name = [&](const std::string& directory, const std::string& value) {
     const auto absolute = absolutePath(directory.empty() ? workspace_ : workspace_ + "/" + directory, value);
-    auto inside = absolute ? pathBelow(workspace_, *absolute) : std::nullopt;
-    if (!inside || inside->empty() || *inside == path || files_.match(*inside)) return;
-    if (found_.size() < kMaxNamed && known_.insert(*inside).second) {
-      found_.push_back({.path = *std::move(inside), .configuration = path});
-    }
+    const auto followed = absolute ? followPath(root_, workspace_, outside_, *absolute) : std::nullopt;
+    if (!followed) return;
+    if (const auto inside = pathBelow(workspace_, followed->path)) addFound(*inside, path);
+    for (const std::string& link : followed->links) addFound(link, path);
   };
   for (const policy::CalledPath& called : policy::calledFiles(policy::commandSource(nameOf(path)), *text)) {
     name(base, called.path);
     if (called.after_variable) name(directoryOf(path), called.path);
   }
   return found_.size() < kMaxNamed;
+}
+
+void CalledFiles::addFound(const std::string& path, const std::string& caller) {
+  if (path.empty() || path == caller || files_.match(path)) return;
+  if (found_.size() < kMaxNamed && known_.insert(path).second) found_.push_back({.path = path, .configuration = caller});
 }
 
 std::string stateOfFile(const sys::RootDir& root, const std::string& path) {

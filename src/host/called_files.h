@@ -17,9 +17,10 @@ namespace caisson::host {
 
 class CalledFiles {
  public:
-  /// `workspace` is the absolute path of `root`. All must outlive this.
-  CalledFiles(const sys::RootDir& root, const std::string& workspace, const policy::ProtectedFiles& files)
-      : root_(root), workspace_(workspace), files_(files) {}
+  /// `workspace` is the canonical path of `root`. All must outlive this.
+  CalledFiles(const sys::RootDir& root, const std::string& workspace, const policy::ProtectedFiles& files,
+              const policy::OutsideLinks& outside)
+      : root_(root), workspace_(workspace), files_(files), outside_(outside) {}
 
   /// Whether a file may call others: it is protected, and of a kind that holds commands. Cheap for most names.
   [[nodiscard]] bool matters(const std::string& directory, std::string_view name) const;
@@ -31,9 +32,12 @@ class CalledFiles {
   [[nodiscard]] const std::vector<policy::NamedProgram>& found() const { return found_; }
 
  private:
+  void addFound(const std::string& path, const std::string& caller);
+
   const sys::RootDir& root_;
   const std::string& workspace_;
   const policy::ProtectedFiles& files_;
+  const policy::OutsideLinks& outside_;
   mutable std::string last_directory_ = "/";  ///< of matters()
   mutable bool in_protected_ = false;         ///< it is protected with everything in it
   std::size_t reads_ = 0;

@@ -156,7 +156,7 @@ bool SearchIndex::isValid() const {
   }
   for (const Name& one : names) {
     if (!inText(one.name) || !inText(one.target) || !isName(view(one.name))) return false;
-    if (one.kind > Kind::other_name || one.verdict > Verdict::secret) return false;
+    if (one.kind > Kind::other_name || one.verdict > Verdict::harmless_in_git) return false;
   }
   return std::ranges::is_sorted(tracked);
 }

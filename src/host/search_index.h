@@ -52,7 +52,8 @@ class SearchIndex {
     std::uint32_t entries = 0;  ///< of all kinds
   };
   enum class Kind : std::uint8_t { file, link, other_name };
-  enum class Verdict : std::uint8_t { unknown, harmless, secret };
+  /// `harmless_in_git`: also by the rules for files in git directories.
+  enum class Verdict : std::uint8_t { unknown, harmless, secret, harmless_in_git };
   struct Name {
     FileState state;  ///< of a file whose content was judged; `inode` also of Kind::other_name
     Text name;

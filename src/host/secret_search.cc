@@ -34,10 +34,20 @@ bool isObjectName(std::string_view name) {
 /// Git's configurations of a tree, which may be in any directory.
 constexpr std::string_view kTreeConfigs[] = {".gitmodules", ".gitconfig", ".lfsconfig"};
 
+bool isTreeConfig(std::string_view name) {
+  return name.starts_with('.') && std::ranges::find(kTreeConfigs, policy::foldName(name)) != std::end(kTreeConfigs);
+}
+
+/// Whether the name is that of a copy of a git configuration, or of one itself: "#config#".
+bool isCopyOfConfig(std::string_view name) {
+  if (name.find("config") == std::string_view::npos && name.find("gitmodules") == std::string_view::npos) return false;
+  return std::ranges::any_of(policy::originalNames(name),
+                             [](const std::string& one) { return policy::isConfigName(one) || isTreeConfig(one); });
+}
+
 /// Whether a file of this name may be a git configuration, or a copy of one in a git directory.
 bool mayBeConfig(std::string_view name) {
-  if (name.starts_with("config") || policy::isConfigName(name)) return true;
-  return name.starts_with('.') && std::ranges::find(kTreeConfigs, policy::foldName(name)) != std::end(kTreeConfigs);
+  return name.starts_with("config") || policy::isConfigName(name) || isTreeConfig(name) || isCopyOfConfig(name);
 }
 
 policy::SecretJudgement judgeAt(const std::string& workspace, const std::string& path, const std::string& name,
@@ -125,9 +135,11 @@ void SecretSearch::hideAll(const std::string& directory, std::string_view kind) 
   }
 }
 
-void SecretSearch::hideFile(std::string path, const std::string& name) {
+void SecretSearch::hideFile(std::string path, const std::string& name, bool git) {
   if (isShown(path)) return;
-  const policy::SecretJudgement judged = judge(path, name, false);
+  policy::SecretJudgement judged = judge(path, name, false);
+  // Also branches/NAME and remotes/NAME hold URLs.
+  if (git && judged.verdict == policy::SecretVerdict::by_content) judged.checks |= policy::kCheckAllUrls;
   std::string why;
   if (const auto config = configs_.find(path);
       config != configs_.end() && judged.verdict != policy::SecretVerdict::hide) {
@@ -205,7 +217,7 @@ void SecretSearch::redactConfigs(const std::string& directory, const std::vector
       add(config, std::string(policy::name(policy::SecretKind::version_control)));
       continue;
     }
-    const bool of_directory = git && directoryOf(config) == directory && policy::isConfigName(nameOf(config));
+    const bool of_directory = git && directoryOf(config) == directory && isCopyOfConfig(nameOf(config));
     for (const std::string& value : redactConfig(config, of_directory)) {
       const auto named = absolutePath(workspace_ + "/" + directoryOf(config), value);
       const auto end = named ? followPath(root_, workspace_, outside_, *named) : std::nullopt;

@@ -49,8 +49,8 @@ class SecretSearch {
   bool hideDirectory(const std::string& path, const std::string& name);
   /// Adds all that is in a directory, except what is shown.
   void hideAll(const std::string& directory, std::string_view kind);
-  /// Adds a file that holds a secret. `path` ends with `name`.
-  void hideFile(std::string path, const std::string& name);
+  /// Adds a file that holds a secret. `path` ends with `name`. `git`: it is in a git directory.
+  void hideFile(std::string path, const std::string& name, bool git = false);
   /// Adds a file that hideFile() added when it had the same content.
   void hideKnown(std::string path, const std::string& name);
   /// Adds a link with a secret name, and the file that has this name through it. `hold_links`: also the links on the
@@ -58,7 +58,7 @@ class SecretSearch {
   void hideLink(std::string path, const std::string& name, bool hold_links);
   /// Adds the git configurations among the files and links of a directory, and what they include, without their
   /// credentials. `git`: the directory is a git directory. Those beyond a limit are hidden. What git would refuse is
-  /// judged as any other file; only the configuration of a git directory is hidden then.
+  /// judged as any other file; only the configuration of a git directory and copies of it are hidden then.
   void redactConfigs(const std::string& directory, const std::vector<std::string>& files,
                      const std::vector<std::string>& links, bool git);
 

@@ -62,7 +62,7 @@ class Scan {
         tree_(root_, std::move(index), rules(), options.settled_after_ns) {
     struct stat status{};
     if (::fstat(root_.descriptor(), &status) == 0) device_ = status.st_dev;
-    if (options_.protected_files != nullptr) called_.emplace(root_, workspace_, *options_.protected_files);
+    if (options_.protected_files != nullptr) called_.emplace(root_, workspace_, *options_.protected_files, outside_);
   }
 
   /// Looks for other names of these files, too.
@@ -375,13 +375,15 @@ class Scan {
     file.git_members = file.git_members || isUsedByGit(directory.shape, directoryName(work.path));
     protect(file, false);
     if (called_ && called_->matters(work.path, name) && !called_->add(file.path)) leaveOut(file.path);
-    if (options_.secrets && !work.hidden) hideFile(std::move(file.path), name, tree_.nameAt(number));
+    if (options_.secrets && !work.hidden) {
+      hideFile(std::move(file.path), name, work.in_git || directory.shape.repository, tree_.nameAt(number));
+    }
   }
 
-  /// Judges a file, unless its content was judged in the state that it is in now.
-  void hideFile(std::string path, const std::string& name, SearchIndex::Name& known) {
+  /// Judges a file, unless its content was judged in the state that it is in now. `git`: it is in a git directory.
+  void hideFile(std::string path, const std::string& name, bool git, SearchIndex::Name& known) {
     using Verdict = SearchIndex::Verdict;
-    if (known.verdict != Verdict::unknown) {
+    if (known.verdict != Verdict::unknown && !(git && known.verdict == Verdict::harmless)) {
       if (tree_.stateOf(path) == known.state) {
         if (known.verdict == Verdict::secret) secrets_.hideKnown(std::move(path), name);
         return;
@@ -390,10 +392,12 @@ class Scan {
     }
     const std::size_t reads = secrets_.reads(), secrets = found_.secrets.size();
     const auto state = tree_.stateOf(path);
-    secrets_.hideFile(std::move(path), name);
+    secrets_.hideFile(std::move(path), name, git);
     if (secrets_.reads() == reads || !state || !tree_.isSettled(*state)) return;
     known.state = *state;
-    known.verdict = found_.secrets.size() > secrets ? Verdict::secret : Verdict::harmless;
+    known.verdict = found_.secrets.size() > secrets ? Verdict::secret
+                    : git                           ? Verdict::harmless_in_git
+                                                    : Verdict::harmless;
     ++judged_;
   }
 

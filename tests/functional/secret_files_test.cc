@@ -195,6 +195,27 @@ TEST_P(SecretFiles, LargeOnesAreReadToTheEnd) {
   EXPECT_FALSE(contains(output.out, "canary")) << output.err;
 }
 
+/// Git finds a git directory of any name, and editors leave copies in it.
+TEST_P(SecretFiles, CopiesInGitDirectoriesOfAnyNameLoseTheirCredentials) {
+  const std::string config =
+      "[remote \"o\"]\n\turl = https://u:canary-1@h/x\n[http]\n\textraheader = "
+      "AUTHORIZATION: basic canary-2==\n";
+  for (const std::string git : {".git", "repo.git", "dotgit.bak", ".git (copy)"}) {
+    workspace.write(git + "/HEAD", "ref: refs/heads/main\n");
+    workspace.makeDir(git + "/objects");
+    workspace.makeDir(git + "/refs");
+    for (const char* name : {"config", ".config.swp", "#config#", "config.bak", "config~", ".config~", ".config.un~"}) {
+      workspace.write(git + "/" + name, config);
+    }
+    workspace.write(git + "/config.orig", std::string("b0VIM\0\1 ", 8) + config + "[core");
+    workspace.write(git + "/branches/o", "https://u:canary-3@h/x\n");
+    workspace.write(git + "/remotes/o", "URL: https://u:canary-4@h/x\n");
+  }
+  const RunOutput output = readAll({});
+  EXPECT_FALSE(contains(output.out, "canary")) << output.describe();
+  EXPECT_TRUE(contains(output.out, "refs/heads/main")) << output.describe();
+}
+
 using DeniedPattern = SandboxTest;
 
 TEST_F(DeniedPattern, TwoStarsHideAtAnyDepth) {

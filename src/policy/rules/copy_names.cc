@@ -9,11 +9,12 @@ namespace {
 
 /// Endings of copies that editors, package managers and people make.
 constexpr std::string_view kCopyEndings[] = {
-    "~",       ".bak",     ".backup",  ".bkp",      ".old",      ".orig",      ".original",    ".save",
-    ".saved",  ".prev",    ".tmp",     ".temp",     ".copy",     ".swp",       ".swo",         ".swn",
-    ".un~",    ".rej",     ".new",     ".dpkg-old", ".dpkg-new", ".dpkg-dist", ".dpkg-bak",    ".rpmsave",
-    ".rpmnew", ".rpmorig", ".ucf-old", ".disabled", ".off",      ".inactive",  ".kate-swp",    "#",
-    ".bk",     ".last",    ".merged",  ".mine",     ".theirs",   ".ours",      ".local-backup"};
+    "~",       ".bak",     ".backup",  ".bkp",      ".old",      ".orig",      ".original",     ".save",
+    ".saved",  ".prev",    ".tmp",     ".temp",     ".copy",     ".swp",       ".swo",          ".swn",
+    ".un~",    ".rej",     ".new",     ".dpkg-old", ".dpkg-new", ".dpkg-dist", ".dpkg-bak",     ".rpmsave",
+    ".rpmnew", ".rpmorig", ".ucf-old", ".disabled", ".off",      ".inactive",  ".kate-swp",     "#",
+    ".bk",     ".last",    ".merged",  ".mine",     ".theirs",   ".ours",      ".local-backup", ".pacsave",
+    ".pacnew", ".pacorig"};
 /// Marks of a copy before the ending, or at the end of a name without one.
 constexpr std::string_view kCopyMarks[] = {" copy",   "-copy",   "_copy",   ".copy", "-old",    "_old",
                                            ".old",    "-bak",    "_bak",    ".bak",  "-backup", "_backup",
@@ -25,12 +26,23 @@ bool isNumber(std::string_view text) {
          text.find_first_of("0123456789") != std::string_view::npos;
 }
 
+/// What git's merge tools put before a number: "x_BACKUP_1234.yaml".
+constexpr std::string_view kMergeMarks[] = {"_backup_", "_base_", "_local_", "_remote_"};
+
 /// Without a number in parentheses, a date, or "copy 2" at the end: "x (1)", "x-2024-01-01", "x copy 2".
 std::string_view withoutNumber(std::string_view stem) {
   if (stem.ends_with(')')) {
     const std::size_t open = stem.rfind(" (");
     const std::string_view inner = open == std::string_view::npos ? "" : stem.substr(open + 2, stem.size() - open - 3);
-    if (isNumber(inner) || inner.starts_with("copy") || inner.ends_with("copy")) return stem.substr(0, open);
+    const bool copy = inner.find("copy") != std::string_view::npos || inner.find("conflict") != std::string_view::npos;
+    if (isNumber(inner) || copy) return stem.substr(0, open);
+  }
+  const std::size_t word = stem.find_last_not_of("0123456789") + 1;  // 0: only digits
+  for (const std::string_view mark : kMergeMarks) {
+    const std::string_view before = stem.substr(0, word);
+    if (word < stem.size() && before.size() > mark.size() && before.ends_with(mark)) {
+      return before.substr(0, before.size() - mark.size());
+    }
   }
   const std::size_t last = stem.find_last_not_of("0123456789-_");
   if (last != std::string_view::npos && stem.size() - last - 1 >= 7) return stem.substr(0, last + 1);  // a date
@@ -82,6 +94,12 @@ std::string withoutCopyMark(const std::string& name) {
   if (rest.size() > 6 && rest.starts_with('.') && rest.substr(rest.size() - 4).starts_with(".sw")) {
     return std::string(rest.substr(1, rest.size() - 5));
   }
+  for (const std::string_view ending : {".un~", ".kate-swp"}) {  // undo files of vim, .NAME.un~, and swap files of Kate
+    if (rest.size() <= ending.size() + 1 || !rest.ends_with(ending)) continue;
+    rest.remove_suffix(ending.size());
+    if (rest.starts_with('.')) rest.remove_prefix(1);
+    return std::string(rest);
+  }
   if (rest.ends_with("~")) {  // NAME~ and emacs' NAME.~1~
     rest.remove_suffix(1);
     const std::size_t mark = rest.rfind(".~");
@@ -107,12 +125,11 @@ std::string withoutCopyMark(const std::string& name) {
   const std::string_view stem = withoutNumber(rest.substr(0, dot));
   const std::string_view tail = dot == std::string_view::npos ? "" : rest.substr(dot);
   if (stem.size() < std::min(dot, rest.size())) return std::string(stem) + std::string(tail);
+  std::size_t longest = 0;  // " - copy" ends with " copy"
   for (const std::string_view mark : kCopyMarks) {
-    if (stem.size() > mark.size() && stem.ends_with(mark)) {
-      return std::string(stem.substr(0, stem.size() - mark.size())) + std::string(tail);
-    }
+    if (stem.size() > mark.size() && stem.ends_with(mark)) longest = std::max(longest, mark.size());
   }
-  return name;
+  return longest == 0 ? name : std::string(stem.substr(0, stem.size() - longest)) + std::string(tail);
 }
 
 }  // namespace caisson::policy

@@ -93,18 +93,6 @@ SecretJudgement judgeByEnding(std::string_view directory, std::string_view name,
   return read;
 }
 
-/// The names that a file may be a copy of, itself first, folded.
-std::vector<std::string> originalNames(std::string_view name) {
-  std::vector<std::string> names{foldedName(name)};
-  constexpr std::size_t kMax = 5;
-  while (names.size() < kMax && !names.back().empty() && mayBeCopyOfOther(names.back())) {
-    std::string next = withoutCopyMark(names.back());
-    if (next.empty() || next == names.back()) break;
-    names.push_back(std::move(next));
-  }
-  return names;
-}
-
 /// Whether a part of the name is such a word: "example.env".
 bool hasTemplateWord(std::string_view folded) {
   for (std::size_t begin = 0; begin <= folded.size();) {
@@ -130,6 +118,19 @@ constexpr std::size_t kMaxName = 255;
 std::string_view name(SecretKind kind) { return kSecretKindNames[static_cast<std::size_t>(kind)]; }
 
 bool isTemplate(std::string_view name) { return endsWithAny(lowered(name), kTemplateEndings); }
+
+std::vector<std::string> originalNames(std::string_view name) {
+  std::vector<std::string> names{foldedName(name)};
+  constexpr std::size_t kMax = 8;
+  while (names.size() < kMax && !names.back().empty() && mayBeCopyOfOther(names.back())) {
+    std::string next = withoutCopyMark(names.back());
+    if (next.empty() || next == names.back()) break;
+    // Editors put a dot before the name, unless it has one.
+    if (names.back().starts_with('.') && !next.starts_with('.')) names.push_back("." + next);
+    names.push_back(std::move(next));
+  }
+  return names;
+}
 
 bool mayBeSecret(std::string_view name) {
   if (name.empty() || name.size() > kMaxName) return true;

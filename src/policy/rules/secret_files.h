@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace caisson::policy {
 
@@ -65,6 +66,9 @@ bool usuallySecret(std::string_view directory, std::string_view name);
 
 /// Whether an absolute path is a secret directory or lies in one.
 bool isInSecretDirectory(std::string_view path);
+
+/// The names that a file may be a copy of, itself first, folded.
+std::vector<std::string> originalNames(std::string_view name);
 
 /// Whether a file of this name is a template, which is meant to be read.
 bool isTemplate(std::string_view name);

@@ -90,11 +90,28 @@ TEST(SecretFiles, CopiesCountAsTheName) {
                                     plain + ".~1~",
                                     "Copy of " + plain,
                                     plain + ".dpkg-old",
+                                    plain + ".pacsave",
+                                    "." + plain + ".un~",
+                                    "." + plain + ".kate-swp",
+                                    stem + " - Copy" + ending,
+                                    stem + " - Copy (2)" + ending,
+                                    stem + " (conflicted copy 2026-01-01)" + ending,
+                                    stem + " (Ann's conflicted copy)" + ending,
+                                    stem + "_BACKUP_1234" + ending,
                                     plain + ".BAK"}) {
       EXPECT_TRUE(isHidden("/p/" + copy)) << copy;
       EXPECT_TRUE(mayBeSecret(copy)) << copy;
     }
   }
+}
+
+TEST(SecretFiles, OriginalsOfSwapFilesHaveADotOrNone) {
+  for (const char* copy : {".netrc.swp", ".npmrc.swp", ".envrc.swp", "..netrc.un~"}) {
+    EXPECT_NE(judgeSecret("/p", copy, false).verdict, SecretVerdict::no) << copy;
+  }
+  EXPECT_EQ(originalNames(".config.swp"), (std::vector<std::string>{".config.swp", ".config", "config"}));
+  EXPECT_EQ(originalNames("Secrets - Copy (2).yaml"),
+            (std::vector<std::string>{"secrets - copy (2).yaml", "secrets - copy.yaml", "secrets.yaml"}));
 }
 
 TEST(SecretFiles, TemplatesAndPublicKeysStay) {
