@@ -51,6 +51,7 @@ class LinksOutside {
 
   std::optional<std::string> targetOf(const std::string& path) {
     if (pathBelow(path, workspace_)) return std::nullopt;  // above the workspace, whose path is canonical
+    if (!missing_.empty() && path.starts_with(missing_) && path[missing_.size()] == '/') return std::nullopt;
     const auto known = known_.find(path);
     if (known != known_.end()) return known->second;
     if (known_.size() >= kMaxKnown) known_.clear();
@@ -67,8 +68,9 @@ class LinksOutside {
     const sys::MountEntry* mount = mountOf(path);
     if (mount == nullptr || !root_ || !answers(*mount)) return std::nullopt;
     std::string target;
-    const bool link = readEntry(root_->get(), path.substr(1), target) == Entry::link && !target.empty();
-    return link ? std::optional(std::move(target)) : std::nullopt;
+    const Entry entry = readEntry(root_->get(), path.substr(1), target);
+    if (entry == Entry::missing) missing_ = path;
+    return entry == Entry::link && !target.empty() ? std::optional(std::move(target)) : std::nullopt;
   }
 
   void loadMounts() {
@@ -116,6 +118,7 @@ class LinksOutside {
   std::vector<sys::MountEntry> mounts_;
   std::map<std::string, std::string> aliases_;  ///< directories that mounts show a second time, and where else
   std::vector<std::string> trusted_;            ///< paths whose file systems answer
+  std::string missing_;                         ///< the last path that does not exist: a target may have 2,000 parts
   std::optional<sys::Fd> root_;
   std::map<std::string, std::optional<std::string>> known_;
 };
@@ -147,6 +150,7 @@ std::optional<std::string> plainPathBelow(const std::string& directory, const st
 std::optional<FollowedPath> followPath(const sys::RootDir& root, const std::string& workspace,
                                        const policy::OutsideLinks& outside, std::string_view path) {
   FollowedPath found;
+  std::string missing;          // the last part of the workspace that does not exist
   std::vector<std::string> at;  // the parts of an absolute path
   std::deque<std::string> rest;
   for (const std::string_view part : policy::splitParts(path, '/')) rest.emplace_back(part);
@@ -167,8 +171,12 @@ std::optional<FollowedPath> followPath(const sys::RootDir& root, const std::stri
       continue;
     }
     if (inside) {
+      if (!found.exists && inside->starts_with(missing)) continue;  // there is nothing below it
       const Entry entry = readEntry(root.descriptor(), *inside, target);
-      if (entry == Entry::missing) found.exists = false;
+      if (entry == Entry::missing) {
+        found.exists = false;
+        missing = *inside + "/";
+      }
       if (entry != Entry::link) continue;
       found.links.push_back(*inside);
     } else {

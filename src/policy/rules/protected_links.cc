@@ -19,6 +19,7 @@ constexpr std::size_t kMaxTrails = 64;  ///< ways that one link may lead
 /// Parts of paths that are looked at, in all: for the places, and later for ends(). It takes seconds at most.
 constexpr std::size_t kMaxSteps = 2'000'000, kMaxLaterSteps = 20'000'000;
 constexpr std::size_t kStepsOfAName = 10;  ///< comparing a name with all patterns takes this much longer
+constexpr std::size_t kStepsOutside = 10;  ///< the same for reading a link outside
 
 bool isBelow(std::string_view path, std::string_view directory) {
   return directory.empty() ||
@@ -119,7 +120,9 @@ bool ProtectedLinks::step(Trail& trail, std::vector<Trail>& trails, Paths& passe
     passed.push_back(*std::move(here));
     return false;
   }
-  const auto target = outside_ && !root_.empty() ? outside_("/" + caisson::joined(trail.at, "/")) : std::nullopt;
+  if (!outside_ || root_.empty()) return true;
+  steps_ += kStepsOutside;
+  const auto target = outside_("/" + caisson::joined(trail.at, "/"));
   if (!target) return true;
   trail.at.pop_back();
   return enter(trail, *target);
