@@ -12,6 +12,7 @@
 #include "plan/filesystem_parts.h"
 #include "plan/named_paths.h"
 #include "plan/nested_paths.h"
+#include "plan/system_paths.h"
 #include "plan/workspace.h"
 #include "policy/decode/syntax.h"
 
@@ -199,15 +200,21 @@ Result<void> arrange(const policy::Policy& policy, const HostFacts& host, Plan& 
   return {};
 }
 
-/// Masks in the root what the workspace hides of it: the same directory of the host, at another path.
+/// Masks in the root what the workspace hides of it: the same directory of the host, at another path. Programs and
+/// libraries of the system that only look like secrets (`/bin/env`) stay.
 void hideInRoot(const policy::Policy& policy, const HostFacts& host, Plan& plan) {
   if (!showsWorkspace(policy, host)) return;
-  std::vector<std::string> hidden = hiddenInWorkspace(policy, host);
-  hidden.insert(hidden.end(), host.denied_matches.begin(), host.denied_matches.end());
-  for (const std::string& path : hidden) {
-    for (const std::string& name : namesInRoot(host, host.workspace.path + "/" + path))
-      plan.steps.push_back(MaskPath{name});
-  }
+  const auto hide = [&](const std::vector<std::string>& paths, bool denied) {
+    for (const std::string& path : paths) {
+      for (const std::string& name : namesInRoot(host, host.workspace.path + "/" + path)) {
+        const auto holds = [&](std::string_view directory) { return below(name, directory); };
+        if (denied || std::ranges::none_of(kSystemDirectories, holds)) plan.steps.push_back(MaskPath{name});
+      }
+    }
+  };
+  hide(hiddenInWorkspace(policy, host), false);
+  hide(host.denied_matches, true);
+  hide(host.scan.denied_names, true);
 }
 
 /// The program is the sandbox's user, or root, whatever the image says.
