@@ -1,12 +1,10 @@
 #include "host/state_homes.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 
 #include "base/sha256.h"
-#include "sys/fd.h"
 #include "sys/no_file_size_signal.h"
 #include "sys/real_name.h"
 #include "sys/root_dir.h"
@@ -34,7 +32,8 @@ Result<void> removeStaleRecords(const sys::RootDir& records) {
   if (!names) return fail(names.error());
   for (const sys::DirectoryEntry& entry : *names) {
     const auto home = records.readFile(entry.name, kMaxHomeRecord);
-    if (!home || isDirectoryNow(*home)) continue;
+    // Not a file that another launch writes at this moment, whose name is temporary.
+    if (!home || homeRecordName(*home) != entry.name || isDirectoryNow(*home)) continue;
     if (auto removed = records.remove(entry.name); !removed) return removed;
   }
   return {};
@@ -62,11 +61,10 @@ Result<std::vector<std::string>> otherStateHomes() {
   std::vector<std::string> homes;
   const std::string place = recordsDirectory();
   if (place.empty()) return homes;
-  sys::Fd opened(::open(place.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const auto records = sys::RootDir::open(place, {.known_as = place});
   // What this user may not open, it did not write either.
-  if (!opened && (errno == ENOENT || errno == EACCES || errno == ENOTDIR)) return homes;
-  if (!opened) return fail(sysError(Stage::state, "open", place, errno));
-  const auto records = sys::RootDir::adopt(std::move(opened), {.known_as = place});
+  const int why = records ? 0 : records.error().sys_errno;
+  if (why == ENOENT || why == EACCES || why == ENOTDIR) return homes;
   if (!records) return fail(records.error());
   const auto names = records->list(".");
   if (!names) return fail(names.error());

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <set>
 #include <utility>
 
-#include "base/text.h"
 #include "policy/rules/git_config.h"
+#include "policy/rules/setting_values.h"
 
 namespace caisson::policy {
 namespace {
@@ -18,10 +17,8 @@ constexpr char kVariable = '\x01';
 constexpr int kMaxNested = 8;
 /// Of one file. No real one comes near it, and only the host can write one.
 constexpr std::size_t kMaxCalled = 4096;
-/// A command that stands in settings without quotes, in one line with other values perhaps.
-constexpr std::size_t kMaxPlainText = 1024;
 
-using CommandLine = std::vector<std::string>;
+using CommandWords = std::vector<std::string>;
 
 template <std::size_t n>
 bool isOneOfNames(const std::string_view (&names)[n], std::string_view name) {
@@ -49,26 +46,19 @@ bool isWrapper(std::string_view name) {
   return isOneOfNames(kNames, name);
 }
 
-std::string lowerCase(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-  return result;
-}
-
 class Collector {
  public:
   explicit Collector(std::vector<CalledPath>& found) : found_(found) {}
 
   /// The words of one command.
-  void command(const CommandLine& words, int nested);
+  void command(const CommandWords& words, int nested);
   /// A text with any number of commands, as a shell reads it.
   void script(std::string_view text, int nested);
 
  private:
   void add(std::string word);
   /// The script of an interpreter: words[at] is the first word after its name.
-  void operand(const CommandLine& words, std::size_t at, int nested);
+  void operand(const CommandWords& words, std::size_t at, int nested);
 
   std::vector<CalledPath>& found_;
   std::set<std::pair<std::string, bool>> known_;
@@ -96,7 +86,7 @@ void Collector::add(std::string word) {
   keep({std::move(word), after_variable});
 }
 
-void Collector::operand(const CommandLine& words, std::size_t at, int nested) {
+void Collector::operand(const CommandWords& words, std::size_t at, int nested) {
   for (; at < words.size(); ++at) {
     const std::string& word = words[at];
     if (word == "-c" || word == "-lc" || word == "-ec" || word == "-e" || word == "--eval") {
@@ -113,13 +103,13 @@ void Collector::operand(const CommandLine& words, std::size_t at, int nested) {
   }
 }
 
-void Collector::command(const CommandLine& words, int nested) {
+void Collector::command(const CommandWords& words, int nested) {
   if (nested > kMaxNested) return;
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
     const bool assigns = word.find('=') != std::string::npos && word.find('=') < std::min(word.find('/'), word.size());
     if (word.empty() || word.starts_with('-') || assigns) continue;
-    const std::string name = lowerCase(word.substr(word.rfind('/') + 1));
+    const std::string name = inLowerCase(word.substr(word.rfind('/') + 1));
     if (name == "cd" || name == "pushd") {
       std::string to = at + 1 < words.size() ? words[at + 1] : "";
       if (const std::size_t last = to.rfind(kVariable); last != std::string::npos) {
@@ -252,194 +242,10 @@ class ShellReader {
   std::size_t at_ = 0;
   bool in_word_ = false;
   std::string word_;
-  CommandLine words_;
+  CommandWords words_;
 };
 
 void Collector::script(std::string_view text, int nested) { ShellReader(text, *this, nested).read(); }
-
-/// A value in settings: a text, or a list of texts.
-struct Value {
-  CommandLine texts = {};
-  bool list = false;
-  bool may_hold_keys = false;  ///< the text must be read once more for them
-};
-
-/// Finds keys and their values in JSON, TOML and YAML alike. It needs no valid document: what the host's program would
-/// refuse does no harm here, and what it would accept must not be missed because another reader is stricter.
-class SettingsReader {
- public:
-  explicit SettingsReader(std::string_view text) : text_(text) {}
-
-  /// Calls `take(key, value)` in the order of the text, for keys that `matters(key)` accepts in lower case.
-  template <class Matters, class Take>
-  void read(const Matters& matters, const Take& take) {
-    while (at_ < text_.size()) {
-      skip();
-      if (at_ >= text_.size()) return;
-      const std::size_t begin = at_;
-      std::optional<std::string> key = word();
-      if (!key) {
-        at_ = std::max(at_, begin + 1);
-        continue;
-      }
-      while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
-      if (at_ >= text_.size() || (text_[at_] != ':' && text_[at_] != '=')) continue;
-      ++at_;
-      *key = lowerCase(*key);
-      const std::size_t value_begin = at_;
-      if (matters(*key)) {
-        const Value found = value(indentOf(begin));
-        if (!found.texts.empty()) take(*key, found);
-        if (!found.may_hold_keys) continue;
-        at_ = value_begin;
-      }
-      skipValue();
-    }
-  }
-
- private:
-  [[nodiscard]] char peek(std::size_t ahead = 0) const {
-    return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0';
-  }
-  /// Passes blanks, punctuation and comments.
-  void skip() {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (c == '#' || (c == '/' && peek(1) == '/')) {
-        at_ = std::min(text_.find('\n', at_), text_.size());
-      } else if (c == '/' && peek(1) == '*') {
-        const std::size_t end = text_.find("*/", at_ + 2);
-        at_ = end == std::string_view::npos ? text_.size() : end + 2;
-      } else if (std::string_view(" \t\r\n,;{}[]-").find(c) != std::string_view::npos) {
-        ++at_;
-      } else {
-        return;
-      }
-    }
-  }
-  /// A quoted text or a plain word.
-  std::optional<std::string> word() {
-    if (peek() == '"' || peek() == '\'') return quoted();
-    const std::size_t begin = at_;
-    while (at_ < text_.size() && std::string_view(" \t\r\n,:={}[]\"'").find(text_[at_]) == std::string_view::npos)
-      ++at_;
-    if (at_ == begin) return std::nullopt;
-    return std::string(text_.substr(begin, at_ - begin));
-  }
-  std::string quoted() {
-    const char quote = text_[at_];
-    const std::string three(3, quote);
-    std::string result;
-    if (text_.substr(at_).starts_with(three)) {
-      const std::size_t end = std::min(text_.find(three, at_ + 3), text_.size());
-      result = text_.substr(at_ + 3, end - at_ - 3);
-      at_ = std::min(end + 3, text_.size());
-      return result;
-    }
-    for (++at_; at_ < text_.size() && text_[at_] != quote; ++at_) {
-      if (text_[at_] == '\\' && quote == '"' && at_ + 1 < text_.size()) {
-        const char escaped = text_[++at_];
-        result += escaped == 'n' ? '\n' : escaped == 't' ? '\t' : escaped;
-      } else {
-        result += text_[at_];
-      }
-    }
-    ++at_;
-    return result;
-  }
-  /// Moves the current line to the one of a position that never decreases by much: long lines are not read again.
-  void findLine(std::size_t position) {
-    while (line_end_ < position) {
-      line_ = line_end_ + 1;
-      line_end_ = std::min(text_.find('\n', line_), text_.size());
-      first_ = text_.find_first_not_of(" -\t", line_);
-    }
-  }
-  std::size_t indentOf(std::size_t position) {
-    findLine(position);
-    return std::min(first_, position) - std::min(line_, position);
-  }
-  Value value(std::size_t indent) {
-    while (peek() == ' ' || peek() == '\t') ++at_;
-    if (peek() == '"' || peek() == '\'') return {.texts = {quoted()}};
-    if (peek() == '[') return flowList();
-    if (peek() == '{') return {};
-    findLine(at_);
-    const std::size_t end = std::max(line_end_, at_);
-    std::string_view line = text_.substr(at_, std::min(end - at_, kMaxPlainText));
-    if (const std::size_t comment = line.find(" #"); comment != std::string_view::npos) line = line.substr(0, comment);
-    line = trimmed(line, " \t\r,");
-    if (line.starts_with('|') || line.starts_with('>') || line.empty()) {
-      at_ = std::min(end + 1, text_.size());
-      return line.empty() ? blockList(indent) : Value{.texts = {block(indent)}};
-    }
-    at_ = std::min(end, at_ + kMaxPlainText);
-    return {.texts = {std::string(line)}};
-  }
-  Value flowList() {
-    Value found{.list = true};
-    for (++at_; at_ < text_.size() && text_[at_] != ']';) {
-      const char c = text_[at_];
-      if (c == '"' || c == '\'') {
-        found.texts.push_back(quoted());
-      } else if (c == '#') {
-        at_ = std::min(text_.find('\n', at_), text_.size());
-      } else if (c == '{' || c == '[') {
-        return found;
-      } else if (std::string_view(" \t\r\n,").find(c) != std::string_view::npos) {
-        ++at_;
-      } else {
-        const std::size_t end = std::min(text_.find_first_of(",]\n", at_), text_.size());
-        found.texts.emplace_back(trimmed(text_.substr(at_, end - at_), " \t\r"));
-        at_ = end;
-      }
-    }
-    return found;
-  }
-  /// The lines that are indented more.
-  std::string block(std::size_t indent) {
-    std::string result;
-    for (std::size_t line = at_; line < text_.size();) {
-      const std::size_t end = std::min(text_.find('\n', line), text_.size());
-      const std::size_t first = text_.find_first_not_of(" \t\r", line);
-      const bool blank = first == std::string_view::npos || first >= end;
-      if (!blank && first - line <= indent) break;
-      if (!blank) result += text_.substr(first, end - first);
-      result += '\n';
-      line = end + 1;
-      at_ = std::min(line, text_.size());
-    }
-    return result;
-  }
-  /// `- item` lines.
-  Value blockList(std::size_t indent) {
-    Value found{.list = true, .may_hold_keys = true};
-    for (std::size_t line = at_; line < text_.size();) {
-      const std::size_t end = std::min(text_.find('\n', line), text_.size());
-      const std::size_t first = text_.find_first_not_of(" \t\r", line);
-      if (first == std::string_view::npos || (first < end && (first - line < indent || text_[first] != '-'))) break;
-      if (first < end) {
-        found.texts.emplace_back(trimmed(trimmed(text_.substr(first + 1, end - first - 1), " \t\r"), "\"'"));
-      }
-      line = end + 1;
-    }
-    return found;
-  }
-  /// JSON may go on in this line, a plain text of YAML does not.
-  void skipValue() {
-    while (peek() == ' ' || peek() == '\t') ++at_;
-    if (peek() == '"' || peek() == '\'') {
-      quoted();
-      return;
-    }
-    if (peek() == '[' || peek() == '{') return;  // may hold keys
-    while (at_ < text_.size() && std::string_view("\n,}]").find(text_[at_]) == std::string_view::npos) ++at_;
-  }
-
-  const std::string_view text_;
-  std::size_t at_ = 0;
-  std::size_t line_ = 0, first_ = text_.find_first_not_of(" -\t"), line_end_ = std::min(text_.find('\n'), text_.size());
-};
 
 /// Keys of hooks, tasks, servers and helpers, in lower case.
 bool isArgumentList(std::string_view key) { return key == "args" || key == "arguments"; }
@@ -473,11 +279,11 @@ bool namesCommand(std::string_view key) {
 }
 
 void readSettings(std::string_view text, Collector& to) {
-  CommandLine command;  // of the last key, for the arguments that may follow
+  CommandWords command;  // of the last key, for the arguments that may follow
   const auto matters = [](std::string_view key) { return isArgumentList(key) || namesCommand(key); };
-  SettingsReader(text).read(matters, [&](std::string_view key, const Value& value) {
+  forEachSetting(text, matters, [&](std::string_view key, const SettingValue& value) {
     if (isArgumentList(key)) {
-      CommandLine words = command;
+      CommandWords words = command;
       words.insert(words.end(), value.texts.begin(), value.texts.end());
       if (!command.empty()) to.command(words, 0);
     } else {
@@ -498,7 +304,7 @@ void readSettings(std::string_view text, Collector& to) {
 }  // namespace
 
 CommandSource commandSource(std::string_view name) {
-  const std::string folded = lowerCase(name);
+  const std::string folded = inLowerCase(name);
   const std::size_t dot = folded.rfind('.');
   // A dot at the beginning does not begin an ending: `.envrc`.
   const std::string_view ending = dot == std::string::npos || dot == 0 ? "" : std::string_view(folded).substr(dot + 1);
