@@ -92,8 +92,8 @@ struct HostFacts {
   StateDisk state_disk;
   std::vector<std::string> denied_through_links;  ///< denied paths of the workspace that lead through a link: an error
   std::string own_default_state;  ///< canonical: the default place of own_state, if CAISSON_HOME names another
-  std::vector<std::string>
-      own_mounts;  ///< other names of own_state, its default and own_config: see host/state_mounts.h
+  /// Other names of own_state, its default and own_config, see host/state_mounts.h, and state homes of other runs.
+  std::vector<std::string> own_mounts;
   std::vector<std::string> own_missing;            ///< of these, what does not exist: no mask can hide it
   std::vector<std::string> own_links;              ///< canonical: links on the way to them, see sys/real_name.h
   std::map<std::string, std::string> denied_real;  ///< denied paths through links, each with its canonical name
