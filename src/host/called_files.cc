@@ -82,7 +82,8 @@ bool CalledFiles::add(const std::string& path) {
 
 void CalledFiles::addFound(const std::string& path, const std::string& caller) {
   if (path.empty() || path == caller || files_.match(path)) return;
-  if (found_.size() < kMaxNamed && known_.insert(path).second) found_.push_back({.path = path, .configuration = caller});
+  if (found_.size() < kMaxNamed && known_.insert(path).second)
+    found_.push_back({.path = path, .configuration = caller});
 }
 
 std::string stateOfFile(const sys::RootDir& root, const std::string& path) {

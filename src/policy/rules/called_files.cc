@@ -18,7 +18,7 @@ constexpr int kMaxNested = 8;
 /// Of one file. No real one comes near it, and only the host can write one.
 constexpr std::size_t kMaxCalled = 4096;
 
-using CommandWords = std::vector<std::string>;
+using CommandLine = std::vector<std::string>;
 
 template <std::size_t n>
 bool isOneOfNames(const std::string_view (&names)[n], std::string_view name) {
@@ -51,14 +51,14 @@ class Collector {
   explicit Collector(std::vector<CalledPath>& found) : found_(found) {}
 
   /// The words of one command.
-  void command(const CommandWords& words, int nested);
+  void command(const CommandLine& words, int nested);
   /// A text with any number of commands, as a shell reads it.
   void script(std::string_view text, int nested);
 
  private:
   void add(std::string word);
   /// The script of an interpreter: words[at] is the first word after its name.
-  void operand(const CommandWords& words, std::size_t at, int nested);
+  void operand(const CommandLine& words, std::size_t at, int nested);
 
   std::vector<CalledPath>& found_;
   std::set<std::pair<std::string, bool>> known_;
@@ -86,7 +86,7 @@ void Collector::add(std::string word) {
   keep({std::move(word), after_variable});
 }
 
-void Collector::operand(const CommandWords& words, std::size_t at, int nested) {
+void Collector::operand(const CommandLine& words, std::size_t at, int nested) {
   for (; at < words.size(); ++at) {
     const std::string& word = words[at];
     if (word == "-c" || word == "-lc" || word == "-ec" || word == "-e" || word == "--eval") {
@@ -103,7 +103,7 @@ void Collector::operand(const CommandWords& words, std::size_t at, int nested) {
   }
 }
 
-void Collector::command(const CommandWords& words, int nested) {
+void Collector::command(const CommandLine& words, int nested) {
   if (nested > kMaxNested) return;
   for (std::size_t at = 0; at < words.size(); ++at) {
     const std::string& word = words[at];
@@ -242,7 +242,7 @@ class ShellReader {
   std::size_t at_ = 0;
   bool in_word_ = false;
   std::string word_;
-  CommandWords words_;
+  CommandLine words_;
 };
 
 void Collector::script(std::string_view text, int nested) { ShellReader(text, *this, nested).read(); }
@@ -279,11 +279,11 @@ bool namesCommand(std::string_view key) {
 }
 
 void readSettings(std::string_view text, Collector& to) {
-  CommandWords command;  // of the last key, for the arguments that may follow
+  CommandLine command;  // of the last key, for the arguments that may follow
   const auto matters = [](std::string_view key) { return isArgumentList(key) || namesCommand(key); };
   forEachSetting(text, matters, [&](std::string_view key, const SettingValue& value) {
     if (isArgumentList(key)) {
-      CommandWords words = command;
+      CommandLine words = command;
       words.insert(words.end(), value.texts.begin(), value.texts.end());
       if (!command.empty()) to.command(words, 0);
     } else {

@@ -77,7 +77,9 @@ TEST(ProtectedNames, AreProtectedOrNotByTheirVerdict) {
     for (const char* directory : {"", "project/sub/"}) {
       const auto found = files.match(directory + path);
       EXPECT_EQ(found.has_value(), one.is_protected) << directory << path;
-      if (found && one.category != "git") EXPECT_EQ(name(found->category), one.category) << path;
+      if (found && one.category != "git") {
+        EXPECT_EQ(name(found->category), one.category) << path;
+      }
     }
     if (one.category == "git") {
       EXPECT_EQ(isRepositoryData(path.substr(std::string(".git/").size())), !one.is_protected) << path;

@@ -16,8 +16,8 @@ struct SettingValue {
   bool may_hold_keys = false;  ///< the text must be read once more for them
 };
 
-/// Calls `take(key, value)` in the order of the text, for keys that `matters(key)` accepts. Keys are in lower case. Takes
-/// time that grows with the text, not with its square.
+/// Calls `take(key, value)` in the order of the text, for keys that `matters(key)` accepts. Keys are in lower case.
+/// Takes time that grows with the text, not with its square.
 void forEachSetting(std::string_view text, const std::function<bool(std::string_view key)>& matters,
                     const std::function<void(std::string_view key, const SettingValue& value)>& take);
 
