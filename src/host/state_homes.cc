@@ -17,7 +17,7 @@ constexpr std::size_t kMaxHomeRecord = 16 * 1024;
 
 std::string recordsDirectory() {
   const std::string home = sys::defaultStateHome();
-  return home.empty() ? "" : home + "/homes";
+  return home.empty() ? "" : home + "/trees/homes";
 }
 
 std::string homeRecordName(const std::string& home) { return hex(Sha256().add(home).finish()).substr(0, 32); }

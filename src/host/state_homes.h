@@ -1,7 +1,7 @@
 // Directories that runs of this user had as CAISSON_HOME: a sandbox of another one must not reach the sessions there.
 //
-// One small file per directory in `homes` below the user's default data directory. If nothing can be written there, as
-// with a HOME that is read-only, nothing is recorded.
+// One small file per directory, in the registry of written directories (written_trees.h). If nothing can be written
+// there, as with a HOME that is read-only, nothing is recorded.
 #pragma once
 
 #include <string>

@@ -60,7 +60,7 @@ TEST_F(StateHomesTest, ThoseOfOtherRunsAreFound) {
 TEST_F(StateHomesTest, DefaultIsNotRecorded) {
   ::unsetenv("CAISSON_HOME");
   ASSERT_TRUE(recordStateHome());
-  EXPECT_FALSE(fs::exists(top_ + "/data/caisson/homes"));
+  EXPECT_FALSE(fs::exists(top_ + "/data/caisson/trees/homes"));
 }
 
 TEST_F(StateHomesTest, ThoseThatAreGoneAreForgotten) {
@@ -69,7 +69,7 @@ TEST_F(StateHomesTest, ThoseThatAreGoneAreForgotten) {
   use("b");
   ::unsetenv("CAISSON_HOME");
   EXPECT_EQ(others(), Homes{top_ + "/b"});
-  EXPECT_EQ(std::distance(fs::directory_iterator(top_ + "/data/caisson/homes"), {}), 1);
+  EXPECT_EQ(std::distance(fs::directory_iterator(top_ + "/data/caisson/trees/homes"), {}), 1);
 }
 
 TEST_F(StateHomesTest, FactsOfALaunchHaveThem) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
 #include <random>
 #include <set>
 #include <sstream>
@@ -79,9 +80,11 @@ class Leftovers : public SandboxTest {
     EXPECT_TRUE(eventually([&] { return processesNaming(marker).empty(); }, seconds(5))) << "processes are left";
   }
 
-  /// The registry of live writers without a record, which stays.
-  static bool isEmptyRegistry(const std::string& path) {
-    return std::string("XDG_DATA_HOME/caisson/trees/writers/lock").starts_with(path);
+  /// The registry of live writers without a record, which stays, and the record of CAISSON_HOME.
+  static bool isRegistry(const std::string& path) {
+    const std::string homes = "XDG_DATA_HOME/caisson/trees/homes";
+    return path == homes || std::filesystem::path(path).parent_path() == homes ||
+           std::string("XDG_DATA_HOME/caisson/trees/writers/lock").starts_with(path);
   }
 
   void expectNothingLeft(const std::string& marker) const {
@@ -89,14 +92,19 @@ class Leftovers : public SandboxTest {
     EXPECT_TRUE(eventually([&] { return added(mounts_, mounts()).empty(); }, seconds(5))) << added(mounts_, mounts());
     EXPECT_TRUE(eventually([&] { return added(groups_, controlGroups()).empty(); }, seconds(5)))
         << added(groups_, controlGroups());
+    int records = 0;
     for (const auto& [path, entry] : treeState(state_.path())) {
       if (path.starts_with("CAISSON_HOME/audit")) continue;   // the audit log must stay
       if (path.starts_with("CAISSON_HOME/caches")) continue;  // kept for later runs
       if (path == "CAISSON_HOME/runs") continue;              // where stores are made
-      if (isEmptyRegistry(path)) continue;
+      if (isRegistry(path)) {
+        records += path.find("/homes/") != std::string::npos ? 1 : 0;
+        continue;
+      }
       if (kThreadSanitizer && path.find("/tsan.rodata.") != std::string::npos) continue;  // its own, before main
       EXPECT_EQ(std::count(path.begin(), path.end(), '/'), 0) << "left behind: " << path;
     }
+    EXPECT_LE(records, 1) << "of one CAISSON_HOME";
     EXPECT_EQ(differences({}, treeState(workspace.path())), "");
   }
 

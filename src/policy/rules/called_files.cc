@@ -124,7 +124,7 @@ void Collector::command(const CommandLine& words, int nested) {
     const bool in_project = word.find('/') != std::string::npos && !word.starts_with('/');
     if (in_project || !isWrapper(name)) return;
     if (name == "eval" && at + 1 < words.size()) return script(words[at + 1], nested + 1);
-    // `timeout 5 x`: numbers are no programs.
+    // `timeout 5 x`: skip the number.
     while (at + 1 < words.size() && !words[at + 1].empty() && words[at + 1].front() >= '0' &&
            words[at + 1].front() <= '9')
       ++at;

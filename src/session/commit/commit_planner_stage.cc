@@ -139,7 +139,9 @@ Result<bool> CommitPlanner::readContent(const Candidate& candidate, const HostAt
     }
     action.size = read.size;
     action.sha256 = hex(read.sha256);
-    return true;
+    if (candidate.judged_sha256.empty() || candidate.judged_sha256 == action.sha256) return true;
+    if (staging_ != nullptr) (void)staging_->drop(staged);
+    break;  // what is staged is not what was judged
   }
   leave(report_.skipped, path, "it changes while it is read");
   return false;
@@ -253,11 +255,6 @@ Result<void> CommitPlanner::accept(const Candidate& candidate) {
     const auto read = readContent(candidate, *attributes, action);
     if (!read) return fail(read.error());
     if (!*read) return {};
-    if (!candidate.judged_sha256.empty() && candidate.judged_sha256 != action.sha256) {
-      if (staging_ != nullptr) (void)staging_->drop(staged);
-      leave(report_.skipped, change.path, "it changes while it is read");
-      return {};
-    }
   }
   addToReport(candidate, action);
   noteKnown(candidate, action);
