@@ -59,7 +59,8 @@ bool isHost(std::string_view text) {
     const std::size_t end = text.find(']');
     if (end == std::string_view::npos) return false;
     in6_addr address{};
-    if (::inet_pton(AF_INET6, std::string(text.substr(1, end - 1)).c_str(), &address) != 1) return false;
+    const std::string inside(text.substr(1, end - 1));
+    if (inside.find('\0') != std::string::npos || ::inet_pton(AF_INET6, inside.c_str(), &address) != 1) return false;
     const std::string_view rest = text.substr(end + 1);
     return rest.empty() || (rest[0] == ':' && isPort(rest.substr(1)));
   }

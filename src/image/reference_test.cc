@@ -22,6 +22,11 @@ TEST(ImageReference, ShortNamesGetDockersDefaults) {
   EXPECT_EQ(full("[::1]:5000/a"), "[::1]:5000/a:latest");
 }
 
+TEST(ImageReference, AddressEndsWithItsBracket) {
+  const std::string with_nul("[::\0.]/a", 8);
+  EXPECT_FALSE(Reference::parse(with_nul));
+}
+
 /// A rule for ghcr.io must also hold for what is called ghcr.io:443.
 TEST(ImageReference, DefaultPortIsNotPartOfTheName) {
   EXPECT_EQ(full("ghcr.io:443/a/b"), "ghcr.io/a/b:latest");

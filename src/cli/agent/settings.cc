@@ -332,13 +332,13 @@ bool mayHoldSecretInFrontMatter(std::string_view text, bool prose) {
 
 /// The documents of a text of YAML, between lines of three dashes.
 std::vector<std::string_view> yamlDocuments(std::string_view text) {
-  constexpr std::string_view kRule = "\n---";
+  constexpr std::string_view kSeparator = "\n---";
   std::vector<std::string_view> documents;
   while (true) {
-    const std::size_t rule = text.find(kRule);
+    const std::size_t rule = text.find(kSeparator);
     documents.push_back(text.substr(0, rule));
     if (rule == std::string_view::npos) return documents;
-    text.remove_prefix(std::min(text.find('\n', rule + kRule.size()), text.size()));
+    text.remove_prefix(std::min(text.find('\n', rule + kSeparator.size()), text.size()));
   }
 }
 

@@ -281,7 +281,7 @@ bool namesCommand(std::string_view key) {
 void readSettings(std::string_view text, Collector& to) {
   CommandLine command;  // of the last key, for the arguments that may follow
   const auto matters = [](std::string_view key) { return isArgumentList(key) || namesCommand(key); };
-  forEachSetting(text, matters, [&](std::string_view key, const SettingValue& value) {
+  forEachSetting(text, matters, [&](std::string_view key, const KeyedValue& value) {
     if (isArgumentList(key)) {
       CommandLine words = command;
       words.insert(words.end(), value.texts.begin(), value.texts.end());

@@ -1,5 +1,6 @@
 #include "policy/rules/git_index.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "base/hex.h"
@@ -71,12 +72,11 @@ std::optional<std::string_view> forEachEntry(std::string_view bytes, std::size_t
       if (!takeCompressed(rest, compressed)) return std::nullopt;
       entry.path = compressed;
     } else {
-      // Long paths end with the first NUL; the length of others is known.
+      // As git reads it: an entry is as long as its flags say, and only long paths end with the first NUL.
       const std::size_t known = entry.flags & kNameLength;
-      const std::size_t end =
-          known < kNameLength && known < rest.size() && rest[known] == '\0' ? known : rest.find('\0');
-      if (end == std::string_view::npos) return std::nullopt;
-      entry.path = rest.substr(0, end);
+      const std::size_t end = known < kNameLength ? known : rest.find('\0');
+      if (end > rest.size()) return std::nullopt;
+      entry.path = rest.substr(0, std::min(end, rest.find('\0')));
       // One to eight NUL bytes make the length of an entry a multiple of eight.
       const std::size_t length = (before - rest.size() + end + 8) / 8 * 8;
       if (length > before) return std::nullopt;

@@ -24,7 +24,7 @@ std::string fixedPart(std::uint32_t mode = 0100644, unsigned flags = 0) {
 }
 
 std::string entry(const std::string& path, std::uint32_t mode = 0100644, unsigned flags = 0) {
-  std::string bytes = fixedPart(mode, flags) + path;
+  std::string bytes = fixedPart(mode, flags | static_cast<unsigned>(path.size())) + path;
   bytes.resize((bytes.size() + 8) / 8 * 8, '\0');
   return bytes;
 }
@@ -60,7 +60,7 @@ TEST(GitIndex, LeavesOutWhatIsNotOneRegularFile) {
 
 TEST(GitIndex, Format3HasMoreFlags) {
   const auto extended = [](const std::string& path, const std::string& flags) {
-    std::string bytes = fixedPart(0100644, 0x4000) + flags + path;
+    std::string bytes = fixedPart(0100644, 0x4000U | static_cast<unsigned>(path.size())) + flags + path;
     bytes.resize((bytes.size() + 8) / 8 * 8, '\0');
     return bytes;
   };
@@ -123,11 +123,20 @@ TEST(GitIndexFlags, SplitIndexNamesTheSharedOne) {
 }
 
 TEST(GitIndexFlags, NamesOfSha256AreReadToo) {
-  std::string bytes = fixedPart(0100644, kAssumed);
+  std::string bytes = fixedPart(0100644, kAssumed | 4);
   bytes.insert(40, std::string(12, '\xAB'));
   bytes += "file";
   bytes.resize((bytes.size() + 8) / 8 * 8, '\0');
   EXPECT_TRUE(readIndexFlags(header(2, 1) + bytes + std::string(32, 'c')).unwatched.contains("file"));
+}
+
+TEST(GitIndexFlags, LengthsAreThoseThatGitReads) {
+  std::string shorter = fixedPart(0100644, 1) + "abcdefgh";  // for git the next entry begins within this name
+  shorter.resize(64, '\0');
+  EXPECT_FALSE(readIndexFlags(header(2, 2) + shorter + entry("x", 0100644, kAssumed) + kChecksum)
+                   .unwatched.contains("abcdefgh"));
+  const std::string with_nul = entry(std::string("a\0b", 3), 0100644, kAssumed);
+  EXPECT_EQ(readIndexFlags(header(2, 1) + with_nul + kChecksum).unwatched, std::set<std::string>{"a"});
 }
 
 TEST(GitIndexFlags, DamagedIndexIsIncomplete) {

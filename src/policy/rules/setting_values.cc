@@ -17,7 +17,7 @@ class SettingsReader {
   explicit SettingsReader(std::string_view text) : text_(text) {}
 
   void read(const std::function<bool(std::string_view)>& matters,
-            const std::function<void(std::string_view, const SettingValue&)>& take) {
+            const std::function<void(std::string_view, const KeyedValue&)>& take) {
     while (at_ < text_.size()) {
       skip();
       if (at_ >= text_.size()) return;
@@ -33,7 +33,7 @@ class SettingsReader {
       *key = inLowerCase(*key);
       const std::size_t value_begin = at_;
       if (matters(*key)) {
-        const SettingValue found = value(indentOf(begin));
+        const KeyedValue found = value(indentOf(begin));
         if (!found.texts.empty()) take(*key, found);
         if (!found.may_hold_keys) continue;
         at_ = value_begin;
@@ -104,7 +104,7 @@ class SettingsReader {
     findLine(position);
     return std::min(first_, position) - std::min(line_, position);
   }
-  SettingValue value(std::size_t indent) {
+  KeyedValue value(std::size_t indent) {
     while (peek() == ' ' || peek() == '\t') ++at_;
     if (peek() == '"' || peek() == '\'') return {.texts = {quoted()}};
     if (peek() == '[') return flowList();
@@ -116,13 +116,13 @@ class SettingsReader {
     line = trimmed(line, " \t\r,");
     if (line.starts_with('|') || line.starts_with('>') || line.empty()) {
       at_ = std::min(end + 1, text_.size());
-      return line.empty() ? blockList(indent) : SettingValue{.texts = {block(indent)}};
+      return line.empty() ? blockList(indent) : KeyedValue{.texts = {block(indent)}};
     }
     at_ = std::min(end, at_ + kMaxPlainText);
     return {.texts = {std::string(line)}};
   }
-  SettingValue flowList() {
-    SettingValue found{.list = true};
+  KeyedValue flowList() {
+    KeyedValue found{.list = true};
     for (++at_; at_ < text_.size() && text_[at_] != ']';) {
       const char c = text_[at_];
       if (c == '"' || c == '\'') {
@@ -157,8 +157,8 @@ class SettingsReader {
     return result;
   }
   /// `- item` lines.
-  SettingValue blockList(std::size_t indent) {
-    SettingValue found{.list = true, .may_hold_keys = true};
+  KeyedValue blockList(std::size_t indent) {
+    KeyedValue found{.list = true, .may_hold_keys = true};
     for (std::size_t line = at_; line < text_.size();) {
       const std::size_t end = std::min(text_.find('\n', line), text_.size());
       const std::size_t first = text_.find_first_not_of(" \t\r", line);
@@ -196,7 +196,7 @@ std::string inLowerCase(std::string_view text) {
 }
 
 void forEachSetting(std::string_view text, const std::function<bool(std::string_view key)>& matters,
-                    const std::function<void(std::string_view key, const SettingValue& value)>& take) {
+                    const std::function<void(std::string_view key, const KeyedValue& value)>& take) {
   SettingsReader(text).read(matters, take);
 }
 

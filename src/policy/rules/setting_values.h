@@ -10,7 +10,7 @@
 namespace caisson::policy {
 
 /// A text, or a list of texts.
-struct SettingValue {
+struct KeyedValue {
   std::vector<std::string> texts = {};
   bool list = false;
   bool may_hold_keys = false;  ///< the text must be read once more for them
@@ -19,7 +19,7 @@ struct SettingValue {
 /// Calls `take(key, value)` in the order of the text, for keys that `matters(key)` accepts. Keys are in lower case.
 /// Takes time that grows with the text, not with its square.
 void forEachSetting(std::string_view text, const std::function<bool(std::string_view key)>& matters,
-                    const std::function<void(std::string_view key, const SettingValue& value)>& take);
+                    const std::function<void(std::string_view key, const KeyedValue& value)>& take);
 
 /// ASCII letters in lower case.
 std::string inLowerCase(std::string_view text);
