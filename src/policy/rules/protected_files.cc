@@ -185,11 +185,19 @@ std::optional<std::string> protectedPatternProblem(std::string_view pattern) {
 }
 
 ProtectedFiles::ProtectedFiles(std::span<const std::string> added, std::string_view directory) {
-  for (const ProtectedPattern& one : protectedPatterns()) add(one.pattern, one.category);
   for (const std::string& pattern : added) {
-    if (!protectedPatternProblem(pattern)) add(pattern, ProtectedCategory::custom);
+    if (!protectedPatternProblem(pattern)) added_.add(pattern, ProtectedCategory::custom);
   }
   setDirectory(directory);
+}
+
+const ProtectedFiles::Table& ProtectedFiles::builtIn() {
+  static const Table table = [] {
+    Table made;
+    for (const ProtectedPattern& one : protectedPatterns()) made.add(one.pattern, one.category);
+    return made;
+  }();
+  return table;
 }
 
 ProtectedFiles ProtectedFiles::at(std::string_view directory) const {
@@ -209,7 +217,8 @@ void ProtectedFiles::setDirectory(std::string_view directory) {
   std::size_t decides = begin;  // the first part that protects what is below, or makes git's rules decide
   while (decides < parts.size() && parts[decides] != ".git" && !protectsBelow(parts, decides)) ++decides;
   // Without one, only patterns of several parts need what is above.
-  if (decides == parts.size()) begin = std::max(begin, parts.size() - std::min(parts.size(), longestPattern() - 1));
+  const std::size_t longest = std::max(builtIn().longest(), added_.longest());
+  if (decides == parts.size()) begin = std::max(begin, parts.size() - std::min(parts.size(), longest - 1));
   above_.assign(parts.begin() + static_cast<std::ptrdiff_t>(begin), parts.end());
   first_ = decides - std::min(decides, begin);
 }
@@ -219,12 +228,6 @@ bool ProtectedFiles::protectsBelow(const std::vector<std::string>& folded, std::
   return pattern != nullptr && pattern->directory;
 }
 
-std::size_t ProtectedFiles::longestPattern() const {
-  std::size_t most = 1;
-  for (const Pattern& pattern : patterns_) most = std::max(most, pattern.parts.size());
-  return most;
-}
-
 std::vector<std::string> ProtectedFiles::foldedParts(const std::vector<std::string_view>& parts) const {
   std::vector<std::string> folded = above_;
   folded.reserve(above_.size() + parts.size());
@@ -232,7 +235,7 @@ std::vector<std::string> ProtectedFiles::foldedParts(const std::vector<std::stri
   return folded;
 }
 
-void ProtectedFiles::add(std::string_view pattern, ProtectedCategory category) {
+void ProtectedFiles::Table::add(std::string_view pattern, ProtectedCategory category) {
   Pattern made{.directory = pattern.ends_with('/'), .category = category};
   for (const std::string_view part : splitParts(pattern, '/')) made.parts.push_back(foldName(part));
   const std::size_t index = patterns_.size();
@@ -251,10 +254,17 @@ void ProtectedFiles::add(std::string_view pattern, ProtectedCategory category) {
     const std::string& part = made.parts[count - 1];
     (hasWildcard(part) ? beginnings_with_wildcard_ : by_beginning_[part]).push_back({index, count});
   }
+  longest_ = std::max(longest_, made.parts.size());
   patterns_.push_back(std::move(made));
 }
 
 const ProtectedFiles::Pattern* ProtectedFiles::find(const std::vector<std::string>& folded, std::size_t at) const {
+  const Pattern* found = builtIn().find(folded, at);
+  return found != nullptr ? found : added_.find(folded, at);
+}
+
+const ProtectedFiles::Pattern* ProtectedFiles::Table::find(const std::vector<std::string>& folded,
+                                                           std::size_t at) const {
   const bool last = at + 1 == folded.size();
   const auto fits = [&](std::size_t index) {
     const Pattern& pattern = patterns_[index];
@@ -305,8 +315,7 @@ std::optional<ProtectedMatch> ProtectedFiles::match(std::string_view path) const
   return std::nullopt;
 }
 
-bool ProtectedFiles::mayHold(std::string_view path) const {
-  const std::vector<std::string> folded = foldedParts(splitParts(path, '/'));
+bool ProtectedFiles::Table::endsWithBeginning(const std::vector<std::string>& folded) const {
   const auto ends = [&](const std::vector<std::string>& parts, std::size_t count) {
     if (count > folded.size()) return false;
     for (std::size_t i = 0; i < count; ++i) {
@@ -321,6 +330,11 @@ bool ProtectedFiles::mayHold(std::string_view path) const {
   if (folded.empty()) return false;
   const auto named = by_beginning_.find(folded.back());
   return (named != by_beginning_.end() && any(named->second)) || any(beginnings_with_wildcard_);
+}
+
+bool ProtectedFiles::mayHold(std::string_view path) const {
+  const std::vector<std::string> folded = foldedParts(splitParts(path, '/'));
+  return builtIn().endsWithBeginning(folded) || added_.endsWithBeginning(folded);
 }
 
 bool hasRepositoryShape(const std::function<bool(std::string_view)>& has) {

@@ -83,34 +83,46 @@ class ProtectedFiles {
     bool directory = false;
     ProtectedCategory category = ProtectedCategory::custom;
   };
+  /// Patterns with indexes. Matching runs for every name of a workspace, so few patterns are compared.
+  class Table {
+   public:
+    void add(std::string_view pattern, ProtectedCategory category);
+    /// The first pattern that the part `at` ends, or null.
+    [[nodiscard]] const Pattern* find(const std::vector<std::string>& folded, std::size_t at) const;
+    /// Whether a path ends with the first parts of a longer pattern.
+    [[nodiscard]] bool endsWithBeginning(const std::vector<std::string>& folded) const;
+    /// The parts of the longest pattern, at least one.
+    [[nodiscard]] std::size_t longest() const { return longest_; }
+
+   private:
+    using Indexes = std::vector<std::size_t>;  ///< of patterns_
+    struct Beginning {
+      std::size_t pattern;
+      std::size_t count;  ///< of its parts
+    };
+    std::vector<Pattern> patterns_;
+    std::unordered_map<std::string, Indexes> by_last_part_;
+    // Those with a `*` in the last part.
+    std::unordered_map<std::string, Indexes> by_ending_;  ///< "*-gdb.py", by ".py"
+    std::unordered_map<char, Indexes> by_first_letter_;   ///< ".huskyrc.*"
+    Indexes with_wildcard_;                               ///< all others
+    // Beginnings of patterns with several parts.
+    std::unordered_map<std::string, std::vector<Beginning>> by_beginning_;  ///< by their last part
+    std::vector<Beginning> beginnings_with_wildcard_;                       ///< those with a `*` in it
+    std::size_t longest_ = 1;
+  };
+  /// The built-in table, made once: it has more than 1,000 patterns.
+  static const Table& builtIn();
   void setDirectory(std::string_view directory);
-  /// Adds one pattern to the indexes below.
-  void add(std::string_view pattern, ProtectedCategory category);
   /// The folded parts of a path, after those of the directory.
   [[nodiscard]] std::vector<std::string> foldedParts(const std::vector<std::string_view>& parts) const;
-  /// The first pattern that the part `at` ends, or null.
   [[nodiscard]] const Pattern* find(const std::vector<std::string>& folded, std::size_t at) const;
-
-  std::vector<Pattern> patterns_;
   /// Whether a pattern protects the directory that is the part `at`, with everything below it.
   [[nodiscard]] bool protectsBelow(const std::vector<std::string>& folded, std::size_t at) const;
-  [[nodiscard]] std::size_t longestPattern() const;
 
-  std::vector<std::string> above_;           ///< folded parts of the directory that can matter
-  std::size_t first_ = 0;                    ///< of these and a path's parts, the first that can decide
-  using Indexes = std::vector<std::size_t>;  ///< of patterns_
-  std::unordered_map<std::string, Indexes> by_last_part_;
-  // Those with a `*` in the last part. Matching runs for every name of a workspace, so few of them are compared.
-  std::unordered_map<std::string, Indexes> by_ending_;  ///< "*-gdb.py", by ".py"
-  std::unordered_map<char, Indexes> by_first_letter_;   ///< ".huskyrc.*"
-  Indexes with_wildcard_;                               ///< all others
-  struct Beginning {
-    std::size_t pattern;
-    std::size_t count;  ///< of its parts
-  };
-  std::unordered_map<std::string, std::vector<Beginning>>
-      by_beginning_;                                 ///< of patterns with several parts, by the last
-  std::vector<Beginning> beginnings_with_wildcard_;  ///< those with a `*` in the last
+  Table added_;
+  std::vector<std::string> above_;  ///< folded parts of the directory that can matter
+  std::size_t first_ = 0;           ///< of these and a path's parts, the first that can decide
 };
 
 /// Normalizes a name for comparison: ASCII letters become lower case, also other characters that fold to such letters,
