@@ -1,19 +1,17 @@
 #include "host/state_homes.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 
 #include "base/sha256.h"
-#include "sys/no_file_size_signal.h"
 #include "sys/real_name.h"
 #include "sys/root_dir.h"
 #include "sys/state_home.h"
 
 namespace caisson::host {
 namespace {
-
-constexpr std::size_t kMaxHomeRecord = 16 * 1024;
 
 std::string recordsDirectory() {
   const std::string home = sys::defaultStateHome();
@@ -31,8 +29,7 @@ Result<void> removeStaleRecords(const sys::RootDir& records) {
   const auto names = records.list(".");
   if (!names) return fail(names.error());
   for (const sys::DirectoryEntry& entry : *names) {
-    const auto home = records.readFile(entry.name, kMaxHomeRecord);
-    // Not a file that another launch writes at this moment, whose name is temporary.
+    const auto home = records.readLink(entry.name);
     if (!home || homeRecordName(*home) != entry.name || isDirectoryNow(*home)) continue;
     if (auto removed = records.remove(entry.name); !removed) return removed;
   }
@@ -47,14 +44,15 @@ Result<void> recordStateHome() {
   if (home.empty() || place.empty() || !isDirectoryNow(home)) return {};
   const std::string name = homeRecordName(home);
   struct stat status{};
-  if (::lstat((place + "/" + name).c_str(), &status) == 0) return {};
+  if (::lstat((place + "/" + name).c_str(), &status) == 0 && S_ISLNK(status.st_mode)) return {};
   auto opened = sys::openPrivateDirectory(place);
   if (!opened) return {};
   const auto records = sys::RootDir::adopt(std::move(*opened), {.known_as = place});
   if (!records) return fail(records.error());
   if (auto removed = removeStaleRecords(*records); !removed) return removed;
-  const sys::NoFileSizeSignal no_signal;
-  return records->writeFileAtomic(name, home, 0600);
+  // A link, since it is made whole or not at all: a launch that is killed leaves no temporary file. Nothing follows it.
+  if (::symlinkat(home.c_str(), records->descriptor(), name.c_str()) == 0 || errno == EEXIST) return {};
+  return fail(sysError(Stage::state, "symlink", place + "/" + name, errno));
 }
 
 Result<std::vector<std::string>> otherStateHomes() {
@@ -70,8 +68,9 @@ Result<std::vector<std::string>> otherStateHomes() {
   if (!names) return fail(names.error());
   const std::string own = sys::realName(sys::stateHome()).path;
   for (const sys::DirectoryEntry& entry : *names) {
-    const auto home = records->readFile(entry.name, kMaxHomeRecord);
-    if (!home && home.error().sys_errno == ENOENT) continue;  // removed at this moment
+    const auto home = records->readLink(entry.name);
+    const int problem = home ? 0 : home.error().sys_errno;
+    if (problem == ENOENT || problem == EINVAL) continue;  // removed at this moment, or no record
     if (!home) return fail(home.error());
     if (homeRecordName(*home) != entry.name || *home == own || !isDirectoryNow(*home)) continue;
     homes.push_back(*home);

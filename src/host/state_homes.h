@@ -1,6 +1,6 @@
 // Directories that runs of this user had as CAISSON_HOME: a sandbox of another one must not reach the sessions there.
 //
-// One small file per directory, in the registry of written directories (written_trees.h). If nothing can be written
+// One link per directory, in the registry of written directories (written_trees.h). If nothing can be written
 // there, as with a HOME that is read-only, nothing is recorded.
 #pragma once
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 
 #include "host/facts.h"
 #include "policy/profiles/profiles.h"
@@ -70,6 +71,14 @@ TEST_F(StateHomesTest, ThoseThatAreGoneAreForgotten) {
   ::unsetenv("CAISSON_HOME");
   EXPECT_EQ(others(), Homes{top_ + "/b"});
   EXPECT_EQ(std::distance(fs::directory_iterator(top_ + "/data/caisson/trees/homes"), {}), 1);
+}
+
+TEST_F(StateHomesTest, WhatIsNoRecordIsIgnored) {
+  use("a");
+  std::ofstream(top_ + "/data/caisson/trees/homes/file") << "x";
+  fs::create_symlink("/", top_ + "/data/caisson/trees/homes/another");
+  ::unsetenv("CAISSON_HOME");
+  EXPECT_EQ(others(), Homes{top_ + "/a"});
 }
 
 TEST_F(StateHomesTest, FactsOfALaunchHaveThem) {
