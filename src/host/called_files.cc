@@ -56,15 +56,11 @@ bool CalledFiles::matters(const std::string& directory, std::string_view name) c
                    match->category == Category::agent);
 }
 
-bool CalledFiles::add(const std::string& path) {
+void CalledFiles::add(const std::string& path) {
   const auto match = files_.match(path);
-  if (!match) return true;
-  if (++reads_ > kMaxCallers) return false;
+  if (!match || ++reads_ > kMaxCallers) return;
   const auto text = root_.readFile(path, policy::kMaxCommandSource);
-  if (!text) {
-    const auto info = root_.stat(path);
-    return !info || info->type != sys::FileType::regular || info->size <= policy::kMaxCommandSource;
-  }
+  if (!text) return;
   const std::string base = runDirectory(path, match->object);
   const auto name = [&](const std::string& directory, const std::string& value) {
     const auto absolute = absolutePath(directory.empty() ? workspace_ : workspace_ + "/" + directory, value);
@@ -77,7 +73,6 @@ bool CalledFiles::add(const std::string& path) {
     name(base, called.path);
     if (called.after_variable) name(directoryOf(path), called.path);
   }
-  return found_.size() < kMaxNamed;
 }
 
 void CalledFiles::addFound(const std::string& path, const std::string& caller) {

@@ -24,8 +24,8 @@ class CalledFiles {
 
   /// Whether a file may call others: it is protected, and of a kind that holds commands. Cheap for most names.
   [[nodiscard]] bool matters(const std::string& directory, std::string_view name) const;
-  /// Reads such a file. False: it is too large, or there are too many of them.
-  bool add(const std::string& path);
+  /// Reads such a file. One above kMaxCommandSource is not read, and no more than 1,000.
+  void add(const std::string& path);
 
   [[nodiscard]] std::size_t reads() const { return reads_; }
   /// Those that have no protected name of their own. They need not exist.

@@ -374,7 +374,7 @@ class Scan {
     file.path = join(work.path, name);
     file.git_members = file.git_members || isUsedByGit(directory.shape, directoryName(work.path));
     protect(file, false);
-    if (called_ && called_->matters(work.path, name) && !called_->add(file.path)) leaveOut(file.path);
+    if (called_ && called_->matters(work.path, name)) called_->add(file.path);
     if (options_.secrets && !work.hidden) {
       hideFile(std::move(file.path), name, work.in_git || directory.shape.repository, tree_.nameAt(number));
     }
