@@ -7,6 +7,7 @@
 #include <map>
 
 #include "supervise/limits/tree_size.h"
+#include "sys/thread_time.h"
 
 namespace caisson::session {
 namespace {
@@ -22,9 +23,9 @@ bool isOpaque(int directory) {
 
 class HiddenSize {
  public:
-  HiddenSize(std::vector<sys::RootDir> layers, std::vector<bool> counted,
+  HiddenSize(std::vector<sys::RootDir> layers, std::vector<bool> counted, std::chrono::nanoseconds work,
              std::chrono::steady_clock::time_point deadline)
-      : layers_(std::move(layers)), counted_(std::move(counted)), deadline_(deadline) {}
+      : layers_(std::move(layers)), counted_(std::move(counted)), end_(sys::threadTime() + work), deadline_(deadline) {}
 
   LayerSize measure() {
     std::vector<std::size_t> all(layers_.size());
@@ -40,7 +41,7 @@ class HiddenSize {
     std::vector<std::size_t> directory;  ///< layers whose directories are merged
   };
 
-  [[nodiscard]] bool late() const { return std::chrono::steady_clock::now() > deadline_; }
+  [[nodiscard]] bool late() const { return std::chrono::steady_clock::now() > deadline_ || sys::threadTime() > end_; }
 
   /// A directory that `sources` (uppermost first) contribute to. One that lies in a single layer hides nothing.
   void visit(const std::string& path, const std::vector<std::size_t>& sources, std::size_t depth) {
@@ -94,6 +95,7 @@ class HiddenSize {
 
   std::vector<sys::RootDir> layers_;
   std::vector<bool> counted_;
+  std::chrono::nanoseconds end_;  ///< of sys::threadTime()
   std::chrono::steady_clock::time_point deadline_;
   LayerSize sum_;
 };
@@ -101,7 +103,8 @@ class HiddenSize {
 }  // namespace
 
 LayerSize sizeOfHidden(const sys::RootDir& store, const std::vector<std::string>& layers,
-                       const std::set<std::string>& counted, std::chrono::steady_clock::time_point deadline) {
+                       const std::set<std::string>& counted, std::chrono::nanoseconds work,
+                       std::chrono::steady_clock::time_point deadline) {
   std::vector<sys::RootDir> directories;
   std::vector<bool> is_counted;
   for (const std::string& layer : layers) {
@@ -110,7 +113,7 @@ LayerSize sizeOfHidden(const sys::RootDir& store, const std::vector<std::string>
     directories.push_back(std::move(*entered));
     is_counted.push_back(counted.contains(layer));
   }
-  return HiddenSize(std::move(directories), std::move(is_counted), deadline).measure();
+  return HiddenSize(std::move(directories), std::move(is_counted), work, deadline).measure();
 }
 
 }  // namespace caisson::session

@@ -15,8 +15,10 @@
 namespace caisson::session {
 
 /// The size of files in `layers` (uppermost first) that a layer above them hides. Files in the layers `counted`, which
-/// a checkpoint needs, are not added. Stops at the deadline; what was not seen until then counts as not hidden.
+/// a checkpoint needs, are not added. Stops when it has worked for `work` of processor time, or at the deadline; what
+/// was not seen until then counts as not hidden.
 LayerSize sizeOfHidden(const sys::RootDir& store, const std::vector<std::string>& layers,
-                       const std::set<std::string>& counted, std::chrono::steady_clock::time_point deadline);
+                       const std::set<std::string>& counted, std::chrono::nanoseconds work,
+                       std::chrono::steady_clock::time_point deadline);
 
 }  // namespace caisson::session

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "support/temp_dir.h"
 
@@ -28,7 +29,9 @@ class HiddenSizeTest : public testing::Test {
   [[nodiscard]] std::string full(const std::string& path) const { return directory.path() + "/" + path; }
   [[nodiscard]] std::uint64_t hidden(const std::vector<std::string>& layers,
                                      const std::set<std::string>& counted = {}) const {
-    return sizeOfHidden(store, layers, counted, std::chrono::steady_clock::now() + std::chrono::seconds(5)).bytes;
+    return sizeOfHidden(store, layers, counted, std::chrono::seconds(5),
+                        std::chrono::steady_clock::now() + std::chrono::seconds(60))
+        .bytes;
   }
   test::TempDir directory;
   sys::RootDir store;
@@ -81,8 +84,19 @@ TEST_F(HiddenSizeTest, LayerOfACheckpointCounts) {
 TEST_F(HiddenSizeTest, StopsAtTheDeadline) {
   whiteout("upper/a");
   file("old/a");
-  EXPECT_EQ(sizeOfHidden(store, {"upper", "old"}, {}, std::chrono::steady_clock::now() - std::chrono::seconds(1)).bytes,
-            0U);
+  const auto now = std::chrono::steady_clock::now();
+  const std::chrono::seconds much(5);
+  EXPECT_EQ(sizeOfHidden(store, {"upper", "old"}, {}, much, now - std::chrono::seconds(1)).bytes, 0U);
+}
+
+TEST_F(HiddenSizeTest, WaitingIsNotWork) {
+  whiteout("upper/a");
+  file("old/a");
+  const std::chrono::seconds none(0);
+  const auto later = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  EXPECT_EQ(sizeOfHidden(store, {"upper", "old"}, {}, none, later).bytes, 0U);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(sizeOfHidden(store, {"upper", "old"}, {}, std::chrono::milliseconds(50), later).bytes, kFile);
 }
 
 }  // namespace

@@ -7,14 +7,16 @@
 #include "session/layers/hidden_size.h"
 #include "supervise/limits/tree_size.h"
 #include "supervise/processes/process_tree.h"
+#include "sys/thread_time.h"
 
 namespace caisson::session {
 namespace {
 
 constexpr auto kFirstLook = std::chrono::milliseconds(10);  ///< from the first command to the first poll
 constexpr std::uint64_t kMiB = 1024 * 1024;
-constexpr auto kHiddenTime = std::chrono::milliseconds(100);  ///< the longest measurement of hidden files
-constexpr int kHiddenPause = 4;  ///< times the duration of the last measurement: at most a fifth of a processor
+constexpr auto kHiddenWork = std::chrono::milliseconds(100);  ///< processor time of one measurement of hidden files
+constexpr auto kHiddenTime = std::chrono::milliseconds(500);  ///< the longest one, if the machine or the disk is busy
+constexpr int kHiddenPause = 4;  ///< times the work of the last measurement: at most a fifth of a processor
 
 constexpr auto kMaxFrozenPause = std::chrono::seconds(10);
 constexpr auto kFullTime = std::chrono::seconds(1);  ///< to measure one tree before a command starts
@@ -103,7 +105,7 @@ bool SessionLimits::wasFullOfProcesses() const {
 }
 
 std::uint64_t SessionLimits::freeSpace() const {
-  struct statfs status{};
+  struct statfs status {};
   if (::fstatfs(paths_.stores().descriptor(), &status) != 0) return 0;
   return status.f_bavail * static_cast<std::uint64_t>(status.f_bsize);
 }
@@ -133,6 +135,7 @@ void SessionLimits::noteFreeSpace() {
 
 std::optional<SessionLimits::Clock::time_point> SessionLimits::next() const {
   if (!needed(plan_)) return std::nullopt;
+  if (held_) return next_measure_;
   return watch_ ? watch_->next() : first_;
 }
 
@@ -175,26 +178,37 @@ std::optional<Limit> SessionLimits::look(Clock::time_point now) {
   if (!watch_) begin(now);
   if (frozen_unknown_ && now >= next_frozen_) begin(now);
   const auto reached = watch_->look(now);
-  if (reached != Limit::disk) return reached;
-  // The quota seems used up. Measure what does not count, which takes time, and poll again.
+  if (reached != Limit::disk) {
+    held_.reset();
+    return reached;
+  }
+  // The quota seems used up. Measure what does not count, which takes time, and poll again. Nothing is judged by an old
+  // measurement: until the next is due, the payload waits.
+  if (now < next_measure_) {
+    if (!held_) held_.emplace(supervise::ProcessTree(sandbox_.init()));
+    return std::nullopt;
+  }
   const bool first = !allow_emptying_ && !sandbox_.diskDirectories().empty();
   allow_emptying_ = true;
   if (!measureHidden(now) && !first) return reached;
   begin(now);
   sandbox_.diskPace() = {};  // measure now: with the old pace the next poll would wait, while short commands write more
-  return watch_->look(now);
+  const auto still = watch_->look(now);
+  held_.reset();
+  return still;
 }
 
 bool SessionLimits::measureHidden(Clock::time_point now) {
-  if (metadata_.frozen.empty() || now < next_measure_) return false;
+  if (metadata_.frozen.empty()) return false;
   auto store = paths_.stores().enter(metadata_.family);
   if (!store) return false;
   std::vector<std::string> layers{metadata_.upper};
   layers.insert(layers.end(), metadata_.frozen.begin(), metadata_.frozen.end());
   std::set<std::string> counted;
   for (const Checkpoint& one : metadata_.checkpoints) counted.insert(one.frozen.begin(), one.frozen.end());
-  const LayerSize found = sizeOfHidden(*store, layers, counted, now + kHiddenTime);
-  next_measure_ = Clock::now() + kHiddenPause * (Clock::now() - now);
+  const auto before = sys::threadTime();
+  const LayerSize found = sizeOfHidden(*store, layers, counted, kHiddenWork, now + kHiddenTime);
+  next_measure_ = Clock::now() + kHiddenPause * (sys::threadTime() - before);
   const bool more = found.bytes > hidden_.bytes || found.inodes > hidden_.inodes;
   hidden_ = found;
   return more;

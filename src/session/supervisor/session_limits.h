@@ -14,6 +14,7 @@
 #include "session/store/session_paths.h"
 #include "session/supervisor/live_sandbox.h"
 #include "supervise/limits/limit_watch.h"
+#include "supervise/limits/paused_tree.h"
 
 namespace caisson::session {
 
@@ -58,7 +59,7 @@ class SessionLimits {
   void begin(Clock::time_point now);
   /// The size of a frozen layer with closed directories, once a helper has measured it; requests that if needed.
   std::optional<LayerSize> sizeOfClosed(int layer);
-  /// Measures what deletions hide in frozen layers, for at most 100 ms. True if that is more than before.
+  /// Measures what deletions hide in frozen layers, for a bounded time. True if that is more than before.
   bool measureHidden(Clock::time_point now);
   /// Bytes that are free on the disk of the layers; 0 if that is not known.
   [[nodiscard]] std::uint64_t freeSpace() const;
@@ -79,6 +80,7 @@ class SessionLimits {
   timespec start_{};
   std::uint64_t free_before_ = 0, kills_before_ = 0;
   std::optional<supervise::LimitWatch> watch_;
+  std::optional<supervise::PausedTree> held_;  ///< the payload, while a limit seems reached and no measurement is due
 };
 
 }  // namespace caisson::session

@@ -7,6 +7,7 @@
 
 #include "supervise/limits/paused_tree.h"
 #include "supervise/limits/tree_size.h"
+#include "sys/thread_time.h"
 
 namespace caisson::supervise {
 namespace {
@@ -34,17 +35,10 @@ struct Room {
 std::uint64_t without(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
 
 std::optional<Room> roomOf(int fd) {
-  struct statfs status{};
+  struct statfs status {};
   if (::fstatfs(fd, &status) != 0) return std::nullopt;
   const auto unit = static_cast<std::uint64_t>(status.f_bsize);
   return Room{status.f_bavail * unit, status.f_blocks * unit, status.f_ffree, status.f_files};
-}
-
-/// CPU time of this thread: waiting on a busy machine is not a cost.
-std::chrono::nanoseconds worked() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
 }
 
 std::string mebibytes(std::uint64_t bytes) { return std::to_string(bytes / policy::kMiB) + " MiB"; }
@@ -218,13 +212,13 @@ void DiskWatch::confirmEstimates() {
 }
 
 void DiskWatch::walk(Clock::time_point now, const ProcessTree& processes) {
-  const auto before = worked();
+  const auto before = sys::threadTime();
   forced_ = now - pace_->walked < pace_->cost * 10;
   std::optional<PausedTree> paused;
   if (couldExceed() && pace_->cost > kLongWalk) paused.emplace(processes);
   for (Tree& tree : trees_) measure(tree);
   sumUp();
-  auto cost = worked() - before;
+  auto cost = sys::threadTime() - before;
   if (std::ranges::any_of(trees_, &Tree::hidden) && findExceeded()) {
     const auto begin = Clock::now();
     if (!paused) paused.emplace(processes);
