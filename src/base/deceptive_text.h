@@ -1,6 +1,6 @@
 // Characters that make text display as something else. Every output format (terminal, JSON, MCP) uses this table.
 //
-// Does not detect look-alike letters of other scripts.
+// Does not detect look-alike letters of other scripts; look_alikes.h does, for names.
 #pragma once
 
 #include <string_view>

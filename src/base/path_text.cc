@@ -4,6 +4,7 @@
 
 #include "base/base64.h"
 #include "base/deceptive_text.h"
+#include "base/look_alikes.h"
 #include "base/utf8.h"
 
 namespace caisson {
@@ -31,8 +32,18 @@ bool hasListMarks(std::string_view text) {
          std::ranges::any_of(kMarks, [&](std::string_view mark) { return text.find(mark) != std::string_view::npos; });
 }
 
+bool isPlainName(std::string_view path) {
+  if (!isReadable(path)) return false;
+  while (!path.empty()) {
+    const std::string_view name = path.substr(0, path.find('/'));
+    if (looksLikeAnotherName(name)) return false;
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+  }
+  return true;
+}
+
 std::string displayedPath(std::string_view path) {
-  if (isReadable(path) && !hasOddBlanks(path) && !hasListMarks(path) && !path.starts_with(kOpen))
+  if (isPlainName(path) && !hasOddBlanks(path) && !hasListMarks(path) && !path.starts_with(kOpen))
     return std::string(path);
   std::string out(kOpen);
   bool at_edge = true;  // at the beginning, or after a blank
@@ -49,7 +60,7 @@ std::string displayedPath(std::string_view path) {
       out += "\\t";
     } else if (bytes == "'" || bytes == "\\") {
       out.append("\\").append(bytes);
-    } else if (next.valid && !isDeceptive(next.code)) {
+    } else if (next.valid && !isDeceptive(next.code) && !isLookAlike(next.code)) {
       out += bytes;
     } else {
       appendOctal(out, bytes);

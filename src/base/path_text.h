@@ -7,7 +7,10 @@
 
 namespace caisson {
 
-/// The path unchanged if it is readable (deceptive_text.h), no blanks in it could look like the end of a line, and
+/// Whether each name on the path is readable (deceptive_text.h) and none looks like another one (look_alikes.h).
+bool isPlainName(std::string_view path);
+
+/// The path unchanged if it is plain (isPlainName()), no blanks in it could look like the end of a line, and
 /// nothing in it could look like a mark of a list (hasListMarks()), else in the notation `$'a\377\nb'` of bash, zsh and
 /// POSIX shells since 2024. Different paths never give the same text, and the notation can be pasted into a command
 /// line.

@@ -25,6 +25,13 @@ TEST(PathText, ReadablePathIsUnchanged) {
     EXPECT_EQ(displayedPath(path), path);
 }
 
+TEST(DisplayedPath, EscapesLettersThatLookLikeOthers) {
+  EXPECT_EQ(displayedPath("src/m\u0430in.cc"), "$'src/m\\320\\260in.cc'");
+  EXPECT_EQ(displayedPath("Zoe\u0308"), "$'Zoe\\314\\210'");
+  EXPECT_EQ(displayedPath("\u0434\u043e\u043c/\u0441\u043e\u0440.py"),
+            "$'\u0434\\320\\276\u043c/\\321\\201\\320\\276\\321\\200.py'");
+}
+
 TEST(PathText, OtherBytesAreEscapedInShellNotation) {
   EXPECT_EQ(displayedPath("a\xff\nb"), "$'a\\377\\nb'");
   EXPECT_EQ(displayedPath("\x1b[31m\t'\\"), "$'\\033[31m\\t\\'\\\\'");

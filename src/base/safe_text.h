@@ -2,7 +2,7 @@
 //
 // A terminal interprets control characters, and bidirectional or zero-width characters change how a line reads
 // ("approve rm" shown as "approve ls"). Both are shown as escapes: `\x1b`, `\u{202e}`. Visible characters of
-// every script are unchanged. Look-alike letters of other scripts are not detected.
+// every script are unchanged. Look-alike letters of other scripts are not detected; for paths displayedPath() does.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ std::string gitMode(const struct stat& status) {
 std::map<std::string, std::string> tracked(const std::string& root) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    struct stat status{};
+    struct stat status {};
     const std::string path = entry.path().string();
     if (::lstat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) continue;
     const std::string content = S_ISLNK(status.st_mode) ? fs::read_symlink(entry.path()).string() : readFile(path);
@@ -129,7 +129,7 @@ TEST_F(SessionChanges, ArchiveGivesSameChangedFiles) {
   const RunOutput unpacked = runProgram({"tar", "-xf", "-", "-C", copy.path()}, {.stdin_data = exported.out});
   EXPECT_EQ(unpacked.exit_status, 0) << unpacked.describe();
   EXPECT_EQ(tracked(copy.path()), inside(session));
-  struct stat status{};
+  struct stat status {};
   ASSERT_EQ(::stat((copy / "private/p").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
   EXPECT_TRUE(fs::is_directory(copy / "hollow"));
@@ -177,6 +177,20 @@ TEST_F(SessionChanges, NamesThatLookLikeMarksAreQuoted) {
   EXPECT_NE(counted.find(" $'y | 3 +++' "), std::string::npos) << counted;
   const std::string planned = cli({"commit", "--dry-run", session.id()}).out;
   EXPECT_NE(planned.find("A $'run.sh (mode 0755 -> 0644)'\n"), std::string::npos) << planned;
+}
+
+TEST_F(SessionChanges, NamesThatLookLikeOthersAreQuoted) {
+  workspace.write("main.c", "int main;\n");
+  workspace.write("Zo\u00eb", "");
+  Session session = create();
+  output(session,
+         "printf x > m$(printf '\\320\\260')in.c; touch Zoe$(printf '\\314\\210') $(printf '\\320\\276\\320\\275')");
+  const std::string listed = cli({"diff", session.id()}).out;
+  EXPECT_EQ(listed, "A $'Zoe\\314\\210'\nA $'m\\320\\260in.c'\nA \u043e\u043d\n");
+  EXPECT_NE(cli({"commit", "--dry-run", session.id()}).out.find("A $'m\\320\\260in.c'\n"), std::string::npos);
+  EXPECT_EQ(cli({"commit", session.id(), "m\u0430in.c"}).exit_status, 0);
+  EXPECT_EQ(readFile(workspace.path() + "/m\u0430in.c"), "x");
+  EXPECT_EQ(readFile(workspace.path() + "/main.c"), "int main;\n");
 }
 
 TEST_F(SessionChanges, JsonCarriesPatchesNamesAndCounts) {

@@ -129,7 +129,7 @@ class Question {
 std::string byHand(const Sandbox& sandbox, const std::vector<std::string>& paths) {
   std::string text = "they can run `caisson session commit " + sandbox.id();
   if (paths.size() > kMaxSuggestedPaths) return text + " PATH...` themselves; nothing was written";
-  for (const std::string& path : paths) text += " " + (isReadable(path) ? shellQuoted(path) : displayedPath(path));
+  for (const std::string& path : paths) text += " " + (isPlainName(path) ? shellQuoted(path) : displayedPath(path));
   return text + "` themselves; nothing was written";
 }
 

@@ -49,7 +49,7 @@ std::string HeldPaths::why(const std::string& path, bool directory) {
   }
   if (!ordinary_only_) return "";
   if (!searched_) return "the workspace is too large to be searched for links and git configurations that lead to it";
-  if (!isReadable(path)) return "its name has control, bidirectional or invisible characters";
+  if (!isPlainName(path)) return "its name has invisible or control characters, or letters that look like others";
   if (!ordinary_.match(in_project_ + path, directory)) return "not a kind of file that a model may commit";
   return "";
 }
