@@ -18,8 +18,9 @@ constexpr std::size_t kMaxNamed = 10'000;
 bool mayCallByName(std::string_view name) {
   constexpr std::string_view kBegin[] = {"lefthook", "mise",         "mcp.",  "opencode.",
                                          "crush.",   "captainhook.", "prek.", "simple-git-hooks."};
-  return name.starts_with('.') ||
-         std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
+  if (name.starts_with('.')) return true;
+  if (name.empty() || std::string_view("lmocps").find(name.front()) == std::string_view::npos) return false;  // most
+  return std::ranges::any_of(kBegin, [&](std::string_view begin) { return name.starts_with(begin); });
 }
 
 bool isGitPart(std::string_view part) { return policy::foldName(part) == ".git"; }

@@ -34,7 +34,7 @@ Repositories repositoriesAround(const std::string& tree) {
   };
   std::vector<Candidate> candidates;
   for (std::string at = tree; at != "/"; at = parentOf(at)) {
-    struct stat status{};
+    struct stat status {};
     const bool exists = ::stat((at + "/.git").c_str(), &status) == 0;
     if (exists && (status.st_uid == ::geteuid() || status.st_uid == 0))
       candidates.push_back({at, S_ISREG(status.st_mode)});
@@ -69,7 +69,8 @@ std::optional<sys::RootDir> openAround(const sys::RootDir& tree, const std::stri
     return std::nullopt;
   }
   const auto there = opened->enter(path.substr(enclosing.size() + 1));
-  struct stat found{}, expected{};
+  struct stat found {
+  }, expected{};
   if (!there || ::fstat(there->descriptor(), &found) != 0 || ::fstat(tree.descriptor(), &expected) != 0 ||
       found.st_ino != expected.st_ino || found.st_dev != expected.st_dev) {
     why_not = "another directory has the path " + path;
@@ -222,13 +223,16 @@ plan::WorkspaceScan searchEnclosed(sys::RootDir root, const std::string& tree, c
 }
 
 EnclosingLinks findEnclosingLinks(sys::RootDir root, const std::string& tree, const policy::ProtectedFiles& files,
-                                  const std::string& around) {
+                                  const std::vector<std::string>& patterns, const std::string& around) {
   EnclosingLinks found{.directory = enclosingDirectory(tree, around), .prefix = {}, .links = {}, .programs = {}};
   std::string why_not;
   std::optional<sys::RootDir> opened;
   if (found.directory != tree) opened = openAround(root, tree, found.directory, why_not);
-  plan::WorkspaceScan own =
-      scanWorkspace(std::move(root), tree, {.secrets = false, .protected_files = &files, .only_links = true});
+  const auto options = [&](const policy::ProtectedFiles& judge) {
+    return ScanOptions{
+        .secrets = false, .protected_files = &judge, .only_links = true, .index = patterns, .keep_index = true};
+  };
+  plan::WorkspaceScan own = scanWorkspace(std::move(root), tree, options(files));
   found.complete = !own.exhausted && why_not.empty();
   if (!opened) {
     found.directory = tree;
@@ -239,8 +243,7 @@ EnclosingLinks findEnclosingLinks(sys::RootDir root, const std::string& tree, co
   }
   found.prefix = prefixOf(tree, found.directory);
   const policy::ProtectedFiles all_files = files.at(found.directory);
-  plan::WorkspaceScan all = scanWorkspace(*std::move(opened), found.directory,
-                                          {.secrets = false, .protected_files = &all_files, .only_links = true});
+  plan::WorkspaceScan all = scanWorkspace(*std::move(opened), found.directory, options(all_files));
   found.complete = found.complete && !all.exhausted;
   found.links = std::move(all.links);
   found.programs = std::move(all.programs);

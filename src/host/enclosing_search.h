@@ -34,8 +34,8 @@ struct EnclosingLinks {
   std::vector<policy::NamedProgram> programs;
   bool complete = true;
 };
-/// `files`: for the tree.
+/// `files`: for the tree, made of these patterns. Uses an index below CAISSON_HOME, and keeps it.
 EnclosingLinks findEnclosingLinks(sys::RootDir root, const std::string& tree, const policy::ProtectedFiles& files,
-                                  const std::string& around);
+                                  const std::vector<std::string>& patterns, const std::string& around);
 
 }  // namespace caisson::host

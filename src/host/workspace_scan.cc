@@ -60,7 +60,7 @@ class Scan {
         workspace_(workspace),
         options_(options),
         tree_(root_, std::move(index), rules(), options.settled_after_ns) {
-    struct stat status{};
+    struct stat status {};
     if (::fstat(root_.descriptor(), &status) == 0) device_ = status.st_dev;
     if (options_.protected_files != nullptr) called_.emplace(root_, workspace_, *options_.protected_files, outside_);
   }
@@ -209,14 +209,15 @@ class Scan {
     if (opened == -EACCES) return covered("no permission to read it", !isClosed(path));
     if (opened < 0) return covered(strerrordesc_np(static_cast<int>(-opened)));
     sys::Fd fd(static_cast<int>(opened));
-    struct stat status{};
+    struct stat status {};
     if (::fstat(fd.get(), &status) != 0) return covered(strerrordesc_np(errno));
     if (status.st_dev != device_ && (!options_.enter_mounts || isKernelFilesystem(fd.get()))) {
       return covered("another file system is mounted there", false);
     }
     entries_ += 1 + kDirectoryCost;
     const auto unknown = [&](const std::string& entry, int error) { cover(entry, strerrordesc_np(error)); };
-    const int error = tree_.list(number, std::move(fd), path, [this] { return spend(); }, unknown);
+    const int error = tree_.list(
+        number, std::move(fd), path, [this] { return spend(); }, unknown);
     if (error == E2BIG) coverRest(path);
     return error == 0 || (error != E2BIG && covered(strerrordesc_np(error)));
   }
@@ -434,7 +435,7 @@ namespace {
 /// What decides which names are in the index and how their content was judged, besides the program: also the place of
 /// the workspace, and the files that are shown.
 std::string indexRules(const std::string& workspace, const ScanOptions& options) {
-  std::string rules = options.protected_files != nullptr ? "protected" : "secrets";
+  std::string rules = options.only_links ? "links" : options.protected_files != nullptr ? "protected" : "secrets";
   rules += '\0' + workspace;
   for (const std::string& path : options.shown) rules += "\nshown " + path;
   for (const std::string& pattern : *options.index) rules += '\0' + pattern;
@@ -455,7 +456,7 @@ plan::WorkspaceScan scanWorkspace(sys::RootDir root, const std::string& workspac
   std::vector<std::string> all_denied = options.denied_paths;
   all_denied.insert(all_denied.end(), denied.begin(), denied.end());
   std::optional<IndexFile> file;
-  if (options.index && !options.only_links) {
+  if (options.index) {
     file.emplace(root.descriptor(), workspace, indexRules(workspace, options));
   }
   std::optional<SearchIndex> index;

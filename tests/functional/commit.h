@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -31,6 +32,19 @@ inline std::string accessList(unsigned owner, unsigned user, unsigned group, uns
   return list;
 }
 
+/// Waits until what is written from now on gets a time that is later, by more than a tick, than that of what was written
+/// before. The clock of file times can stand still for long where processors are emulated.
+inline void letFileTimesSettle() {
+  constexpr std::int64_t kTick = 10'000'000;
+  const auto read = [](clockid_t clock) {
+    timespec time{};
+    ::clock_gettime(clock, &time);
+    return std::int64_t{1'000'000'000} * time.tv_sec + time.tv_nsec;
+  };
+  const std::int64_t then = read(CLOCK_REALTIME) + kTick;
+  while (read(CLOCK_REALTIME_COARSE) <= then) sleepFor(std::chrono::milliseconds(1));
+}
+
 class CommitTest : public SessionTest {
  protected:
   static CommitReport commit(Session& session, const CommitRequest& request = {}) {
@@ -41,6 +55,13 @@ class CommitTest : public SessionTest {
   static std::string paths(const std::vector<NotCommitted>& list) {
     std::string text;
     for (const NotCommitted& one : list) text += one.path + "\n";
+    return text;
+  }
+  /// What was not committed and why.
+  static std::string leftOut(const CommitReport& report) {
+    std::string text;
+    for (const auto* list : {&report.conflicts, &report.held, &report.skipped})
+      for (const NotCommitted& one : *list) text += one.path + ": " + one.reason + "\n";
     return text;
   }
   static std::string applied(const CommitReport& report) {

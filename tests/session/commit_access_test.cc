@@ -20,9 +20,9 @@ std::function<void()> give_list_on_the_host;
 class CommitAccess : public CommitTest {
  protected:
   Session createLater() {
-    sleepFor(std::chrono::milliseconds(30));  // change times have the precision of the clock tick
+    letFileTimesSettle();  // change times have the precision of the clock tick
     Session session = create();
-    sleepFor(std::chrono::milliseconds(30));
+    letFileTimesSettle();
     return session;
   }
   void mode(const std::string& name, mode_t bits) const {

@@ -200,7 +200,7 @@ TEST_F(CommitConflict, FileShownWithoutItsSecretsIsNotWrittenBack) {
 TEST_F(CommitConflict, NoChoicePutsAFileIntoADirectoryThatTheHostRemoved) {
   workspace.write("d/f", "old\n");
   workspace.write("g", "old\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   Session session = create();
   output(session, "echo new > d/f; echo new > g");
   ASSERT_EQ(::rename((workspace / "d").c_str(), (workspace / "d.old").c_str()), 0);

@@ -64,7 +64,7 @@ TEST_F(CommitDirectories, RepositoryOrProtectedFileInADirectoryHoldsItBackUnless
   output(session, "rm -r sub mirror editor plain");
   CommitReport report = commit(session);
   EXPECT_EQ(applied(report), "plain\n");
-  EXPECT_EQ(paths(report.held), "editor\nmirror\nsub\n");
+  EXPECT_EQ(paths(report.held), "editor\nmirror\nsub\n") << leftOut(report);
   EXPECT_EQ(reasonFor(report.held, "editor").find("it holds editor/.vscode: "), 0U);
   EXPECT_TRUE(exists(workspace / "sub/.git/HEAD"));
   report = commit(session, {.paths = {"sub", "mirror", "editor"}});
@@ -148,7 +148,7 @@ TEST_F(CommitAcrossMounts, StagingDirectoryIsNoChangeOfTheHost) {
   put("d/file", "old\n");
   SessionOptions wanted = options();
   ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", elsewhere));
-  sleepFor(std::chrono::milliseconds(20));
+  letFileTimesSettle();
   auto made = store->create(wanted);
   ASSERT_TRUE(made) << made.error().message();
   // As in a workspace that is too large for a whole record: only the times of the directories above tell.

@@ -170,7 +170,7 @@ TEST_F(CommitKeptElsewhere, CommitThatCannotKeepWhatItReplacesIsRepeated) {
   for (const char* name : {"e/x", "e/sub/y", "e/closed/z"}) put(name, "old\n");
   put("large", std::string(200'000, 'x'));
   ASSERT_EQ(::chmod((elsewhere + "/e/closed").c_str(), 0555), 0);
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   SessionOptions wanted = options();
   ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", elsewhere));
   auto session = store->create(wanted);

@@ -19,7 +19,7 @@ class CommitKept : public CommitTest {
   void makeLarge(const std::string& name, std::uint64_t size) const {
     workspace.write(name, "");
     ASSERT_EQ(::truncate((workspace / name).c_str(), static_cast<off_t>(size)), 0);
-    sleepFor(std::chrono::milliseconds(30));
+    letFileTimesSettle();
   }
   /// A file below CAISSON_HOME, of 256 KiB.
   void plant(const std::string& directory) const {

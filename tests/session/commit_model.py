@@ -202,7 +202,9 @@ def limited(new, there):
     """Returns `new` without access for group and others that `there`, an object of the same type, does not give."""
     if not new or not there or new[0] != there[0] or new[0] == "l":
         return new
-    gained = new[1] & ~there[1] & (0o77 if new[0] == "d" else 0o66)
+    # Executing a file is access only for those who may not read it.
+    access = 0o77 if new[0] == "d" else 0o66 | (~there[1] & 0o44) >> 2
+    gained = new[1] & ~there[1] & access
     return (new[0], new[1] & ~gained, *new[2:])
 
 

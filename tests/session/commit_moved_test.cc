@@ -22,9 +22,9 @@ void moveOnHost(const std::string& from, const std::string& to) {
 class CommitMoved : public CommitTest {
  protected:
   Session createLater() {
-    sleepFor(std::chrono::milliseconds(30));  // change times have the precision of the clock tick
+    letFileTimesSettle();  // change times have the precision of the clock tick
     Session session = create();
-    sleepFor(std::chrono::milliseconds(30));
+    letFileTimesSettle();
     return session;
   }
   static std::string conflictsOf(const CommitReport& report) {
@@ -153,7 +153,7 @@ TEST_F(CommitMoved, WhatTheHostPutsThereDuringACommitIsNotTheSessions) {
   output(session, "echo 1 > dir/f; echo 1 > dir/n; echo 1 > file; rm gone; chmod 700 mode");
   move_at = "commit: applied";
   move_on_the_host = [&] {
-    sleepFor(std::chrono::milliseconds(20));
+    letFileTimesSettle();
     moveOnHost(workspace / "dir", workspace / "dir.old");
     moveOnHost(workspace / "other", workspace / "dir");
     for (const char* name : {"file", "gone"}) {
@@ -180,7 +180,7 @@ TEST_F(CommitMoved, FileThatTheHostEditsInAFailedCommitStays) {
   const std::string digest = commit(session, {.dry_run = true}).digest;
   move_at = "commit: one applied";
   move_on_the_host = [&] {
-    sleepFor(std::chrono::milliseconds(20));
+    letFileTimesSettle();
     workspace.write("added/new", "host\n");
     workspace.write("refused", "host\n");
   };
@@ -391,7 +391,7 @@ TEST(DirectoryBaselineTest, DirectoryChangedJustBeforeTheBeginningIsUnchanged) {
   ASSERT_TRUE(committed);
   session::Moment began = session::Moment::now();
   began.wall_ns = status.st_ctim.tv_sec * 1'000'000'000 + status.st_ctim.tv_nsec + 1'000'000;
-  sleepFor(std::chrono::milliseconds(20));
+  letFileTimesSettle();
   session::Metadata metadata;
   metadata.workspace = work.path();
   metadata.began = began;
@@ -415,7 +415,7 @@ std::string walked_top;
 TEST(DirectoryBaselineTest, DirectoryMovedWhileACommandMayRunIsNotRecorded) {
   const TempDir work, home;
   for (const char* name : {"d/sub/x", "other/sub/x", "quiet/x"}) work.write(name, "x\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   session::Metadata metadata;
   metadata.workspace = walked_top = work.path();
   metadata.began = session::Moment::now();

@@ -13,7 +13,7 @@ namespace {
 class CommitRebound : public CommitTest {
  protected:
   Session createOn(const std::string& directory) {
-    sleepFor(std::chrono::milliseconds(30));  // change times have the precision of the clock tick
+    letFileTimesSettle();  // change times have the precision of the clock tick
     SessionOptions wanted = options();
     EXPECT_TRUE(wanted.policy.set("filesystem.workspace.path", directory));
     auto made = store->create(wanted);

@@ -17,12 +17,12 @@ namespace {
 class CommitRemoved : public CommitTest {
  protected:
   Session createLater(const char* tier = nullptr) {
-    sleepFor(std::chrono::milliseconds(30));  // change times have the precision of the clock tick
+    letFileTimesSettle();  // change times have the precision of the clock tick
     SessionOptions wanted = options();
     if (tier != nullptr) (void)wanted.policy.set("isolation.tier", tier);
     auto made = store->create(wanted);
     EXPECT_TRUE(made) << made.error().message();
-    sleepFor(std::chrono::milliseconds(30));
+    letFileTimesSettle();
     return *std::move(made);
   }
   void remove(const std::string& name) const { EXPECT_NE(std::filesystem::remove_all(workspace / name), 0U) << name; }

@@ -41,7 +41,7 @@ class CommitRescue : public CommitTest {
   std::string interrupted() {
     std::filesystem::create_directories(top() + "/sub");
     for (int i = 0; i < kFiles; ++i) std::ofstream(file(i)) << "of the host " << i << "\n";
-    sleepFor(std::chrono::milliseconds(30));
+    letFileTimesSettle();
     SessionOptions wanted = options();
     EXPECT_TRUE(wanted.policy.set("filesystem.workspace.path", top()));
     auto made = store->create(wanted);
@@ -129,7 +129,7 @@ TEST_F(CommitRescue, FailedCommitRemovesTheDirectoriesThatItMade) {
   const bool set = runProgram({"setfacl", "-d", "-m", list, top(), top() + "/sub"}).exit_status == 0;
   requireOrSkip(set, "cannot set a default access list");
   if (IsSkipped()) return;
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   SessionOptions wanted = options();
   ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", top()));
   auto made = store->create(wanted);
@@ -319,7 +319,7 @@ TEST_F(CommitRescueOnAnotherMount, WhatWasReplacedInADirectoryThatMovesDuringThe
   std::filesystem::create_directories(top() + "/sub");
   for (int i = 0; i < kFiles; ++i) std::ofstream(file(i)) << "of the host " << i << "\n";
   ASSERT_EQ(::chmod(top().c_str(), 0555), 0);
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   SessionOptions wanted = options();
   ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", top()));
   auto made = store->create(wanted);
@@ -347,7 +347,7 @@ TEST_F(CommitRescueOnAnotherMount, WhatWasReplacedInADirectoryThatMovesDuringThe
 TEST_F(CommitRescueOnAnotherMount, OlderCommitBelowADirectoryThatCameBackCanBeUndone) {
   std::filesystem::create_directories(top() + "/sub");
   for (int i = 0; i < kFiles; ++i) std::ofstream(file(i)) << "of the host " << i << "\n";
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   SessionOptions wanted = options();
   ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", top()));
   auto made = store->create(wanted);

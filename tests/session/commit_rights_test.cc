@@ -23,9 +23,9 @@ namespace {
 class CommitRights : public CommitTest {
  protected:
   Session createLater() {
-    sleepFor(std::chrono::milliseconds(30));  // change times have the precision of the clock tick
+    letFileTimesSettle();  // change times have the precision of the clock tick
     Session session = create();
-    sleepFor(std::chrono::milliseconds(30));
+    letFileTimesSettle();
     return session;
   }
   void mode(const std::string& name, mode_t bits) const {
@@ -256,7 +256,7 @@ TEST_F(CommitRightsAcrossMounts, ListOfTheTopIsNotInheritedBelowADirectoryWithou
   put("private/a", "old\n");
   requireOrSkip(giveDefaultList(elsewhere), "no access lists on this file system");
   if (IsSkipped()) return;
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   SessionOptions wanted = options();
   ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", elsewhere));
   auto made = store->create(wanted);

@@ -33,12 +33,12 @@ std::function<void()> write_on_the_host;  // once, at that step
 class CommitWriters : public CommitTest {
  protected:
   Session createLater(const std::string& directory = {}) {
-    sleepFor(std::chrono::milliseconds(30));  // change times have the precision of the clock tick
+    letFileTimesSettle();  // change times have the precision of the clock tick
     SessionOptions wanted = options();
     EXPECT_TRUE(wanted.policy.set("filesystem.workspace.path", directory.empty() ? workspace.path() : directory));
     auto made = store->create(wanted);
     EXPECT_TRUE(made) << made.error().message();
-    sleepFor(std::chrono::milliseconds(30));
+    letFileTimesSettle();
     return *std::move(made);
   }
   static void writeAt(const char* step, std::function<void()> write) {
@@ -56,7 +56,7 @@ class CommitWriters : public CommitTest {
   }
   /// Writes as many bytes as there were, and sets the time of modification back.
   static void writeUnnoticed(const std::string& path, std::string_view text) {
-    struct stat before{};
+    struct stat before {};
     ASSERT_EQ(::stat(path.c_str(), &before), 0);
     const int file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
     ASSERT_EQ(::write(file, text.data(), text.size()), before.st_size);
@@ -68,7 +68,7 @@ class CommitWriters : public CommitTest {
     return home_path + "/replaced/" + session.id() + "/1/objects/" + path;
   }
   static ino_t inodeOf(const std::string& path) {
-    struct stat status{};
+    struct stat status {};
     EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
     return status.st_ino;
   }
@@ -149,7 +149,8 @@ TEST_F(CommitWriters, CommitAndUncommitThatFailedOnceWorkLater) {
   EXPECT_FALSE(session.commit({.theirs = {"s/new"}}));
   EXPECT_EQ(readFile(workspace / "s/a"), "old\n");
   ASSERT_EQ(::chmod((workspace / "ro").c_str(), 0755), 0);
-  EXPECT_EQ(paths(commit(session, {.theirs = {"s/new"}}).conflicts), "");
+  const CommitReport later = commit(session, {.theirs = {"s/new"}});
+  EXPECT_EQ(paths(later.conflicts), "") << leftOut(later);
   EXPECT_FALSE(exists(workspace / "s/z"));
   ASSERT_EQ(::chmod((workspace / "ro").c_str(), 0555), 0);
   EXPECT_FALSE(store->uncommit(session.id()));
@@ -382,7 +383,7 @@ TEST_F(CommitWritersAcross, CommitThatCannotRemoveAnOriginalPutsAllOthersBack) {
   for (const char* name : {"a", "b", "gone/x", "gone/y"}) EXPECT_EQ(readFile(elsewhere + "/" + name), "host\n") << name;
   EXPECT_EQ(readFile(elsewhere + "/z"), "host\nlate\n");
   EXPECT_EQ(runProgram({"sh", "-c", "ls -A " + elsewhere}).out, "a\nb\ngone\nz\n");
-  struct stat status{};
+  struct stat status {};
   EXPECT_EQ(::stat((elsewhere + "/gone").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0500U);
   EXPECT_EQ(::chmod((elsewhere + "/gone").c_str(), 0700), 0);
@@ -470,7 +471,7 @@ TEST_F(CommitWriters, UnnoticedChangeOfACommittedFileIsNotTakenForTheSessionsOwn
   Session session = createLater();
   output(session, "printf new. > f");
   writeAt("commit: applied", [&] {
-    sleepFor(std::chrono::milliseconds(30));
+    letFileTimesSettle();
     writeUnnoticed(workspace / "f", "HOST");
   });
   EXPECT_EQ(applied(commit(session)), "f\n");

@@ -52,7 +52,7 @@ class Uncommit : public CommitTest {
     (void)::setxattr((workspace / "file").c_str(), "user.note", "of the host", 11, 0);
     for (const char* name : {"tree", "dir/sub"}) (void)::setxattr((workspace / name).c_str(), "user.note", name, 4, 0);
     ASSERT_EQ(runProgram({"touch", "-d", "2001-02-03", workspace / "file", workspace / "dir/x"}).exit_status, 0);
-    sleepFor(std::chrono::milliseconds(30));
+    letFileTimesSettle();
   }
   void work(Session& session) const {
     output(session,

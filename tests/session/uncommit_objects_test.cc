@@ -39,7 +39,7 @@ TEST_F(UncommitObjects, PipeAndSocketComeBackAsTheyWere) {
   }
   (void)runProgram({"setfacl", "-m", "u:12345:rw", pipe});  // where there are lists
   const std::string list = runProgram({"getfacl", "-cp", pipe}).out;
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   Session session = create();
   output(session, "rm pipe socket");
   EXPECT_EQ(applied(commit(session)), "pipe\nsocket\n");
@@ -58,7 +58,7 @@ std::string changed_during_the_commit;
 TEST_F(UncommitObjects, FileRemovedInADirectoryThatTheSessionOpenedComesBack) {
   for (const char* name : {"closed/x", "closed/y", "closed/sub/x"}) workspace.write(name, "x\n");
   for (const char* name : {"closed/sub", "closed"}) ASSERT_EQ(::chmod((workspace / name).c_str(), 0555), 0);
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   const std::string before = state();
   Session session = create();
   output(session, "chmod 755 closed closed/sub; rm closed/x closed/sub/x; echo new > closed/y; echo new > closed/n");
@@ -91,7 +91,7 @@ TEST_F(UncommitObjects, WorkspacesInEachOtherAreUndoneOneAfterTheOther) {
   for (const bool inner_first : {true, false}) {
     std::vector<Session> sessions;
     for (const bool inner : {inner_first, !inner_first}) {
-      sleepFor(std::chrono::milliseconds(30));
+      letFileTimesSettle();
       auto made = inner ? store->create(below) : store->create(options());
       ASSERT_TRUE(made) << made.error().message();
       output(*made, inner ? "echo inner >> f; mkdir -p d; echo inner > d/x; echo inner > n"

@@ -32,7 +32,7 @@ TEST_F(Uncommit, RestoresEverythingThatACommitReplacedDeletedAndAdded) {
 
 TEST_F(Uncommit, GoesBackOneCommitAtATimeAndWorksAfterDestroy) {
   workspace.write("f", "0\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   Session session = create();
   for (const char* text : {"1", "2", "3"}) {
     output(session, std::string("echo ") + text + " > f");
@@ -63,7 +63,7 @@ TEST_F(Uncommit, WhatTheHostChangedSinceIsAConflict) {
   Session session = create();
   work(session);
   EXPECT_TRUE(commit(session).complete());
-  sleepFor(std::chrono::milliseconds(20));
+  letFileTimesSettle();
   workspace.write("file", "of the host\n");
   workspace.write("gone", "of the host\n");
   workspace.write("dir/new", "of the host\n");
@@ -83,7 +83,7 @@ TEST_F(Uncommit, WhatTheHostChangedSinceIsAConflict) {
 TEST_F(Uncommit, OlderCommitBelowADirectoryThatCameBackCanBeUndone) {
   workspace.write("d/f", "old\n");
   workspace.write("d/sub/g", "old\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   const auto before = stateOf(workspace.path());
   Session session = create();
   output(session, "echo new > d/f; echo new > d/sub/g; echo a > d/sub/added; mkdir d/made; chmod 750 d/sub");
@@ -99,12 +99,12 @@ TEST_F(Uncommit, OlderCommitBelowADirectoryThatCameBackCanBeUndone) {
 TEST_F(Uncommit, CommitsOfTwoSessionsAreUndoneOneAfterTheOther) {
   workspace.write("f", "old\n");
   workspace.write("d/f", "old\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   const auto before = stateOf(workspace.path());
   Session first = create();
   output(first, "echo first > f; echo first > d/f; chmod 750 d");
   EXPECT_TRUE(commit(first, {.paths = {".", "d"}}).complete());
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   Session second = create();
   output(second, "echo second > f; rm -r d");
   EXPECT_TRUE(commit(second).complete());
@@ -119,7 +119,7 @@ TEST_F(Uncommit, DirectoryInWhichAnotherSessionWorkedIsRemoved) {
   Session first = create(), second = create();
   output(first, "mkdir n; echo x > n/x");
   EXPECT_TRUE(commit(first).complete());
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   output(second, "echo y > n/y");
   // Made since the second session began.
   EXPECT_EQ(applied(commit(second, {.theirs = {"n/y"}})), "n/y\n");
@@ -130,7 +130,7 @@ TEST_F(Uncommit, DirectoryInWhichAnotherSessionWorkedIsRemoved) {
 
 TEST_F(Uncommit, OlderCommitStaysAConflictWhereTheHostChangedWhatCameBack) {
   workspace.write("d/f", "old\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   Session session = create();
   output(session, "echo new > d/f");
   EXPECT_TRUE(commit(session).complete());
@@ -144,12 +144,12 @@ TEST_F(Uncommit, OlderCommitStaysAConflictWhereTheHostChangedWhatCameBack) {
 
 TEST_F(Uncommit, ConflictLeavesTheRestToTheNext) {
   for (const char* name : {"a", "b", "c"}) workspace.write(name, std::string("old ") + name + "\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   const auto before = stateOf(workspace.path());
   Session session = create();
   output(session, "echo new > a; echo new > b; rm c; mkdir -p n/m; echo f > n/m/f");
   EXPECT_TRUE(commit(session).complete());
-  sleepFor(std::chrono::milliseconds(20));
+  letFileTimesSettle();
   workspace.write("a", "of the host\n");
   workspace.write("n/m/host", "of the host\n");
   const RunOutput first = cli({"uncommit", session.id()});
@@ -175,7 +175,7 @@ TEST_F(Uncommit, ConflictLeavesTheRestToTheNext) {
 
 TEST_F(Uncommit, ConflictDoesNotKeepTheCommitsBeforeFromBeingUndone) {
   for (const char* name : {"a", "b"}) workspace.write(name, "0\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   Session session = create();
   output(session, "echo 1 > b");
   EXPECT_TRUE(commit(session).complete());
@@ -193,7 +193,7 @@ TEST_F(Uncommit, DirectoryThatItsOwnerCannotWriteComesBack) {
   workspace.write("closed/x", "x\n");
   workspace.write("gone/x", "x\n");
   for (const char* name : {"closed", "gone"}) ASSERT_EQ(::chmod((workspace / name).c_str(), 0555), 0);
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   const auto before = stateOf(workspace.path());
   Session session = create();
   output(session, "chmod 755 closed gone; rm -r closed gone; echo x > closed");
@@ -218,7 +218,7 @@ TEST_F(Uncommit, ComesBackOnAnotherMountAndNoSecretPassesThroughTheWorkspace) {
         runProgram({"sh", "-c", "cd " + top + " && mkdir -p d/s && echo old > f && echo x > d/s/x && echo k > .env"})
             .exit_status,
         0);
-    sleepFor(std::chrono::milliseconds(30));
+    letFileTimesSettle();
     auto before = stateOf(top);
     SessionOptions wanted = options();
     EXPECT_TRUE(wanted.policy.set("filesystem.workspace.path", top));
@@ -258,7 +258,7 @@ TEST_F(Uncommit, FollowsTheDirectoryThatTheSessionWasBoundTo) {
 TEST_F(Uncommit, CommitToADirectoryThatIsGoneIsAConflictAndTheOneBeforeIsUndone) {
   const std::string place = workspace.makeDir("place"), other = workspace.makeDir("other");
   workspace.write("place/file", "old\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   SessionOptions wanted = options();
   ASSERT_TRUE(wanted.policy.set("filesystem.workspace.path", place));
   auto session = store->create(wanted);
@@ -278,7 +278,7 @@ TEST_F(Uncommit, CommitToADirectoryThatIsGoneIsAConflictAndTheOneBeforeIsUndone)
 
 TEST_F(Uncommit, DirectoryWhoseAttributesTheHostChangedIsAConflict) {
   workspace.write("was_file", "old\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   Session session = create();
   output(session, "mkdir n list o; echo x > n/x; rm was_file; mkdir was_file; echo x > was_file/x");
   EXPECT_TRUE(commit(session).complete());
@@ -297,7 +297,7 @@ TEST_F(Uncommit, DirectoryWhoseAttributesTheHostChangedIsAConflict) {
 
 TEST_F(Uncommit, DiscardKeepsNothing) {
   workspace.write("f", "old\n");
-  sleepFor(std::chrono::milliseconds(30));
+  letFileTimesSettle();
   Session session = create();
   output(session, "echo new > f");
   EXPECT_EQ(commit(session, {.dry_run = true}).replaced_bytes, 4U);

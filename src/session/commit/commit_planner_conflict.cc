@@ -123,7 +123,7 @@ std::string CommitPlanner::conflict(const Candidate& candidate) {
     return "a part of it was hidden from the session";
   }
   if (change.kind == ChangeKind::added) return "it was made there meanwhile, or was hidden from the session";
-  if (isLater(there->changed_ns, since_ns_)) return kChanged;
+  if (real_.isLater(*there, since_ns_)) return kChanged;
   if (std::string why = whyElsewhere(change.path); !why.empty()) return why;
   return why_open();
 }

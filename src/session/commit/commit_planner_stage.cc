@@ -62,7 +62,7 @@ void CommitPlanner::limitMode(Candidate& candidate) const {
 
 bool CommitPlanner::isOurs(const std::string& path, const FileInfo& info) {
   if (!committed_.isOurs(path, info)) return false;
-  if (info.type != FileType::regular || !isCoarse(info.changed_ns)) return true;
+  if (info.type != FileType::regular || !real_.isCoarse(info)) return true;
   std::string name;
   const auto parent = real_.parentOf(path, name);
   if (!parent) return false;

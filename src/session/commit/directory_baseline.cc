@@ -62,7 +62,8 @@ using WalkedDirectories = std::vector<std::pair<std::string, WalkedDirectory>>;
 /// One walk over the real workspace. Follows no link and enters no other file system.
 class DirectoryWalk {
  public:
-  DirectoryWalk(const sys::RootDir& root, const Moment& began) : root_(root), settled_(began.wall_ns - kTick) {}
+  DirectoryWalk(const sys::RootDir& root, const Moment& began)
+      : root_(root), precise_(preciseDevice(root.descriptor())), settled_(began.wall_ns - kTick) {}
 
   WalkedDirectories run() {
     pending_.push_back({"", true});
@@ -86,12 +87,12 @@ class DirectoryWalk {
     if (at.path.size() > kMaxDirectoryPath) return;
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
     Fd directory(static_cast<int>(isolation::openBeneath(root_.descriptor(), at.path.c_str(), kFlags)));
-    struct stat status{};
+    struct stat status {};
     if (!directory || ::fstat(directory.get(), &status) != 0) return;
     if (at.path.empty()) device_ = status.st_dev;
     if (status.st_dev != device_) return;
     const sys::FileInfo info = fileInfoOf(status);
-    const bool settled = !isLater(info.changed_ns, settled_ - 1);
+    const bool settled = !isLater(info, settled_ - 1, precise_);
     // One that changed itself is still the same if no name in its directory changed. The root is known by its identity.
     if (settled || at.stayed) {
       found_.emplace_back(at.path, WalkedDirectory{info.inode, info.changed_ns, info.mode, settled});
@@ -114,6 +115,7 @@ class DirectoryWalk {
   }
 
   const sys::RootDir& root_;
+  const std::uint64_t precise_;
   const std::int64_t settled_;
   WalkedDirectories found_;
   std::vector<std::uint64_t> names_;

@@ -15,6 +15,7 @@ HeldPaths::HeldPaths(RealTree& real, const policy::Workspace& workspace, std::st
     : real_(real),
       workspace_(std::move(path)),
       around_(workspace.around),
+      patterns_(workspace.protected_files),
       protected_(workspace.protected_files, workspace_),
       ordinary_(workspace.committable_files),
       shapes_(real),
@@ -27,7 +28,7 @@ void HeldPaths::findLinks(const std::vector<policy::WorkspaceLink>& added) {
   auto root = real_.root().enter("");
   searched_ = root.has_value();
   if (!root) return;
-  auto found = host::findEnclosingLinks(*std::move(root), workspace_, protected_, around_);
+  auto found = host::findEnclosingLinks(*std::move(root), workspace_, protected_, patterns_, around_);
   in_enclosing_ = found.prefix;
   for (policy::WorkspaceLink link : added) {
     link.path.insert(0, in_enclosing_);

@@ -45,7 +45,8 @@ class HeldPaths {
  private:
   RealTree& real_;
   std::string workspace_;
-  std::string around_;  ///< policy::Workspace::around
+  std::string around_;                 ///< policy::Workspace::around
+  std::vector<std::string> patterns_;  ///< policy::Workspace::protected_files
   policy::ProtectedFiles protected_;
   policy::OrdinaryFiles ordinary_;
   std::string in_project_;                           ///< the workspace's path in projectDirectory(), with a `/`; or ""

@@ -42,11 +42,11 @@ DirectoryState HostDirectories::find(const std::string& directory) {
   }
   if (known != nullptr && known->changed_ns == info.changed_ns) return DirectoryState::unchanged;
   // The record has no time of a directory that changed just before the session began.
-  if (known != nullptr && known->changed_ns == 0 && !isLater(info.changed_ns, since_ns_))
+  if (known != nullptr && known->changed_ns == 0 && !real_.isLater(info, since_ns_))
     return DirectoryState::unchanged;
   if (ours) return DirectoryState::ours;
   if (known != nullptr) return DirectoryState::changed;
-  if (!isLater(info.changed_ns, since_ns_)) return DirectoryState::unchanged;
+  if (!real_.isLater(info, since_ns_)) return DirectoryState::unchanged;
   // Moving a directory changes its directory, too.
   const bool above_is_known = above == DirectoryState::unchanged || above == DirectoryState::ours;
   const bool stayed = top || above_is_known || committed_.isSameObject(directory, info);
@@ -77,7 +77,7 @@ bool HostDirectories::wasThere(const std::string& directory) {
 bool HostDirectories::isModeChanged(const std::string& directory, const FileInfo& info) {
   if (committed_.isOurs(directory, info) || committed_.isOurs(directory + "/", info)) return false;
   const auto* const known = baseline_.find(directory);
-  if (known == nullptr) return isLater(info.changed_ns, since_ns_);
+  if (known == nullptr) return real_.isLater(info, since_ns_);
   if (known->mode != info.mode) return true;
   const DirectoryState state = stateOf(directory);
   return state != DirectoryState::unchanged && state != DirectoryState::ours && hasAccessList(directory);

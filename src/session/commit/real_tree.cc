@@ -7,8 +7,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <iterator>
 #include <vector>
 
 #include "base/path_parts.h"
@@ -100,7 +102,7 @@ void RealTree::syncFile(const std::string& path) {
   if (synced_ || !parent) return;
   const Fd file(::openat(*parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file) return;
-  struct statfs system{};
+  struct statfs system {};
   // Of an overlay's files only fsync reaches the pages; elsewhere, a flush of the disk's cache is saved.
   constexpr unsigned kAll = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   const bool overlay = ::fstatfs(file.get(), &system) != 0 || system.f_type == OVERLAYFS_SUPER_MAGIC;
@@ -119,7 +121,7 @@ bool isOpenForWriting(int directory, const std::string& name) {
 }
 
 bool isOpenForWriting(int file) {
-  struct statfs system{};
+  struct statfs system {};
   if (::fstatfs(file, &system) != 0 || system.f_type == NFS_SUPER_MAGIC) return false;
   // A program that opens it before the lease is gone waits for that, and the kernel sends this signal, which does
   // nothing by default. The default one would end the process.
@@ -149,9 +151,23 @@ void RealTree::pin(const std::string& directory) {
   if (const auto there = lookAtDirectory(directory)) pinned_[directory] = {there->info.device, there->info.inode};
 }
 
+std::uint64_t preciseDevice(int directory) {
+  struct statfs system {};
+  struct statx status {};
+  if (::fstatfs(directory, &system) != 0) return 0;
+  if (::statx(directory, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &status) != 0) return 0;
+  constexpr unsigned long kPrecise[] = {XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC};
+  const auto type = static_cast<unsigned long>(system.f_type);
+  // Inodes of ext4 that have room for the time of their birth have room for nanoseconds.
+  const bool ext4 = type == EXT4_SUPER_MAGIC && (status.stx_mask & STATX_BTIME) != 0;
+  if (!ext4 && std::ranges::find(kPrecise, type) == std::end(kPrecise)) return 0;
+  return sys::fileInfoOf(status).device;
+}
+
 bool isChangedSince(const DirectoryToCheck& directory, std::int64_t since_ns, const IsOurs& ours) {
+  const std::uint64_t precise = preciseDevice(directory.root.descriptor());
   const auto is_changed = [&](const std::string& path, const FileInfo& info) {
-    if (!isLater(info.changed_ns, since_ns) || ours(path, info)) return false;
+    if (!isLater(info, since_ns, precise) || ours(path, info)) return false;
     return info.type != FileType::directory || !ours(path + "/", info);
   };
   const auto top = directory.root.stat(directory.at);

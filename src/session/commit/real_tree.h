@@ -20,12 +20,17 @@ namespace caisson::session {
 
 sys::FileInfo fileInfoOf(const struct stat& status);
 
-/// Whether a time is of a file system that has whole seconds, or every other one, only.
-inline bool isCoarse(std::int64_t time_ns) { return time_ns % 1'000'000'000 == 0; }
+/// The device of a directory, if its file system is known to keep times finer than a second; else 0.
+std::uint64_t preciseDevice(int directory);
+/// Whether the change time may be of a file system that has whole seconds, or every other one, only. `precise`: a
+/// preciseDevice().
+inline bool isCoarse(const sys::FileInfo& info, std::uint64_t precise) {
+  return info.changed_ns % 1'000'000'000 == 0 && (precise == 0 || info.device != precise);
+}
 /// Whether something changed after `since_ns`, or perhaps did: a coarse time is that of the second's beginning.
-inline bool isLater(std::int64_t changed_ns, std::int64_t since_ns) {
+inline bool isLater(const sys::FileInfo& info, std::int64_t since_ns, std::uint64_t precise) {
   constexpr std::int64_t kCoarsest = 2'000'000'000;
-  return changed_ns + (isCoarse(changed_ns) ? kCoarsest : 0) > since_ns;
+  return info.changed_ns + (isCoarse(info, precise) ? kCoarsest : 0) > since_ns;
 }
 
 /// Whether an object of the workspace is as a commit of this session left it.
@@ -50,9 +55,14 @@ bool isOpenForWriting(int file);
 
 class RealTree {
  public:
-  explicit RealTree(const sys::RootDir& root) : root_(root) {}
+  explicit RealTree(const sys::RootDir& root) : root_(root), precise_(preciseDevice(root.descriptor())) {}
 
   [[nodiscard]] const sys::RootDir& root() const { return root_; }
+  /// As isLater() and isCoarse(), for an object of this tree.
+  [[nodiscard]] bool isLater(const sys::FileInfo& info, std::int64_t since_ns) const {
+    return session::isLater(info, since_ns, precise_);
+  }
+  [[nodiscard]] bool isCoarse(const sys::FileInfo& info) const { return session::isCoarse(info, precise_); }
 
   /// The directory that holds `path`, reached without following links; `name` is set to the path's last part. The
   /// descriptor is valid until the next call. ENOTDIR or ELOOP when a parent is a link or not a directory, ENOENT when
@@ -96,6 +106,7 @@ class RealTree {
 
  private:
   const sys::RootDir& root_;
+  const std::uint64_t precise_;
   sys::Fd parent_;  ///< paths come sorted, so that neighbours share their directory
   std::string parent_path_;
   std::optional<ParentFacts> parent_facts_;

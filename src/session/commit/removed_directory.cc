@@ -48,7 +48,7 @@ RemovedDirectory inspectRemoval(const RealTree& real, const LayerStack& before, 
         continue;
       }
       const bool ours = rules.is_ours(below, *info);
-      if (!ours && isLater(info->changed_ns, rules.since_ns)) return {.changed = below};
+      if (!ours && real.isLater(*info, rules.since_ns)) return {.changed = below};
       if (info->type == FileType::regular && rules.is_open(below)) return {.open = below};
       if (ours) continue;
       if (!isSeen(before, seen)) return {.unseen = below};
