@@ -120,6 +120,15 @@ constexpr std::string_view foldedLetters(char32_t code) {
   }
 }
 
+/// Whether a directory holds packages that others published, or is in one. A build server runs what is at the top of a
+/// repository, and packages carry what their own repository had there.
+bool isInPackage(std::span<const std::string_view> parts) {
+  constexpr std::string_view kPackages[] = {
+      "node_modules", "bower_components", "site-packages", "dist-packages", "vendor", ".venv", "venv", "target"};
+  return std::ranges::any_of(
+      parts, [&](std::string_view part) { return std::ranges::find(kPackages, part) != std::end(kPackages); });
+}
+
 }  // namespace
 
 std::string_view name(ProtectedCategory category) { return kCategories[static_cast<std::size_t>(category)].name; }
@@ -309,6 +318,8 @@ std::optional<ProtectedMatch> ProtectedFiles::match(std::string_view path) const
         return ProtectedMatch{ProtectedCategory::version_control, path, false};
       }
     } else if (const Pattern* pattern = find(folded, at)) {
+      const bool in_package = at > above_.size() && isInPackage(std::span(parts).first(at - above_.size()));
+      if (pattern->category == ProtectedCategory::ci && in_package) continue;
       return ProtectedMatch{pattern->category, upTo(at), pattern->directory};
     }
   }

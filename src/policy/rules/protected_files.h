@@ -72,6 +72,7 @@ class ProtectedFiles {
   /// Whether the name of a path is protected: a pattern matches it with the directories above it, or it is `.git`, or
   /// lies in `.git` and is not isRepositoryData(). Ignores case, and characters that some file systems ignore in names.
   /// A work tree that an agent keeps in its own directory (`.claude/worktrees/NAME`) is judged as if it were elsewhere.
+  /// Files of build servers in packages that others published (`node_modules/x/.travis.yml`) are not protected.
   [[nodiscard]] std::optional<ProtectedMatch> match(std::string_view path) const;
   /// Whether a path ends with the first parts of a longer pattern: `.config`, for `.config/fish/`. A link there gives
   /// protected names to files elsewhere.

@@ -108,6 +108,23 @@ TEST(ProtectedFiles, ExcludeTheContentOfAProject) {
   }
 }
 
+TEST(ProtectedFiles, OfBuildServersAreNoneInPackages) {
+  const ProtectedFiles files;
+  for (const char* path :
+       {"node_modules/x/.github/FUNDING.yml", "node_modules/.travis.yml", "vendor/x/y/.gitlab-ci.yml",
+        ".venv/lib/python3/site-packages/x/.circleci", "a/target/x/.github"})
+    EXPECT_FALSE(files.match(path)) << path;
+  for (const char* path :
+       {".github/workflows/x.yml", "packages/x/.github", ".github/node_modules/x", "node_modules/x/.git/hooks/x",
+        "node_modules/x/.vscode/tasks.json", "node_modules/x/.envrc", "Node_Modules/x/.github"})
+    EXPECT_TRUE(files.match(path)) << path;
+  EXPECT_TRUE(ProtectedFiles({}, "/p/node_modules/x").match(".github")) << "a workspace of its own";
+  const std::vector<std::string> added{".travis.yml"};
+  EXPECT_FALSE(ProtectedFiles(added).match("node_modules/x/.travis.yml")) << "named by the table";
+  const std::vector<std::string> other{"own.yml"};
+  EXPECT_TRUE(ProtectedFiles(other).match("node_modules/x/own.yml"));
+}
+
 TEST(ProtectedFiles, NameTheProtectedObject) {
   const ProtectedFiles files;
   const auto directory = files.match("a/.VSCode/deep/tasks.json");

@@ -192,6 +192,12 @@ SecretJudgement judgeSecret(std::string_view directory, std::string_view name, b
     if (catalogue().isPackage(directory)) return {};
     found.bounded = true;
   }
+  // What a package calls a password is public: its author published it.
+  constexpr unsigned kInPackages = kCheckKeys | kCheckTokens | kCheckPrivate;
+  if (found.verdict == kRead && catalogue().isPackage(directory)) {
+    found.checks &= kInPackages;
+    if (found.checks == 0) return {};
+  }
   if (known || is_directory) return found;
   return judgeByEnding(directory, names.back(), names.size() > 1);
 }

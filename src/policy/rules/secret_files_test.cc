@@ -132,6 +132,12 @@ TEST(SecretFiles, ContentDecidesWhereTheNameDoesNot) {
   }
   EXPECT_EQ(judgePath("/p/node_modules/x/settings.json").verdict, SecretVerdict::by_content) << "a name of the table";
   EXPECT_EQ(judgePath("/p/node_modules/x/package-data.json").verdict, SecretVerdict::no);
+  for (const char* path : {"/p/node_modules/x/credentials.js", "/p/.venv/lib/site-packages/botocore/credentials.py",
+                           "/p/node_modules/mime-db/db.json"}) {
+    const SecretJudgement judged = judgePath(path);
+    EXPECT_EQ(judged.checks & (kCheckSettings | kCheckRandom | kCheckRaw), 0U) << path;
+  }
+  EXPECT_EQ(judgePath("/p/node_modules/.env").verdict, SecretVerdict::hide);
 }
 
 TEST(SecretFiles, ScriptsTablesAndUnknownEndingsAreReadForLess) {
