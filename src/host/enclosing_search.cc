@@ -34,7 +34,7 @@ Repositories repositoriesAround(const std::string& tree) {
   };
   std::vector<Candidate> candidates;
   for (std::string at = tree; at != "/"; at = parentOf(at)) {
-    struct stat status {};
+    struct stat status{};
     const bool exists = ::stat((at + "/.git").c_str(), &status) == 0;
     if (exists && (status.st_uid == ::geteuid() || status.st_uid == 0))
       candidates.push_back({at, S_ISREG(status.st_mode)});
@@ -69,8 +69,7 @@ std::optional<sys::RootDir> openAround(const sys::RootDir& tree, const std::stri
     return std::nullopt;
   }
   const auto there = opened->enter(path.substr(enclosing.size() + 1));
-  struct stat found {
-  }, expected{};
+  struct stat found{}, expected{};
   if (!there || ::fstat(there->descriptor(), &found) != 0 || ::fstat(tree.descriptor(), &expected) != 0 ||
       found.st_ino != expected.st_ino || found.st_dev != expected.st_dev) {
     why_not = "another directory has the path " + path;

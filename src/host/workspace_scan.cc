@@ -60,7 +60,7 @@ class Scan {
         workspace_(workspace),
         options_(options),
         tree_(root_, std::move(index), rules(), options.settled_after_ns) {
-    struct stat status {};
+    struct stat status{};
     if (::fstat(root_.descriptor(), &status) == 0) device_ = status.st_dev;
     if (options_.protected_files != nullptr) called_.emplace(root_, workspace_, *options_.protected_files, outside_);
   }
@@ -209,15 +209,14 @@ class Scan {
     if (opened == -EACCES) return covered("no permission to read it", !isClosed(path));
     if (opened < 0) return covered(strerrordesc_np(static_cast<int>(-opened)));
     sys::Fd fd(static_cast<int>(opened));
-    struct stat status {};
+    struct stat status{};
     if (::fstat(fd.get(), &status) != 0) return covered(strerrordesc_np(errno));
     if (status.st_dev != device_ && (!options_.enter_mounts || isKernelFilesystem(fd.get()))) {
       return covered("another file system is mounted there", false);
     }
     entries_ += 1 + kDirectoryCost;
     const auto unknown = [&](const std::string& entry, int error) { cover(entry, strerrordesc_np(error)); };
-    const int error = tree_.list(
-        number, std::move(fd), path, [this] { return spend(); }, unknown);
+    const int error = tree_.list(number, std::move(fd), path, [this] { return spend(); }, unknown);
     if (error == E2BIG) coverRest(path);
     return error == 0 || (error != E2BIG && covered(strerrordesc_np(error)));
   }

@@ -32,8 +32,8 @@ inline std::string accessList(unsigned owner, unsigned user, unsigned group, uns
   return list;
 }
 
-/// Waits until what is written from now on gets a time that is later, by more than a tick, than that of what was written
-/// before. The clock of file times can stand still for long where processors are emulated.
+/// Waits until what is written from now on gets a time that is later, by more than a tick, than that of what was
+/// written before. The clock of file times can stand still for long where processors are emulated.
 inline void letFileTimesSettle() {
   constexpr std::int64_t kTick = 10'000'000;
   const auto read = [](clockid_t clock) {

@@ -26,7 +26,7 @@ std::string gitMode(const struct stat& status) {
 std::map<std::string, std::string> tracked(const std::string& root) {
   std::map<std::string, std::string> files;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    struct stat status {};
+    struct stat status{};
     const std::string path = entry.path().string();
     if (::lstat(path.c_str(), &status) != 0 || S_ISDIR(status.st_mode)) continue;
     const std::string content = S_ISLNK(status.st_mode) ? fs::read_symlink(entry.path()).string() : readFile(path);
@@ -129,7 +129,7 @@ TEST_F(SessionChanges, ArchiveGivesSameChangedFiles) {
   const RunOutput unpacked = runProgram({"tar", "-xf", "-", "-C", copy.path()}, {.stdin_data = exported.out});
   EXPECT_EQ(unpacked.exit_status, 0) << unpacked.describe();
   EXPECT_EQ(tracked(copy.path()), inside(session));
-  struct stat status {};
+  struct stat status{};
   ASSERT_EQ(::stat((copy / "private/p").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600U);
   EXPECT_TRUE(fs::is_directory(copy / "hollow"));

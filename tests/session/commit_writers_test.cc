@@ -56,7 +56,7 @@ class CommitWriters : public CommitTest {
   }
   /// Writes as many bytes as there were, and sets the time of modification back.
   static void writeUnnoticed(const std::string& path, std::string_view text) {
-    struct stat before {};
+    struct stat before{};
     ASSERT_EQ(::stat(path.c_str(), &before), 0);
     const int file = ::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC);
     ASSERT_EQ(::write(file, text.data(), text.size()), before.st_size);
@@ -68,7 +68,7 @@ class CommitWriters : public CommitTest {
     return home_path + "/replaced/" + session.id() + "/1/objects/" + path;
   }
   static ino_t inodeOf(const std::string& path) {
-    struct stat status {};
+    struct stat status{};
     EXPECT_EQ(::lstat(path.c_str(), &status), 0) << path;
     return status.st_ino;
   }
@@ -383,7 +383,7 @@ TEST_F(CommitWritersAcross, CommitThatCannotRemoveAnOriginalPutsAllOthersBack) {
   for (const char* name : {"a", "b", "gone/x", "gone/y"}) EXPECT_EQ(readFile(elsewhere + "/" + name), "host\n") << name;
   EXPECT_EQ(readFile(elsewhere + "/z"), "host\nlate\n");
   EXPECT_EQ(runProgram({"sh", "-c", "ls -A " + elsewhere}).out, "a\nb\ngone\nz\n");
-  struct stat status {};
+  struct stat status{};
   EXPECT_EQ(::stat((elsewhere + "/gone").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 0777U, 0500U);
   EXPECT_EQ(::chmod((elsewhere + "/gone").c_str(), 0700), 0);

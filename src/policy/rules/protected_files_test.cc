@@ -118,7 +118,7 @@ TEST(ProtectedFiles, OfBuildServersAreNoneInPackages) {
        {".github/workflows/x.yml", "packages/x/.github", ".github/node_modules/x", "node_modules/x/.git/hooks/x",
         "node_modules/x/.vscode/tasks.json", "node_modules/x/.envrc", "Node_Modules/x/.github"})
     EXPECT_TRUE(files.match(path)) << path;
-  EXPECT_TRUE(ProtectedFiles({}, "/p/node_modules/x").match(".github")) << "a workspace of its own";
+  EXPECT_TRUE(ProtectedFiles({}, "/p/node_modules/x").match(".github")) << "where the package is the workspace";
   const std::vector<std::string> added{".travis.yml"};
   EXPECT_FALSE(ProtectedFiles(added).match("node_modules/x/.travis.yml")) << "named by the table";
   const std::vector<std::string> other{"own.yml"};

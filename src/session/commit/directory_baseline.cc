@@ -87,7 +87,7 @@ class DirectoryWalk {
     if (at.path.size() > kMaxDirectoryPath) return;
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK;
     Fd directory(static_cast<int>(isolation::openBeneath(root_.descriptor(), at.path.c_str(), kFlags)));
-    struct stat status {};
+    struct stat status{};
     if (!directory || ::fstat(directory.get(), &status) != 0) return;
     if (at.path.empty()) device_ = status.st_dev;
     if (status.st_dev != device_) return;

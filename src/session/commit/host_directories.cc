@@ -42,8 +42,7 @@ DirectoryState HostDirectories::find(const std::string& directory) {
   }
   if (known != nullptr && known->changed_ns == info.changed_ns) return DirectoryState::unchanged;
   // The record has no time of a directory that changed just before the session began.
-  if (known != nullptr && known->changed_ns == 0 && !real_.isLater(info, since_ns_))
-    return DirectoryState::unchanged;
+  if (known != nullptr && known->changed_ns == 0 && !real_.isLater(info, since_ns_)) return DirectoryState::unchanged;
   if (ours) return DirectoryState::ours;
   if (known != nullptr) return DirectoryState::changed;
   if (!real_.isLater(info, since_ns_)) return DirectoryState::unchanged;

@@ -102,7 +102,7 @@ void RealTree::syncFile(const std::string& path) {
   if (synced_ || !parent) return;
   const Fd file(::openat(*parent, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file) return;
-  struct statfs system {};
+  struct statfs system{};
   // Of an overlay's files only fsync reaches the pages; elsewhere, a flush of the disk's cache is saved.
   constexpr unsigned kAll = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
   const bool overlay = ::fstatfs(file.get(), &system) != 0 || system.f_type == OVERLAYFS_SUPER_MAGIC;
@@ -121,7 +121,7 @@ bool isOpenForWriting(int directory, const std::string& name) {
 }
 
 bool isOpenForWriting(int file) {
-  struct statfs system {};
+  struct statfs system{};
   if (::fstatfs(file, &system) != 0 || system.f_type == NFS_SUPER_MAGIC) return false;
   // A program that opens it before the lease is gone waits for that, and the kernel sends this signal, which does
   // nothing by default. The default one would end the process.
@@ -152,8 +152,8 @@ void RealTree::pin(const std::string& directory) {
 }
 
 std::uint64_t preciseDevice(int directory) {
-  struct statfs system {};
-  struct statx status {};
+  struct statfs system{};
+  struct statx status{};
   if (::fstatfs(directory, &system) != 0) return 0;
   if (::statx(directory, "", AT_EMPTY_PATH, STATX_BASIC_STATS | STATX_BTIME, &status) != 0) return 0;
   constexpr unsigned long kPrecise[] = {XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, TMPFS_MAGIC};

@@ -27,11 +27,11 @@ TEST(ChangeTimes, WholeSecondsMayBeLaterUnlessTheFileSystemIsPrecise) {
 TEST(ChangeTimes, AreThoseOfAFileSystemOnlyIfItIsKnown) {
   const sys::Fd shared(::open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   const sys::Fd proc(::open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  struct statfs system {};
-  struct stat status {};
+  struct statfs system{};
+  struct stat status{};
   ASSERT_EQ(::fstatfs(shared.get(), &system), 0);
   ASSERT_EQ(::fstat(shared.get(), &status), 0);
-  if (system.f_type != TMPFS_MAGIC) GTEST_SKIP() << "/dev/shm is no tmpfs";
+  if (system.f_type != TMPFS_MAGIC) GTEST_SKIP() << "/dev/shm is another file system";
   EXPECT_EQ(preciseDevice(shared.get()), fileInfoOf(status).device);
   EXPECT_EQ(preciseDevice(proc.get()), 0U);
 }

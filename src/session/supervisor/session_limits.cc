@@ -105,7 +105,7 @@ bool SessionLimits::wasFullOfProcesses() const {
 }
 
 std::uint64_t SessionLimits::freeSpace() const {
-  struct statfs status {};
+  struct statfs status{};
   if (::fstatfs(paths_.stores().descriptor(), &status) != 0) return 0;
   return status.f_bavail * static_cast<std::uint64_t>(status.f_bsize);
 }

@@ -35,7 +35,7 @@ struct Room {
 std::uint64_t without(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
 
 std::optional<Room> roomOf(int fd) {
-  struct statfs status {};
+  struct statfs status{};
   if (::fstatfs(fd, &status) != 0) return std::nullopt;
   const auto unit = static_cast<std::uint64_t>(status.f_bsize);
   return Room{status.f_bavail * unit, status.f_blocks * unit, status.f_ffree, status.f_files};
