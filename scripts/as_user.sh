@@ -62,13 +62,20 @@ if [ -n "$source" ] && ! drop test -r "$source/src"; then
   source=$stage/source
 fi
 
+# The settings of the tests that are set: env takes them before the program.
+set -- "$program" "--gtest_output=xml:$stage/work/result.xml" "$@"
+for setting in CAISSON_TEST_SECONDS CAISSON_TEST_SLOWNESS CAISSON_TEST_CASES CAISSON_HISTORIES CAISSON_FIRST_HISTORY; do
+  eval "value=\${$setting:-}"
+  if [ -n "$value" ]; then set -- "$setting=$value" "$@"; fi
+done
+
 cd "$stage/work"
 status=0
 drop env -i PATH=/usr/local/bin:/usr/bin:/bin HOME="$home" USER="$user" LOGNAME="$user" LANG=C.UTF-8 TMPDIR="$stage/work" \
   CAISSON_BIN="$caisson" CAISSON_PAYLOAD="$payload" CAISSON_WEAKENED="$weakened" CAISSON_SOURCE_DIR="$source" \
   CAISSON_MUST_RUN="${CAISSON_MUST_RUN:-}" ASAN_OPTIONS="${ASAN_OPTIONS:-}" UBSAN_OPTIONS="${UBSAN_OPTIONS:-}" \
   TSAN_OPTIONS="${TSAN_OPTIONS:-}" GTEST_FILTER="${GTEST_FILTER:-*}" \
-  "$program" --gtest_output=xml:"$stage/work/result.xml" "$@" || status=$?
+  "$@" || status=$?
 
 if [ -f "$stage/work/result.xml" ] && [ ! -L "$stage/work/result.xml" ]; then
   drop cat "$stage/work/result.xml" >"$result"
