@@ -94,7 +94,7 @@ test-mcp: ## test the MCP server with the official conformance suite and clients
 test-clients: ## test the Python and TypeScript clients, curl and the AI SDK example with a real server (installs npm packages)
 	@sh scripts/test_clients.sh
 
-test-agents: ## run the published Claude Code and Codex in a sandbox, with a scripted model (installs them from npm)
+test-agents: ## run published agents in a sandbox: Claude Code and Codex with a scripted model, four others as far as they start (installs them from npm, 1 GB)
 	@sh scripts/test_agents.sh
 
 test-mcp-stress: ## run 64 clients against one MCP server built with ThreadSanitizer; some minutes (CLIENTS=64 ROUNDS=1)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_agents.sh [--built]: runs the published packages of Claude Code and Codex in a sandbox, with a scripted model.
+# test_agents.sh [--built]: runs the published packages of agents in a sandbox, Claude Code and Codex with a scripted model.
 # They are installed once, in build/agents, and run in network namespaces without external access. Exits 1 if a test
 # failed.
 # --built: build/caisson, build/caisson-mcp and build/caisson-broker exist already.

@@ -12,18 +12,18 @@ namespace {
 /// `none`: the letters of this kind have no others that would show their script.
 enum class Script { none, greek, cyrillic, armenian, hebrew, arabic, kana };
 
-struct Range {
+struct LikeRange {
   char32_t first, last;
 };
 
 template <std::size_t N>
-bool holds(const Range (&ranges)[N], char32_t code) {
+bool holds(const LikeRange (&ranges)[N], char32_t code) {
   const auto* range = std::lower_bound(std::begin(ranges), std::end(ranges), code,
-                                       [](const Range& one, char32_t wanted) { return one.last < wanted; });
+                                       [](const LikeRange& one, char32_t wanted) { return one.last < wanted; });
   return range != std::end(ranges) && code >= range->first;
 }
 
-constexpr Range kMarks[] = {
+constexpr LikeRange kCombining[] = {
     {0x300, 0x36F},                                        // combining marks: e and an acute accent look like é
     {0x483, 0x489},                                        // Cyrillic ones
     {0x1100, 0x11FF},                                      // parts of Korean syllables
@@ -38,7 +38,7 @@ constexpr Range kMarks[] = {
     {0xFE58, 0xFE58}, {0xFE63, 0xFE63}, {0xFE68, 0xFE68}, {0xFF0D, 0xFF0F}, {0xFF3C, 0xFF3C},
 };
 
-constexpr Range kLetters[] = {
+constexpr LikeRange kLikeLatin[] = {
     {0x131, 0x131},
     {0x17F, 0x17F},
     {0x1C0, 0x1C0},
@@ -185,12 +185,12 @@ constexpr Range kLetters[] = {
 };
 
 template <std::size_t N>
-constexpr bool isSorted(const Range (&ranges)[N]) {
+constexpr bool isSorted(const LikeRange (&ranges)[N]) {
   for (std::size_t at = 1; at < N; ++at)
     if (ranges[at].first <= ranges[at - 1].last) return false;
   return true;
 }
-static_assert(isSorted(kMarks) && isSorted(kLetters));
+static_assert(isSorted(kCombining) && isSorted(kLikeLatin));
 
 /// The script of a letter; nothing for what belongs to none of those above.
 std::optional<Script> scriptOf(char32_t code) {
@@ -219,7 +219,7 @@ struct Seen {
 
 }  // namespace
 
-bool isLookAlike(char32_t code) { return code >= 0x80 && (holds(kMarks, code) || holds(kLetters, code)); }
+bool isLookAlike(char32_t code) { return code >= 0x80 && (holds(kCombining, code) || holds(kLikeLatin, code)); }
 
 bool looksLikeAnotherName(std::string_view name) {
   Seen seen;
@@ -231,9 +231,9 @@ bool looksLikeAnotherName(std::string_view name) {
       latin = like = false;
       continue;
     }
-    if (holds(kMarks, next.code)) return true;
+    if (holds(kCombining, next.code)) return true;
     const auto script = scriptOf(next.code);
-    if (holds(kLetters, next.code)) {
+    if (holds(kLikeLatin, next.code)) {
       like = true;
       seen.like |= bit(script.value_or(Script::none));
     } else if (isLatin(next.code)) {

@@ -1,4 +1,5 @@
-"""The published packages of Claude Code and Codex with the scripted model (scripts/test_agents.sh installs them).
+"""The published packages of agents (scripts/test_agents.sh installs them): Claude Code and Codex with the scripted model,
+others as far as they come without one.
 
 They run in the namespaces of tests/network/world.sh, so nothing leaves this machine.
 """
@@ -122,6 +123,51 @@ class Codex(Published):
         self.server = self.model_with_tls(SCRIPT)
         self.environment["OPENAI_BASE_URL"] = self.server[0]
         self.whole(*self.prompt, *self.flags(self.server[0]), "do the script")
+
+
+SETTINGS_SERVERS = {"arrives": {"command": "sh", "args": ["-c", "true"]},
+                    "secret": {"command": "sh", "args": ["-c", "true", "--api-key", "canary-1"]}}
+
+
+class StartsWithoutSecrets(Published):
+    """An agent for which the scripted model has no answers: it starts with its settings and lists what arrived."""
+    program = path = ""
+    settings = {}
+
+    def test_StartsAndListsWhatArrives(self):
+        (self.home / self.path).parent.mkdir(parents=True, exist_ok=True)
+        (self.home / self.path).write_text(json.dumps(self.settings))
+        done = self.caisson("agent", "--api", "openai", "--", self.program, "mcp", "list")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("arrives", done.stdout + done.stderr)
+        self.assertIn(f"not copied: {self.path}: ", done.stderr)
+        for canary in ("canary-1", "canary-2", harness.KEY):
+            self.assertNotIn(canary, done.stdout + done.stderr)
+
+
+class Gemini(StartsWithoutSecrets):
+    program, path = "gemini", ".gemini/settings.json"
+    settings = {"ui": {"theme": "Default"}, "mcpServers": SETTINGS_SERVERS}
+
+
+class Qwen(StartsWithoutSecrets):
+    program, path = "qwen", ".qwen/settings.json"
+    settings = {"mcpServers": SETTINGS_SERVERS, "env": {"X": "canary-2"}}
+
+
+class Copilot(StartsWithoutSecrets):
+    program, path = "copilot", ".copilot/mcp-config.json"
+    settings = {"mcpServers": {name: dict(one, type="local", tools=["*"]) for name, one in SETTINGS_SERVERS.items()}}
+
+
+class Opencode(StartsWithoutSecrets):
+    program, path = "opencode", ".config/opencode/opencode.json"
+    settings = {"theme": "system", "provider": {"x": {"options": {"apiKey": "canary-2"}}},
+                "mcp": {name: {"type": "local", "enabled": False, "command": [one["command"], *one["args"]]}
+                        for name, one in SETTINGS_SERVERS.items()}}
+
+
+del StartsWithoutSecrets  # unittest would run it
 
 
 if __name__ == "__main__":
