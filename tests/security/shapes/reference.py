@@ -10,6 +10,7 @@ import content
 SECRETS = catalogue.Patterns(catalogue.secrets())
 PROTECTED = catalogue.Patterns(catalogue.protected())
 CODE_OF_OTHERS = ("node_modules", "bower_components", "site-packages", "dist-packages")
+IN_PACKAGES = {"private_key", "token", "large"}  # settings of packages are public
 GIT_FILES = (".gitmodules", ".gitconfig", ".lfsconfig")
 LINKS = 40  # a chain of more links is an error, as in the kernel
 
@@ -187,7 +188,10 @@ class View:
             return "closed, and its content would decide"
         if rule == "unless public" and kind != "certificate":
             return "not public"
-        return f"its content ({kind})" if kind in content.HIDES.get(rule, ()) else None
+        hides = content.HIDES.get(rule, set())
+        if rule != "unless public" and any(part in CODE_OF_OTHERS for part in parts[:-1]):
+            hides = hides & IN_PACKAGES
+        return f"its content ({kind})" if kind in hides else None
 
     def writable(self, path):
         """Whether a program can change the mode of what is at this path of the tree."""
