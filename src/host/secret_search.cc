@@ -202,27 +202,39 @@ void SecretSearch::redactConfigs(const std::string& directory, const std::vector
   const auto is_config = [&](const std::string& name) {
     return mayBeConfig(name) && (git || (users && policy::isConfigName(name)) || name.starts_with('.'));
   };
-  std::vector<std::string> configs;
+  // What git reads, and the directory in which it looks for what that includes: of a link, the one that has the link.
+  std::vector<std::pair<std::string, std::string>> configs;
   for (const std::string& name : files) {
-    if (is_config(name)) configs.push_back(join(directory, name));
+    if (is_config(name)) configs.emplace_back(join(directory, name), directory);
   }
   for (const std::string& name : links) {
     if (!is_config(name)) continue;
-    if (auto end = linkEnd(root_, workspace_, outside_, join(directory, name))) configs.push_back(*std::move(end));
+    auto end = linkEnd(root_, workspace_, outside_, join(directory, name));
+    if (end) configs.emplace_back(*std::move(end), directory);
   }
   for (std::size_t i = 0; i < configs.size(); ++i) {
-    const std::string config = configs[i];
-    if (isShown(config) || !read_configs_.insert(config).second) continue;
+    const auto [config, base] = configs[i];
+    if (isShown(config) || !read_configs_.insert(base + "//" + config).second) continue;
     if (i >= kMaxConfigs) {
       add(config, std::string(policy::name(policy::SecretKind::version_control)));
       continue;
     }
     const bool of_directory = git && directoryOf(config) == directory && isCopyOfConfig(nameOf(config));
-    for (const std::string& value : redactConfig(config, of_directory)) {
-      const auto named = absolutePath(workspace_ + "/" + directoryOf(config), value);
-      const auto end = named ? followPath(root_, workspace_, outside_, *named) : std::nullopt;
-      auto inside = end ? pathBelow(workspace_, end->path) : std::nullopt;
-      if (inside && !inside->empty()) configs.push_back(*std::move(inside));
+    auto known = included_.find(config);
+    if (known == included_.end()) known = included_.emplace(config, redactConfig(config, of_directory)).first;
+    const std::vector<std::string> included = known->second;
+    for (const std::string& from : {base, directoryOf(config)}) {
+      for (const std::string& value : included) {
+        const auto named = absolutePath(workspace_ + "/" + from, value);
+        const auto end = named ? followPath(root_, workspace_, outside_, *named) : std::nullopt;
+        auto inside = end ? pathBelow(workspace_, end->path) : std::nullopt;
+        const auto beside = named ? pathBelow(workspace_, *named) : std::nullopt;
+        if (inside && !inside->empty()) {
+          std::string here = beside ? directoryOf(*beside) : directoryOf(*inside);
+          configs.emplace_back(*std::move(inside), std::move(here));
+        }
+      }
+      if (base == directoryOf(config)) break;
     }
   }
 }

@@ -97,7 +97,8 @@ class SecretSearch {
   plan::WorkspaceScan& found_;
   std::size_t reads_ = 0;
   std::map<std::string, std::string> configs_;  ///< of git, which redactConfigs() has read: what is shown of them
-  std::set<std::string> read_configs_;          ///< also those that git would refuse
+  std::set<std::string> read_configs_;          ///< with the directory that each was read from
+  std::map<std::string, std::vector<std::string>> included_;  ///< by configuration, also those that git would refuse
 };
 
 }  // namespace caisson::host

@@ -95,6 +95,23 @@ TEST_F(WorkspaceScanTest, ConfigurationsOfWorktreesAndIncludesLoseTheirCredentia
   EXPECT_EQ(paths, (std::set<std::string>{".git/worktrees/w/config.worktree", "git/extra", "git/more"}));
 }
 
+TEST_F(WorkspaceScanTest, IncludesOfALinkedConfigurationAreReadFromTheLink) {
+  constexpr const char* kToken = "[remote \"o\"]\n\turl = https://token@example.org/x\n";
+  repository("r/.git", "");
+  ASSERT_EQ(::unlink((dir / "r/.git/config").c_str()), 0);
+  ASSERT_EQ(::symlink("../../other/text", (dir / "r/.git/config").c_str()), 0);
+  dir.write("other/text", "[include]\n\tpath = ../more.inc\n\tpath = beside.inc\n");
+  dir.write("r/more.inc", std::string(kToken) + "[include]\n\tpath = sub/last\n");
+  for (const char* name : {"r/sub/last", "r/.git/beside.inc", "other/beside.inc", "more.inc"}) dir.write(name, kToken);
+  std::set<std::string> paths;
+  for (const auto& file : scan().redacted) {
+    EXPECT_EQ(file.content.find("token"), std::string::npos) << file.path;
+    paths.insert(file.path);
+  }
+  EXPECT_EQ(paths,
+            (std::set<std::string>{"r/more.inc", "r/sub/last", "r/.git/beside.inc", "other/beside.inc", "more.inc"}));
+}
+
 TEST_F(WorkspaceScanTest, OtherConfigurationsOfGitLoseTheirCredentials) {
   constexpr const char* kToken = "[remote \"o\"]\n\turl = https://token@example.org/x\n";
   repository(".git", "[include]\n\tpath = ../link\n");
